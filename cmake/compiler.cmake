@@ -1,0 +1,38 @@
+# compiler.cmake - warnings, sanitizers and optimisation for every target of the project.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(pf_flags INTERFACE)
+target_compile_options(pf_flags INTERFACE
+  -Wall -Wextra -Werror -Wshadow -Wvla -fno-omit-frame-pointer
+  $<$<COMPILE_LANGUAGE:C>:-Wpedantic -Wconversion -Wswitch-enum -Wmissing-prototypes
+    -Wno-sign-conversion>
+  # Messages may be cut at the end of their buffer: that is documented where it happens.
+  $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
+  $<$<COMPILE_LANGUAGE:C>:-include ${CMAKE_SOURCE_DIR}/base/pure/banned.h>
+  # Prometheus's answers are the reference bit for bit: no fused multiply-add behind our back.
+  -ffp-contract=off)
+target_include_directories(pf_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_definitions(pf_flags INTERFACE _GNU_SOURCE PROMFABRIC_VERSION="${PROJECT_VERSION}")
+# Asserts guard invariants and stay on in release builds.
+foreach(lang C CXX)
+  string(REPLACE "-DNDEBUG" "" CMAKE_${lang}_FLAGS_RELEASE "${CMAKE_${lang}_FLAGS_RELEASE}")
+  string(REPLACE "-O3" "-O2" CMAKE_${lang}_FLAGS_RELEASE "${CMAKE_${lang}_FLAGS_RELEASE} -g")
+endforeach()
+
+if(PROMFABRIC_SANITIZE STREQUAL "fuzzer")
+  target_compile_options(pf_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all)
+  target_link_options(pf_flags INTERFACE -fsanitize=address,undefined)
+elseif(PROMFABRIC_SANITIZE)
+  target_compile_options(pf_flags INTERFACE -fsanitize=${PROMFABRIC_SANITIZE}
+    -fno-sanitize-recover=all)
+  target_link_options(pf_flags INTERFACE -fsanitize=${PROMFABRIC_SANITIZE})
+endif()
+if(PROMFABRIC_COVERAGE)
+  target_compile_options(pf_flags INTERFACE --coverage -O0)
+  target_link_options(pf_flags INTERFACE --coverage)
+endif()

@@ -1,0 +1,28 @@
+# dependencies.cmake - the libraries the project stands on; scripts/setup installs them.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+# A private Arrow GLib build of scripts/setup, if there is one.
+if(DEFINED ENV{PROMFABRIC_CACHE})
+  set(pf_cache $ENV{PROMFABRIC_CACHE})
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(pf_cache $ENV{XDG_CACHE_HOME}/promfabric)
+else()
+  set(pf_cache $ENV{HOME}/.cache/promfabric)
+endif()
+if(EXISTS ${pf_cache}/arrow-glib/.complete)
+  set(ENV{PKG_CONFIG_PATH} "${pf_cache}/arrow-glib/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
+  set(CMAKE_BUILD_RPATH ${pf_cache}/arrow-glib/lib)
+  set(CMAKE_INSTALL_RPATH ${pf_cache}/arrow-glib/lib)
+endif()
+
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
+pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc)
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(PARQUET REQUIRED IMPORTED_TARGET parquet-glib arrow-glib)

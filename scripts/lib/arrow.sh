@@ -1,0 +1,103 @@
+# arrow.sh - have Apache Arrow GLib (Parquet) on this machine.
+#
+# In this order: what pkg-config already finds; the package libparquet-glib-dev where apt knows it;
+# a build from Debian's own source package into the cache folder, once per machine (about 12 minutes
+# on two cores). The machine's apt configuration stays untouched: the build uses a private one.
+
+arrow_prefix=$cache/arrow-glib
+arrow_suite=forky # the Debian release whose source package holds both cpp/ and c_glib/
+
+arrow_found() { pkg-config --exists 'parquet-glib >= 12'; }
+
+# Make later pkg-config calls of this process see the private build.
+arrow_use_prefix() {
+    export PKG_CONFIG_PATH=$arrow_prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+}
+
+arrow_ensure() {
+    arrow_found && return
+    if [ -e "$arrow_prefix/.complete" ]; then
+        arrow_use_prefix
+        arrow_found && return
+        die "$arrow_prefix is damaged: remove it and run the same command again"
+    fi
+    if [ -n "$(apt-cache policy libparquet-glib-dev 2>/dev/null | awk '/Candidate:/ && $2 != "(none)"')" ]; then
+        say "installing libparquet-glib-dev"
+        as_root apt-get install -y --no-install-recommends libparquet-glib-dev >"$cache/apt-arrow.log" 2>&1 ||
+            die "apt-get could not install libparquet-glib-dev: see $cache/apt-arrow.log"
+        arrow_found && return
+    fi
+    (
+        exec 9>"$cache/arrow.lock"
+        flock 9 # two checkouts may be set up at once
+        [ -e "$arrow_prefix/.complete" ] || arrow_build
+    )
+    arrow_use_prefix
+    arrow_found || die "Arrow GLib was built but pkg-config does not find it in $arrow_prefix/lib/pkgconfig"
+}
+
+arrow_build() {
+    local work=$cache/arrow-build
+    say "building Apache Arrow GLib once into $arrow_prefix (about 12 minutes on two cores)"
+    rm -rf "$arrow_prefix" "$work"
+    mkdir -p "$work"
+    arrow_fetch "$work"
+    arrow_build_cpp "$work"
+    arrow_build_glib "$work"
+    touch "$arrow_prefix/.complete"
+    rm -rf "$work"
+}
+
+# A private apt view of $arrow_suite on the mirror this machine already uses.
+arrow_apt_options() {
+    local apt=$1/apt mirror
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -m 1 -E '/debian/?$') ||
+        die "no Debian mirror in the apt configuration: add one to the machine's sources and run again"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    local options='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
+    printf 'deb %s %s %s main\ndeb-src %s %s %s main\n' \
+        "$options" "$mirror" "$arrow_suite" "$options" "$mirror" "$arrow_suite" >"$apt/sources.list"
+    arrow_apt=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
+}
+
+arrow_fetch() {
+    local work=$1
+    arrow_apt_options "$work"
+    long_step "fetching the package list of $arrow_suite" "$work/update.log" apt-get "${arrow_apt[@]}" update
+    cd "$work"
+    long_step "downloading Arrow's source package" "$work/source.log" \
+        apt-get "${arrow_apt[@]}" source --download-only apache-arrow
+    long_step "downloading xsimd's headers" "$work/xsimd.log" \
+        apt-get "${arrow_apt[@]}" download libxsimd-dev xtl-dev
+    mkdir -p src deps
+    tar -xf "$(find . -name "apache-arrow_*.orig.tar.*" ! -name "*.asc")" -C src --strip-components=1
+    local deb
+    for deb in ./*.deb; do dpkg -x "$deb" deps; done
+}
+
+arrow_build_cpp() {
+    local work=$1
+    long_step "configuring Arrow C++" "$work/cpp-configure.log" \
+        cmake -S "$work/src/cpp" -B "$work/cpp" -GNinja \
+        -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
+        -DCMAKE_INSTALL_PREFIX="$arrow_prefix" -DCMAKE_INSTALL_LIBDIR=lib \
+        -DCMAKE_INSTALL_RPATH='$ORIGIN' -DCMAKE_PREFIX_PATH="$work/deps/usr" \
+        -DARROW_DEPENDENCY_SOURCE=SYSTEM -DARROW_RUNTIME_SIMD_LEVEL=AVX2 \
+        -DARROW_PARQUET=ON -DARROW_COMPUTE=ON -DARROW_ACERO=ON -DARROW_CSV=ON -DARROW_JSON=ON \
+        -DARROW_FILESYSTEM=ON -DARROW_IPC=ON \
+        -DARROW_WITH_ZSTD=ON -DARROW_WITH_SNAPPY=ON -DARROW_WITH_LZ4=ON \
+        -DARROW_WITH_RE2=OFF -DARROW_WITH_UTF8PROC=OFF \
+        -DARROW_JEMALLOC=OFF -DARROW_MIMALLOC=OFF \
+        -DARROW_BUILD_STATIC=OFF -DARROW_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD=ON
+    long_step "compiling Arrow C++" "$work/cpp-build.log" ninja -C "$work/cpp" -j "$jobs" install
+}
+
+arrow_build_glib() {
+    local work=$1 rpath="-Wl,-rpath,$arrow_prefix/lib"
+    export PKG_CONFIG_PATH=$arrow_prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+    long_step "configuring Arrow GLib" "$work/glib-configure.log" \
+        meson setup "$work/glib" "$work/src/c_glib" --buildtype=release --prefix="$arrow_prefix" \
+        --libdir=lib -Dgtk_doc=false -Dc_link_args="$rpath" -Dcpp_link_args="$rpath"
+    long_step "compiling Arrow GLib" "$work/glib-build.log" ninja -C "$work/glib" -j "$jobs" install
+}
