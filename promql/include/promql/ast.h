@@ -1,0 +1,216 @@
+/* ast.h - the PromQL syntax tree.
+ *
+ * Nodes live in the arena they were parsed into and are plain data: the parser builds them, the
+ * planner reads them. Positions are byte offsets into the query text, [start, end). Durations and
+ * times are milliseconds. */
+#ifndef PROMQL_AST_H
+#define PROMQL_AST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/labels.h"
+#include "base/pure/slice.h"
+
+struct qf_regex;
+
+struct pq_pos {
+    uint32_t start, end;
+};
+
+enum pq_type { PQ_TYPE_NONE, PQ_TYPE_SCALAR, PQ_TYPE_VECTOR, PQ_TYPE_MATRIX, PQ_TYPE_STRING };
+
+enum pq_node_kind {
+    PQ_NUMBER,
+    PQ_STRING,
+    PQ_VECTOR_SELECTOR,
+    PQ_MATRIX_SELECTOR,
+    PQ_SUBQUERY,
+    PQ_CALL,
+    PQ_AGGREGATE,
+    PQ_BINARY,
+    PQ_UNARY,
+    PQ_PAREN,
+    PQ_DURATION_EXPR, /* only as range, step or offset; never inside a value expression */
+};
+
+/* Binary and unary operators, and those of duration expressions. */
+enum pq_op {
+    PQ_OP_NONE,
+    PQ_OP_ADD,
+    PQ_OP_SUB,
+    PQ_OP_MUL,
+    PQ_OP_DIV,
+    PQ_OP_MOD,
+    PQ_OP_POW,
+    PQ_OP_ATAN2,
+    PQ_OP_EQLC, /* == */
+    PQ_OP_NEQ,
+    PQ_OP_LTE,
+    PQ_OP_LSS,
+    PQ_OP_GTE,
+    PQ_OP_GTR,
+    PQ_OP_AND,
+    PQ_OP_OR,
+    PQ_OP_UNLESS,
+    PQ_OP_TRIM_UPPER, /* </ */
+    PQ_OP_TRIM_LOWER, /* >/ */
+    PQ_OP_STEP,       /* step() in a duration expression */
+    PQ_OP_RANGE,      /* range() in a duration expression */
+    PQ_OP_MIN_OF,
+    PQ_OP_MAX_OF,
+};
+
+enum pq_agg {
+    PQ_AGG_SUM,
+    PQ_AGG_AVG,
+    PQ_AGG_COUNT,
+    PQ_AGG_MIN,
+    PQ_AGG_MAX,
+    PQ_AGG_GROUP,
+    PQ_AGG_STDDEV,
+    PQ_AGG_STDVAR,
+    PQ_AGG_TOPK,
+    PQ_AGG_BOTTOMK,
+    PQ_AGG_COUNT_VALUES,
+    PQ_AGG_QUANTILE,
+    PQ_AGG_LIMITK,
+    PQ_AGG_LIMIT_RATIO,
+    PQ_AGG__COUNT,
+};
+
+enum pq_match_type { PQ_MATCH_EQUAL, PQ_MATCH_NOT_EQUAL, PQ_MATCH_REGEX, PQ_MATCH_NOT_REGEX };
+
+struct pq_matcher {
+    enum pq_match_type type;
+    struct qf_str name;
+    struct qf_str value;
+    const struct qf_regex *regex; /* for the regex types; freed with the arena */
+};
+
+/* True if @value (empty for an absent label) satisfies the matcher. */
+bool pq_matcher_matches(const struct pq_matcher *matcher, struct qf_str value);
+/* True if every matcher accepts the label set. */
+bool pq_matchers_match(const struct pq_matcher *matchers, size_t count, struct qf_labels labels);
+
+enum pq_card { PQ_CARD_ONE_TO_ONE, PQ_CARD_MANY_TO_ONE, PQ_CARD_ONE_TO_MANY, PQ_CARD_MANY_TO_MANY };
+
+struct pq_matching {
+    enum pq_card card; /* group_left is many-to-one */
+    bool on;           /* on(...) rather than ignoring(...) */
+    const struct qf_str *labels;
+    size_t label_count;
+    const struct qf_str *include; /* group_left(...) / group_right(...) */
+    size_t include_count;
+    bool has_fill_left, has_fill_right;
+    double fill_left, fill_right;
+};
+
+enum pq_at_kind { PQ_AT_NONE, PQ_AT_TIME, PQ_AT_START, PQ_AT_END };
+
+struct pq_node;
+
+/* Offset and @ of selectors and subqueries, as written. */
+struct pq_time_shift {
+    int64_t offset_ms;           /* "offset 5m" is 300000; also when an expression was evaluated */
+    struct pq_node *offset_expr; /* PQ_DURATION_EXPR, or NULL */
+    enum pq_at_kind at;
+    int64_t at_ms; /* for PQ_AT_TIME */
+};
+
+struct pq_node {
+    enum pq_node_kind kind;
+    struct pq_pos pos;
+    union {
+        struct {
+            double value;
+            bool is_duration; /* written as 5m: printed so */
+        } number;
+        struct {
+            struct qf_str value;
+        } string;
+        struct {
+            struct qf_str name; /* as written before the braces; empty if none */
+            const struct pq_matcher
+                *matchers; /* incl. the one for __name__, in Prometheus's order */
+            size_t matcher_count;
+            struct pq_time_shift shift;
+            bool anchored, smoothed;
+            bool bypass_empty_check; /* second argument of info() */
+        } vector;
+        struct {
+            struct pq_node *selector; /* PQ_VECTOR_SELECTOR, with the offset and @ */
+            int64_t range_ms;
+            struct pq_node *range_expr; /* PQ_DURATION_EXPR, or NULL */
+        } matrix;
+        struct {
+            struct pq_node *expr;
+            int64_t range_ms;
+            struct pq_node *range_expr;
+            int64_t step_ms; /* 0: the default resolution */
+            struct pq_node *step_expr;
+            struct pq_time_shift shift;
+        } subquery;
+        struct {
+            const struct pq_function *function;
+            struct pq_node **args;
+            size_t arg_count;
+        } call;
+        struct {
+            enum pq_agg op;
+            struct pq_node *expr;
+            struct pq_node *param; /* NULL unless the operator takes one */
+            const struct qf_str *grouping;
+            size_t grouping_count;
+            bool without;
+        } aggregate;
+        struct {
+            enum pq_op op;
+            struct pq_node *lhs, *rhs;
+            bool return_bool;
+            const struct pq_matching *matching; /* NULL unless both sides are vectors */
+        } binary;
+        struct {
+            enum pq_op op; /* PQ_OP_ADD or PQ_OP_SUB */
+            struct pq_node *expr;
+            uint32_t start_pos;
+        } unary;
+        struct {
+            struct pq_node *expr;
+        } paren;
+        struct {
+            enum pq_op op;
+            struct pq_node *lhs, *rhs; /* NUMBER (seconds) or DURATION_EXPR; lhs NULL: unary */
+            bool wrapped;              /* stood in parentheses */
+        } duration;
+    };
+};
+
+/* One row of functions.def. */
+struct pq_function {
+    const char *name;
+    enum pq_type arg_types[12]; /* as many as are named in the table */
+    size_t arg_count;
+    int variadic; /* 0: exactly arg_count; n > 0: the last n are optional; -1: last may repeat */
+    enum pq_type return_type;
+    bool experimental;
+    int id; /* enum pq_function_id, see functions.h */
+};
+
+const struct pq_function *pq_function_find(struct qf_str name); /* NULL if unknown */
+const char *pq_op_text(enum pq_op op);                          /* "+", "==", "and", ... */
+const char *pq_agg_text(enum pq_agg op);
+/* How errors call a type: "scalar", "instant vector", "range vector", "string", "none". */
+const char *pq_type_text(enum pq_type type);
+enum pq_type pq_node_type(const struct pq_node *node);
+
+/* The node without the parentheses around it. */
+static inline const struct pq_node *pq_unwrap(const struct pq_node *node)
+{
+    while (node->kind == PQ_PAREN)
+        node = node->paren.expr;
+    return node;
+}
+
+#endif

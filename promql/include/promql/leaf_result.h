@@ -1,0 +1,70 @@
+/* leaf_result.h - what a leaf answers for one shard, and how it is read back.
+ *
+ * This is the contract between the halves of a query. A worker runs a leaf over one shard and gets
+ * a leaf result: rows sorted by (timestamp, series) over a table of series. It is written as a
+ * Parquet artifact (segments/parquet/artifact.h) and read on the other side, in batches of rows,
+ * through a leaf reader. Every kind of leaf uses the same shape; only the number and meaning of the
+ * value columns differ. */
+#ifndef PROMQL_LEAF_RESULT_H
+#define PROMQL_LEAF_RESULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/err.h"
+#include "base/pure/labels.h"
+#include "promql/value.h"
+
+/* Value columns by kind. */
+enum pq_leaf_kind {
+    PQ_LEAF_SERIES,       /* value: one per series and step */
+    PQ_LEAF_SAMPLES,      /* value: raw samples; the timestamp is the sample's own */
+    PQ_LEAF_SUM,          /* sum, compensation */
+    PQ_LEAF_AVG,          /* sum, compensation, count, mean (once a sum overflowed) */
+    PQ_LEAF_VARIANCE,     /* count, mean, M2 */
+    PQ_LEAF_MIN,          /* value */
+    PQ_LEAF_MAX,          /* value */
+    PQ_LEAF_COUNT,        /* count */
+    PQ_LEAF_GROUP,        /* 1 */
+    PQ_LEAF_COUNT_VALUES, /* count; the value is a label of the series */
+    PQ_LEAF_CANDIDATES,   /* value: topk, bottomk, limitk */
+    PQ_LEAF__COUNT,
+};
+
+#define PQ_LEAF_COLUMNS_MAX 4
+size_t pq_leaf_columns(enum pq_leaf_kind kind);
+/* The name of a value column in the artifact's schema: "value", "sum", "mean", ... */
+const char *pq_leaf_column_name(enum pq_leaf_kind kind, size_t column);
+
+/* Rows in columns. Row i is (ts[i], series[i], columns[0][i], ...). */
+struct pq_rows {
+    size_t count;
+    const int64_t *ts;      /* ascending */
+    const uint32_t *series; /* ascending within one timestamp; index into the series table */
+    const double *columns[PQ_LEAF_COLUMNS_MAX];
+    const struct pq_histogram *const *histograms; /* NULL, or per row NULL for a float */
+};
+
+struct pq_leaf_result {
+    enum pq_leaf_kind kind;
+    struct qf_labels *series; /* sorted by qf_labels_cmp, no duplicates */
+    size_t series_count;
+    struct pq_rows rows;
+    struct pq_notes notes;
+    uint64_t samples_read; /* samples the leaf looked at: for limits and statistics */
+};
+
+/* Reads one leaf result back. `next` fills @ret_rows with the next batch (borrowed until the next
+ * call), count 0 at the end. The series table is complete before the first batch. */
+struct pq_leaf_reader {
+    enum pq_leaf_kind kind;
+    const struct qf_labels *series;
+    size_t series_count;
+    struct pq_notes notes;
+    uint64_t samples_read;
+    qf_rc (*next)(struct pq_leaf_reader *reader, struct pq_rows *ret_rows, struct qf_err *err);
+    void (*close)(struct pq_leaf_reader *reader); /* frees the reader */
+};
+
+#endif

@@ -1,0 +1,61 @@
+/* parse.h - PromQL text to syntax tree and back. */
+#ifndef PROMQL_PARSE_H
+#define PROMQL_PARSE_H
+
+#include "base/pure/arena.h"
+#include "base/pure/err.h"
+#include "base/pure/strbuf.h"
+#include "promql/ast.h"
+
+/* Prometheus's feature flags that concern syntax, and our bounds. Zero is its server's default. */
+struct pq_parse_options {
+    bool experimental_functions;
+    bool extended_range_selectors; /* anchored, smoothed */
+    bool fill_modifiers;
+    bool no_duration_expressions; /* they are on by default since 3.14 */
+    size_t depth_max;             /* nesting; 0: PQ_DEPTH_MAX */
+    size_t length_max;            /* bytes of input; 0: PQ_LENGTH_MAX */
+};
+
+#define PQ_DEPTH_MAX 1000
+#define PQ_LENGTH_MAX ((size_t)1 << 20)
+
+/* Parse and type-check @text into @arena, which keeps everything the tree needs (the text
+ * included).
+ *
+ * QF_EPARSE: err->msg is Prometheus's message without position, err->pos_start/pos_end the range.
+ * QF_ELIMIT: too long, too deep or out of arena budget. */
+QF_MUST_CHECK qf_rc pq_parse(struct qf_arena *arena, struct qf_str text,
+                             const struct pq_parse_options *options, struct pq_node **ret_expr,
+                             struct qf_err *err);
+
+/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above. */
+QF_MUST_CHECK qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
+                                      const struct pq_matcher **ret_matchers, size_t *ret_count,
+                                      struct qf_err *err);
+
+/* "1:5: parse error: ..." as users see it; "unknown position: " when there is none. */
+void pq_parse_error_print(struct qf_strbuf *buf, struct qf_str text, const struct qf_err *err);
+
+/* One line, canonical, reads back as the same tree. */
+void pq_print(struct qf_strbuf *buf, const struct pq_node *node);
+/* Indented where a line would be longer than @columns (the server uses 100). */
+void pq_pretty(struct qf_strbuf *buf, const struct pq_node *node, size_t columns);
+/* The data of /api/v1/parse_query. */
+void pq_ast_json(struct qf_strbuf *buf, const struct pq_node *node);
+
+/* One value slot of a series line in a test script. */
+struct pq_sequence_value {
+    double value;
+    struct pq_histogram *histogram; /* NULL for a float */
+    bool omitted;
+};
+
+/* A line `metric{labels} 1 2 3+1x5 _ stale {{...}}` of a test script.
+ * @ret_values may come back NULL with count 0 for a bare description. */
+QF_MUST_CHECK qf_rc pq_parse_series(struct qf_arena *arena, struct qf_str text,
+                                    struct qf_labels *ret_labels,
+                                    struct pq_sequence_value **ret_values, size_t *ret_count,
+                                    struct qf_err *err);
+
+#endif
