@@ -192,7 +192,8 @@ struct pq_function {
     const char *name;
     enum pq_type arg_types[12]; /* as many as are named in the table */
     size_t arg_count;
-    int variadic; /* 0: exactly arg_count; n > 0: the last n are optional; -1: last may repeat */
+    int variadic; /* 0: exactly arg_count; n > 0: the last n are optional; -1: the last is optional
+                   * and may repeat */
     enum pq_type return_type;
     bool experimental;
     int id; /* enum pq_function_id, see functions.h */
