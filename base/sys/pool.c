@@ -1,0 +1,76 @@
+/* pool.c - threads that run tasks. */
+#include "base/sys/pool.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/mailbox.h"
+#include "base/sys/thread.h"
+
+struct task {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct qf_pool {
+    struct qf_mailbox *tasks;
+    size_t thread_count;
+    struct qf_thread *threads[];
+};
+
+static void work(void *arg)
+{
+    struct qf_pool *pool = arg;
+    struct task *task;
+
+    while ((task = qf_mailbox_receive(pool->tasks, -1)) != NULL) {
+        task->fn(task->arg);
+        free(task);
+    }
+}
+
+struct qf_pool *qf_pool_new(const char *name, size_t thread_count, size_t queue_max)
+{
+    struct qf_pool *pool = qf_xcalloc(1, sizeof(*pool) + thread_count * sizeof(struct qf_thread *));
+
+    pool->tasks = qf_mailbox_new(queue_max);
+    for (; pool->thread_count < thread_count; pool->thread_count++) {
+        pool->threads[pool->thread_count] = qf_thread_start(name, work, pool);
+        if (!pool->threads[pool->thread_count])
+            return qf_pool_free(pool);
+    }
+    return pool;
+}
+
+struct qf_pool *qf_pool_free(struct qf_pool *pool)
+{
+    if (!pool)
+        return NULL;
+    qf_mailbox_close(pool->tasks);
+    for (size_t i = 0; i < pool->thread_count; i++)
+        (void)qf_thread_join(pool->threads[i]);
+    (void)qf_mailbox_free(pool->tasks, free);
+    free(pool);
+    return NULL;
+}
+
+bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg)
+{
+    struct task *task = qf_xmalloc(sizeof(*task));
+
+    *task = (struct task){ fn, arg };
+    if (qf_mailbox_try_send(pool->tasks, task))
+        return true;
+    free(task);
+    return false;
+}
+
+size_t qf_pool_queued(struct qf_pool *pool)
+{
+    return qf_mailbox_count(pool->tasks);
+}
+
+size_t qf_pool_threads(const struct qf_pool *pool)
+{
+    return pool->thread_count;
+}
