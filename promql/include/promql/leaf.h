@@ -1,0 +1,150 @@
+/* leaf.h - a BaseExpr leaf: the part of a query that one shard can answer alone.
+ *
+ * A leaf selects series and runs each of them through a short chain of stages; the last stage's
+ * values leave per series, or go into a partial aggregation. Two kinds of stage look at time:
+ *
+ *     INSTANT   the newest sample of (t - range, t], for every step t of the stage's grid
+ *     WINDOW    a range function over (t - range, t], for every step t
+ *
+ * The first stage reads the series' own samples. A WINDOW further up reads the values below it as
+ * if they were samples: that is a subquery over the same series. FUNCTION and BINARY work value by
+ * value on the grid of the stage below. SAMPLES stands alone and passes on the raw samples.
+ *
+ * A leaf is plain data. It travels as the bytes of proto/leaf_spec.proto. Running a leaf needs no
+ * more than the leaf and the samples; the answer does not depend on how series are spread over
+ * shards. */
+#ifndef PROMQL_LEAF_H
+#define PROMQL_LEAF_H
+
+#include <stdatomic.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/err.h"
+#include "base/pure/strbuf.h"
+#include "promql/ast.h"
+#include "promql/leaf_result.h"
+#include "promql/source.h"
+
+/* Evenly spaced times: start, start + step, ... */
+struct pq_grid {
+    int64_t start_ms;
+    int64_t step_ms; /* > 0, also for a single point */
+    uint64_t count;
+};
+
+/* More points than any query may ask of one grid (subqueries are finer than the query itself). */
+#define PQ_GRID_MAX ((uint64_t)1 << 24)
+
+static inline int64_t pq_grid_time(const struct pq_grid *grid, uint64_t index)
+{
+    return grid->start_ms + (int64_t)index * grid->step_ms;
+}
+
+enum pq_stage_kind {
+    PQ_STAGE_INSTANT,
+    PQ_STAGE_WINDOW,
+    PQ_STAGE_FUNCTION,
+    PQ_STAGE_BINARY,
+    PQ_STAGE_SAMPLES,
+    PQ_STAGE__COUNT,
+};
+
+/* What an INSTANT stage takes from the sample it finds. */
+enum pq_take { PQ_TAKE_VALUE, PQ_TAKE_TIMESTAMP, PQ_TAKE_START_TIMESTAMP, PQ_TAKE__COUNT };
+
+#define PQ_STAGE_PARAMS_MAX 2
+
+struct pq_stage {
+    enum pq_stage_kind kind;
+    struct pq_pos pos; /* where notes of this stage point to */
+
+    /* INSTANT, WINDOW, SAMPLES: step t looks at time t - offset. */
+    struct pq_grid grid;
+    int64_t offset_ms;
+    int64_t range_ms;    /* INSTANT: the lookback */
+    int64_t lookback_ms; /* anchored and smoothed selectors look this far beyond the window */
+    bool anchored, smoothed;
+    enum pq_take take;
+
+    /* WINDOW, FUNCTION: enum pq_function_id and its constant scalar arguments in order. */
+    int function;
+    double params[PQ_STAGE_PARAMS_MAX];
+    size_t param_count;
+
+    /* BINARY: value op params[0], or params[0] op value. */
+    enum pq_op op;
+    bool scalar_left, return_bool;
+};
+
+#define PQ_LEAF_STAGES_MAX 64
+#define PQ_LEAF_MATCHERS_MAX 1024
+#define PQ_LEAF_GROUPING_MAX 1024
+
+struct pq_leaf {
+    uint32_t id; /* its index in the plan */
+    enum pq_leaf_kind kind;
+
+    /* What to read. Times are inclusive and cover all that any stage looks at. */
+    struct pq_select select;
+    bool start_timestamps; /* sample start times count for rate, resets and the like */
+
+    struct pq_stage *stages; /* bottom first */
+    size_t stage_count;
+
+    /* Partial aggregation, unless kind is SERIES or SAMPLES. */
+    enum pq_agg agg;
+    const struct qf_str *grouping; /* sorted, no duplicates */
+    size_t grouping_count;
+    bool without;
+    double param;        /* k of topk, bottomk, limitk */
+    struct qf_str label; /* of count_values */
+
+    /* The chain drops metric names and they are to go before grouping, so that two series that
+     * differ by name alone are an error at any step at which both have a value. */
+    bool drop_names;
+};
+
+/* The wire form: versioned protobuf bytes, equal for equal leaves (ids and positions aside). */
+void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf);
+
+/* Read a leaf back into @arena; strings are copied, regular expressions compiled (and freed with
+ * the arena). QF_ECORRUPT for anything pq_leaf_encode does not write or that pq_leaf_run could not
+ * run: bad order of stages, unknown functions, empty or huge grids. QF_EPROTO: another version.
+ * QF_ELIMIT: the arena's budget is spent. */
+QF_MUST_CHECK qf_rc pq_leaf_decode(struct qf_arena *arena, struct qf_str bytes,
+                                   struct pq_leaf **ret_leaf, struct qf_err *err);
+
+/* Same question: all but id and positions are equal. */
+bool pq_leaf_equal(const struct pq_leaf *a, const struct pq_leaf *b);
+
+/* The grid on which the leaf answers (that of its last time stage). */
+const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf);
+
+/* "sum by (job) (rate({__name__="up"}[5m] offset 1m))" and the like, for explain and logs. */
+void pq_leaf_print(struct qf_strbuf *buf, const struct pq_leaf *leaf);
+
+struct pq_leaf_limits {
+    uint64_t samples_max; /* values held at once, as Prometheus counts them; 0: no limit */
+    uint64_t series_max;  /* 0: no limit */
+};
+
+/* Prometheus's words for samples_max. */
+#define PQ_TOO_MANY_SAMPLES                                                                        \
+    "query processing would load too many samples into memory in query execution"
+
+/* Run @leaf over one shard. @source is read to its end and not closed. The result lives in @arena.
+ * @canceled (may be NULL) is looked at once per series.
+ *
+ * QF_ECANCELED, QF_ELIMIT (samples, series or arena), QF_EUNSUPPORTED (native histograms), QF_EEXEC
+ * (PromQL run-time errors with Prometheus's text), or what the source returned. */
+QF_MUST_CHECK qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
+                                const struct pq_leaf_limits *limits, const atomic_bool *canceled,
+                                struct qf_arena *arena, struct pq_leaf_result *ret_result,
+                                struct qf_err *err);
+
+/* A reader over a result in memory, for when both halves of a query share a process. The result is
+ * borrowed; the reader itself lives in @arena and its close frees nothing. NULL: budget spent. */
+struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
+                                             const struct pq_leaf_result *result);
+
+#endif
