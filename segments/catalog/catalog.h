@@ -1,0 +1,147 @@
+/* catalog.h - which segments exist for a tenant, a time range and a set of matchers.
+ *
+ * The store is the truth; the catalogue is an index of its listing. It has two sides:
+ *
+ *   catalog_refresh()  blocks on the store and publishes a new snapshot if anything changed. Call
+ *                      it from a pool thread every refresh_interval_ms and, on demand, before a
+ *                      query that must see what was just written. Calls at the same time share one
+ *                      listing.
+ *   catalog_snapshot() hands out the newest snapshot, which never changes, at the cost of a
+ * counter. catalog_lookup() on it does no I/O and takes no lock.
+ *
+ * Incremental: the index is kept per folder (tenant and day). A store that tells which folders
+ * changed (a local one) is asked only for those; else the listing is compared with the index, and
+ * folders that are the same are shared between snapshots. If listing a bucket takes longer than a
+ * fifth of the interval, only the last days are listed each time and the whole bucket every so
+ * often that a fifth of the time is spent on it.
+ *
+ * Pruning: time and shard come from the names (segment_name.h). Names of metrics and values of
+ * labels come from the summaries in the files (summary.h), which refreshes fetch, newest first,
+ * within a budget of memory and of time. A segment whose summary is not known yet is not pruned: an
+ * answer may hold segments that have nothing to give but never lacks one that has.
+ *
+ * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
+ * refreshes and looks up again: catalog_read() does that. Who replaces segments puts the new ones
+ * first and deletes the old ones at least two refresh intervals later, since a listing is no
+ * snapshot of the bucket. */
+#ifndef SEGMENTS_CATALOG_CATALOG_H
+#define SEGMENTS_CATALOG_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/err.h"
+#include "base/pure/slice.h"
+#include "promql/ast.h"
+#include "segments/store/store.h"
+
+struct catalog;
+struct catalog_snapshot;
+
+#define CATALOG_REFRESH_INTERVAL_MS 5000
+
+struct catalog_options {
+    struct store *store; /* borrowed; outlives the catalogue */
+    /* Zero means the default. */
+    int64_t refresh_interval_ms; /* CATALOG_REFRESH_INTERVAL_MS */
+    size_t segments_max;         /* 5,000,000; a larger listing is QF_ELIMIT, never a part of it */
+    size_t summary_bytes_max;    /* 64 MiB of summaries; the oldest days go first */
+    int64_t summary_time_ms;     /* 2 s of fetching summaries per refresh; < 0: fetch none */
+};
+
+struct catalog *catalog_new(const struct catalog_options *options);
+/* No call may be under way; snapshots handed out stay good. Accepts NULL, returns NULL. */
+struct catalog *catalog_free(struct catalog *catalog);
+
+enum catalog_refresh_mode {
+    CATALOG_REFRESH_DUE, /* only if the last one is older than the interval: for timers */
+    CATALOG_REFRESH_NOW, /* everything put or deleted before the call shows in the snapshot */
+};
+
+/* Bring the index up to date; on success a snapshot exists. After an error (those of store_list())
+ * the last good snapshot stays. QF_ELIMIT: more than segments_max. */
+QF_MUST_CHECK qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
+                                    const struct store_call *call, struct qf_err *err);
+/* Monotonic time (qf_clock_mono_ms) at which the next CATALOG_REFRESH_DUE has something to do. */
+int64_t catalog_due_ms(struct catalog *catalog);
+
+/* What the catalogue holds and has done; for metrics and `segments ls`. */
+struct catalog_stats {
+    uint64_t segments, bytes, tenants, folders;
+    uint64_t foreign; /* objects whose name is not a segment's: not part of any answer */
+    uint64_t summaries, summary_bytes;
+    uint64_t refreshes, refresh_errors, folders_listed, folders_skipped;
+    int64_t refresh_ms_last;   /* how long the last refresh took */
+    int64_t refreshed_mono_ms; /* when the newest snapshot was known to be true; -1: never */
+};
+struct catalog_stats catalog_stats(struct catalog *catalog);
+
+/* The newest snapshot, with a reference for the caller; NULL before the first refresh. */
+struct catalog_snapshot *catalog_snapshot(struct catalog *catalog);
+struct catalog_snapshot *catalog_snapshot_ref(struct catalog_snapshot *snapshot);
+/* Drop a reference. Accepts NULL, returns NULL. */
+struct catalog_snapshot *catalog_snapshot_drop(struct catalog_snapshot *snapshot);
+void catalog_snapshot_dropp(struct catalog_snapshot **snapshot);
+/* Grows by one with each change of content. */
+uint64_t catalog_snapshot_version(const struct catalog_snapshot *snapshot);
+
+struct catalog_segment {
+    struct qf_str name; /* in the store */
+    struct qf_str etag;
+    uint64_t size;
+    int64_t mtime_ms;
+    int64_t min_ts, max_ts; /* inclusive */
+    uint32_t shard, shard_count;
+    uint64_t generation; /* newest wins, see struct catalog_group */
+};
+
+/* All segments that may hold series of one shard, over the whole time range asked for. A series is
+ * in exactly one group, so a window over a group is exact.
+ *
+ * Files written with different shard counts group at the smallest count among them: counts are
+ * powers of two, so a file of shard s of n belongs to shard s mod m of m. */
+struct catalog_group {
+    uint32_t shard, shard_count;
+    const struct catalog_segment *segments; /* oldest first: on equal series and timestamp the
+                                               later one in this array wins */
+    size_t segment_count;
+    uint64_t bytes;
+};
+
+struct catalog_answer {
+    const struct catalog_group *groups; /* by shard; none is empty */
+    size_t group_count;
+    size_t segment_count;
+    uint64_t bytes;
+    size_t pruned; /* segments in the time range left out because of their summary */
+    bool tenant_known;
+};
+
+struct catalog_query {
+    struct qf_str tenant;
+    int64_t min_ts, max_ts; /* inclusive */
+    const struct pq_matcher *matchers;
+    size_t matcher_count;
+};
+
+/* Arrays go to @arena; names and etags are borrowed from @snapshot. An unknown tenant or an empty
+ * range gives no groups. QF_ELIMIT: the arena's budget is spent. */
+QF_MUST_CHECK qf_rc catalog_lookup(const struct catalog_snapshot *snapshot,
+                                   const struct catalog_query *query, struct qf_arena *arena,
+                                   struct catalog_answer *ret_answer, struct qf_err *err);
+
+/* Call @fn for each tenant, by name; false ends. */
+void catalog_tenants(const struct catalog_snapshot *snapshot,
+                     bool (*fn)(void *ctx, struct qf_str tenant), void *ctx);
+
+/* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
+ * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.
+ * @fn starts from nothing each time. The answer and @arena's content last as long as @fn runs. */
+typedef qf_rc catalog_read_fn(void *ctx, const struct catalog_answer *answer, struct qf_err *err);
+QF_MUST_CHECK qf_rc catalog_read(struct catalog *catalog, const struct catalog_query *query,
+                                 const struct store_call *call, catalog_read_fn *fn, void *ctx,
+                                 struct qf_err *err);
+
+#endif

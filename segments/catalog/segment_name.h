@@ -1,0 +1,44 @@
+/* segment_name.h - what a segment's name says of it, so that a listing alone can prune.
+ *
+ *     tenant=T/date=YYYY-MM-DD/MIN_MAX_sSHARDofCOUNT_gGENERATION_ID.parquet
+ *     tenant=default/date=2026-01-31/1769817600000_1769824799999_s3of8_g1769900000000000_9f3a....
+ *
+ * MIN and MAX are the timestamps of the first and last sample (ms, inclusive), padded to 13 digits
+ * so that names sort by time; the date is MIN's, in UTC. Where two segments hold the same series
+ * and timestamp, the one with the larger GENERATION wins, and the larger ID among equal ones.
+ * Writers take the wall clock in microseconds as generation. ID is 16 hex digits that make the
+ * name unique, a hash of the content as a rule. A name never changes its content. */
+#ifndef SEGMENTS_CATALOG_SEGMENT_NAME_H
+#define SEGMENTS_CATALOG_SEGMENT_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/slice.h"
+#include "base/pure/strbuf.h"
+
+#define SEGMENT_TENANT_MAX 150
+#define SEGMENT_SHARDS_MAX (1u << 16)
+
+struct segment_name {
+    struct qf_str tenant;
+    int64_t min_ts, max_ts;
+    uint32_t shard, shard_count; /* a power of two up to SEGMENT_SHARDS_MAX */
+    uint64_t generation;
+    uint64_t id;
+};
+
+/* 1 to SEGMENT_TENANT_MAX of [A-Za-z0-9!_.*'()-], not starting with '.': what may stand in a path,
+ * a URL and a header without escapes. The rule for tenants everywhere. */
+bool segment_tenant_valid(struct qf_str tenant);
+
+/* Append the name. The fields must be valid: a tenant as above, min <= max, shard < shard_count. */
+void segment_name_print(struct qf_strbuf *buf, const struct segment_name *name);
+/* Append "tenant=T/date=YYYY-MM-DD/" of a segment that starts at @min_ts. */
+void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts);
+
+/* Read a name back, the tenant borrowed from @text. False if it is not the name of a segment: some
+ * other file that happens to lie in the store. */
+bool segment_name_parse(struct qf_str text, struct segment_name *ret_name);
+
+#endif

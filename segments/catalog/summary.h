@@ -1,0 +1,45 @@
+/* summary.h - a few kilobytes that tell which label values a segment does not have.
+ *
+ * The writer feeds every series of a segment to a builder and keeps the text it gives in the
+ * file's key/value metadata under SUMMARY_KEY. The catalogue reads it from the footer and leaves
+ * out segments in which a selector can match nothing. It is a Bloom filter over label names and
+ * (name, value) pairs: it may say "maybe" wrongly (about 1 %), never "no". */
+#ifndef SEGMENTS_CATALOG_SUMMARY_H
+#define SEGMENTS_CATALOG_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/labels.h"
+#include "base/pure/slice.h"
+#include "base/pure/strbuf.h"
+#include "promql/ast.h"
+
+#define SUMMARY_KEY "promfabric.summary"
+/* Bytes of one decoded summary at most. A label with more different values than fit keeps only its
+ * name, the most diverse labels first. */
+#define SUMMARY_BYTES_MAX 16384
+
+struct summary_builder;
+struct summary_builder *summary_builder_new(void);
+struct summary_builder *summary_builder_free(struct summary_builder *builder);
+/* Add one series; its strings are copied. Bounded: past a million pairs values stop counting. */
+void summary_builder_add(struct summary_builder *builder, struct qf_labels labels);
+/* Append the summary as text (base64 with a version in front), fit for key/value metadata. The
+ * same series in any order give the same text. */
+void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *buf);
+
+struct summary; /* Immutable, safe to share. */
+/* NULL if @text is not a summary of a version this code reads: then nothing is known. */
+struct summary *summary_parse(struct qf_str text);
+struct summary *summary_free(struct summary *summary); /* Accepts NULL, returns NULL. */
+size_t summary_bytes(const struct summary *summary);   /* memory it takes */
+
+/* False only if no series of the segment can satisfy all matchers. Equality counts, and regular
+ * expressions that are a plain list of alternatives ("a|b|c"); others are taken as satisfied. A
+ * NULL summary may match anything. */
+bool summary_may_match(const struct summary *summary, const struct pq_matcher *matchers,
+                       size_t matcher_count);
+
+#endif
