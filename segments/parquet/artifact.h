@@ -1,0 +1,56 @@
+/* artifact.h - leaf results as Parquet: what a worker sends and the API reads.
+ *
+ * Schema version 1. One row per result row, sorted by (timestamp, series):
+ *
+ *     ts        int64
+ *     series    int32       index into the series table
+ *     <columns> double      named by pq_leaf_column_name, one to four of them
+ *     histogram binary      optional; only there if some row has a native histogram
+ *
+ * in row groups of at most ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
+ * encoding), the notes, the kind and samples_read travel in the key/value metadata. Every byte is
+ * covered by a checksum (column_file.h), on top of the one the transport checks. Equal results give
+ * equal bytes.
+ *
+ * Reading trusts nothing: malformed input is QF_ECORRUPT with the file's name. */
+#ifndef SEGMENTS_PARQUET_ARTIFACT_H
+#define SEGMENTS_PARQUET_ARTIFACT_H
+
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "base/pure/slice.h"
+#include "base/pure/strbuf.h"
+#include "promql/leaf_result.h"
+
+#define ARTIFACT_SCHEMA_VERSION 1
+#define ARTIFACT_ROW_GROUP_ROWS (64u << 10)
+
+/* What WorkReady tells about an artifact. */
+struct artifact_info {
+    uint64_t size_bytes;
+    uint64_t row_count;
+    int64_t min_ts, max_ts; /* both 0 if there is no row */
+    uint32_t schema_version;
+    char checksum[5 + 32 + 1]; /* "xxh3:" and 32 hex digits: XXH3-128 of all bytes */
+};
+
+/* Write @result to the new file @path (not synced, not renamed: the spool does that), or append it
+ * to @buf. QF_EEXIST, QF_ENOSPC, QF_EIO; on failure the file is removed. @ret_info may be NULL. */
+QF_MUST_CHECK qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
+                                        struct artifact_info *ret_info, struct qf_err *err);
+QF_MUST_CHECK qf_rc artifact_write_memory(const struct pq_leaf_result *result,
+                                          struct qf_strbuf *buf, struct artifact_info *ret_info,
+                                          struct qf_err *err);
+
+/* Open for reading; NULL and @err filled on failure (QF_ENOTFOUND, QF_EIO, QF_ECORRUPT,
+ * QF_EUNSUPPORTED for a newer schema). The reader's close() frees it. In memory @bytes are borrowed
+ * until close and @name is for messages. A reader belongs to one thread and holds one row group. */
+struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_err *err);
+struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
+                                            struct qf_err *err);
+
+/* "xxh3:<32 hex digits>" of @bytes; @out has room for 38 bytes. */
+void artifact_checksum(struct qf_str bytes, char *out);
+
+#endif

@@ -1,0 +1,63 @@
+/* segment.h - what is in a segment and what it says of itself.
+ *
+ * A segment is one immutable Parquet file: samples of one tenant, one shard and one time window.
+ * One row holds one series, or a part of one whose samples would not fit a row group:
+ *
+ *     metric   string             the value of __name__, "" if there is none
+ *     labels   map<string,string> the other labels, sorted by name
+ *     samples  int32              length of the two lists, never 0
+ *     min_ts   int64              first and last timestamp of the row
+ *     max_ts   int64
+ *     ts       list<int64>        milliseconds, strictly ascending
+ *     value    list<double>       exact bits, stale markers included
+ *
+ * Rows are sorted by label set (qf_labels_cmp, with __name__ in its place); parts of one series are
+ * neighbours in time order. The names `start_ts` (list<int64>) and `histogram` (list<binary>) are
+ * kept free for start timestamps and native histograms: a reader of version 1 refuses a file that
+ * has columns it does not know, so that it never answers with a part of the data.
+ *
+ * Key/value metadata (text): promfabric.schema_version, .tenant, .shard, .shards, .min_ts, .max_ts,
+ * .series, .samples, .generation, .id (of its name, see segment_name.h; the id is XXH3 of series
+ * and samples in order) and .summary (summary.h).
+ *
+ * Every byte of the file is covered by a checksum (column_file.h): a changed or missing byte is
+ * QF_ECORRUPT with the file's name, at open for the footer and at the first read elsewhere. */
+#ifndef SEGMENTS_PARQUET_SEGMENT_H
+#define SEGMENTS_PARQUET_SEGMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/err.h"
+#include "base/pure/labels.h"
+#include "segments/catalog/segment_name.h"
+
+#define SEG_SCHEMA_VERSION 1
+
+/* What a file says of itself in its metadata. */
+struct seg_meta {
+    uint32_t schema_version;
+    struct segment_name name; /* as the metadata says, whatever the file is called */
+    uint64_t series_count, sample_count;
+    struct qf_str summary; /* text for summary_parse(); empty if there is none */
+};
+
+/* shard = XXH3(labels without __name__) mod shard_count (a power of two). */
+uint32_t seg_shard_of(struct qf_labels labels, uint32_t shard_count);
+/* A power of two from 1 to SEGMENT_SHARDS_MAX. */
+bool seg_shard_count_valid(uint64_t shard_count);
+
+/* How many bytes at the end of a file usually hold its metadata. */
+#define SEG_TAIL_BYTES (64u << 10)
+
+/* Read the metadata from the end of a file that is not (wholly) here: @tail is its last bytes, all
+ * of it if the file is shorter than that. *ret_need is 0 on success; if the tail was too short it
+ * is the number of last bytes needed and nothing else is written (still QF_OK). Strings are copied
+ * into
+ * @arena. @file is for messages. QF_ECORRUPT, QF_EUNSUPPORTED (newer schema), QF_ELIMIT (arena). */
+QF_MUST_CHECK qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
+                                       uint64_t file_size, struct seg_meta *ret_meta,
+                                       uint64_t *ret_need, struct qf_err *err);
+
+#endif

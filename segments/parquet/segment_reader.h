@@ -1,0 +1,60 @@
+/* segment_reader.h - open a segment and look at its metadata; read it through segments_source.
+ *
+ * An open reader is immutable: it holds the file descriptor and the parsed footer, and any number
+ * of sources on any threads may read through it at once. Keep readers of hot files open. Files are
+ * read with pread, never mapped: a file cut short under a reader is an error, not a signal. */
+#ifndef SEGMENTS_PARQUET_SEGMENT_READER_H
+#define SEGMENTS_PARQUET_SEGMENT_READER_H
+
+#include <stdatomic.h>
+
+#include "promql/source.h"
+#include "segments/parquet/segment.h"
+
+struct seg_reader;
+
+/* Open the local file at @path; the name is kept for messages. NULL and @err filled on failure:
+ * QF_ENOTFOUND, QF_EIO, QF_ECORRUPT (not a whole segment), QF_EUNSUPPORTED (a newer schema or
+ * unknown columns). The footer is verified; the data are verified as they are read. The file may be
+ * unlinked or renamed while the reader is open. */
+struct seg_reader *seg_reader_open(const char *path, struct qf_err *err);
+struct seg_reader *seg_reader_free(struct seg_reader *reader); /* Accepts NULL, returns NULL. */
+
+/* Borrowed from the reader. */
+const struct seg_meta *seg_reader_meta(const struct seg_reader *reader);
+const char *seg_reader_path(const struct seg_reader *reader);
+/* Bytes of heap the open reader holds (footer, label summary). */
+size_t seg_reader_memory(const struct seg_reader *reader);
+
+/* Read everything and check checksums, order of series and samples, counts, shard and time range
+ * against the metadata. QF_ECORRUPT names the file and what is wrong. */
+QF_MUST_CHECK qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err);
+
+/* The selected series of several segments of one shard, merged, as a leaf wants them: sorted by
+ * qf_labels_cmp, each series once, samples ascending, times cut to the selection. Where segments
+ * overlap, of equal timestamps the one from the newest file (generation, then id, of the metadata)
+ * counts; order of @readers does not matter.
+ *
+ * @readers and the matchers (with their strings and regexes) are borrowed until close; the arrays
+ * are copied.
+ * @cancel may be NULL; once it is true the source stops with QF_ECANCELED at its next row group.
+ * @memory_limit bounds decoded and compressed bytes held at once (0: none); over it QF_ELIMIT. A
+ * scan holds at most one row group per segment. QF_ECORRUPT names the file.
+ *
+ * The source belongs to one thread. close() frees it. Never NULL. */
+struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t reader_count,
+                                      const struct pq_select *select, const atomic_bool *cancel,
+                                      uint64_t memory_limit);
+
+/* What a source has read so far, for metrics and limits. */
+struct segments_source_stats {
+    uint64_t samples;           /* decoded */
+    uint64_t series;            /* returned */
+    uint64_t bytes;             /* read from files */
+    uint64_t row_groups_read;   /* whose labels were looked at */
+    uint64_t row_groups_pruned; /* skipped thanks to statistics */
+    uint64_t memory_peak;
+};
+struct segments_source_stats segments_source_stats(const struct pq_source *source);
+
+#endif

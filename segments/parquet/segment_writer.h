@@ -1,0 +1,49 @@
+/* segment_writer.h - write one segment: series in label order, each with its samples.
+ *
+ *     struct seg_writer *w = seg_writer_new(&options, &err);
+ *     while (...) rc = seg_writer_add(w, labels, ts, values, count, &err);
+ *     rc = seg_writer_finish(w, &name, &err);      the file at options.path is complete and synced
+ *     w = seg_writer_free(w);                      removes the file unless it was finished
+ *
+ * The file is written where the caller says, under a name no reader looks for; moving it to
+ * its key in a store (store.h's put) is what makes it visible, at once and whole. Memory is bounded
+ * by one row group (SEG_ROW_GROUP_SAMPLES) plus the label summary. After an error only free is
+ * allowed. */
+#ifndef SEGMENTS_PARQUET_SEGMENT_WRITER_H
+#define SEGMENTS_PARQUET_SEGMENT_WRITER_H
+
+#include "segments/parquet/segment.h"
+
+/* Samples in a row group, give or take the last series: what one scan holds in memory per file. */
+#define SEG_ROW_GROUP_SAMPLES (128u << 10)
+/* Series in a row group, however short they are. */
+#define SEG_ROW_GROUP_SERIES 8192u
+
+struct seg_writer_options {
+    const char *path; /* of the local file to write; must not exist */
+    struct qf_str tenant;
+    uint32_t shard, shard_count;
+    uint64_t generation; /* wall clock in microseconds: newer files win */
+};
+
+struct seg_writer;
+
+/* QF_EINVAL for a bad tenant or shard, QF_EEXIST, QF_EIO. NULL and @err filled on failure. */
+struct seg_writer *seg_writer_new(const struct seg_writer_options *options, struct qf_err *err);
+/* @writer may be NULL. Returns NULL. */
+struct seg_writer *seg_writer_free(struct seg_writer *writer);
+
+/* Add a series with @count > 0 samples, timestamps strictly ascending. Label sets must come
+ * strictly ascending (qf_labels_cmp), or equal to the one before with later timestamps. QF_EINVAL
+ * if they do not or if the series belongs to another shard; QF_ENOSPC, QF_EIO. Nothing is kept of
+ * the arguments. */
+QF_MUST_CHECK qf_rc seg_writer_add(struct seg_writer *writer, struct qf_labels labels,
+                                   const int64_t *ts, const double *values, size_t count,
+                                   struct qf_err *err);
+
+/* Write the footer and sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
+ * nothing was added. */
+QF_MUST_CHECK qf_rc seg_writer_finish(struct seg_writer *writer, struct segment_name *ret_name,
+                                      struct qf_err *err);
+
+#endif
