@@ -1,0 +1,227 @@
+/* api_message.c - messages from the API to a worker. */
+#include <assert.h>
+#include <ctype.h>
+
+#include "control.pb-c.h"
+#include "proto/codec/codec_int.h"
+#include "proto/codec/control.h"
+
+typedef Promfabric__Control__V1__ApiMessage api_msg;
+typedef Promfabric__Control__V1__AssignWork assign_msg;
+typedef Promfabric__Control__V1__Segment segment_msg;
+typedef Promfabric__Control__V1__WorkLimits limits_msg;
+
+/* AssignWork is the only message with parts of its own; they live in the encoder's arena. */
+static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assign_msg *out)
+{
+    segment_msg *segments = QF_ARENA_ARRAY(arena, segment_msg, in->segment_count);
+    limits_msg *limits = QF_ARENA_NEW(arena, limits_msg);
+
+    out->query_id = pb_cstr(arena, in->query_id);
+    out->leaf_id = in->leaf_id;
+    out->work_id = in->work_id;
+    out->attempt = in->attempt;
+    out->affinity_key = pb_cstr(arena, in->affinity_key);
+    out->tenant = pb_cstr(arena, in->tenant);
+    out->spec = (ProtobufCBinaryData){ in->spec.len, (uint8_t *)pb_cstr(arena, in->spec) };
+    out->timeout_ms = in->timeout_ms;
+    out->traceparent = pb_cstr(arena, in->traceparent);
+    promfabric__control__v1__work_limits__init(limits);
+    limits->samples_max = in->limits.samples_max;
+    limits->memory_bytes_max = in->limits.memory_bytes_max;
+    limits->artifact_bytes_max = in->limits.artifact_bytes_max;
+    out->limits = limits;
+    out->n_segments = in->segment_count;
+    out->segments = QF_ARENA_ARRAY(arena, segment_msg *, in->segment_count);
+    for (size_t i = 0; i < in->segment_count; i++) {
+        const struct pb_segment *segment = &in->segments[i];
+
+        promfabric__control__v1__segment__init(&segments[i]);
+        segments[i].name = pb_cstr(arena, segment->name);
+        segments[i].size_bytes = segment->size_bytes;
+        segments[i].etag = pb_cstr(arena, segment->etag);
+        segments[i].mtime_ms = segment->mtime_ms;
+        segments[i].shard = segment->shard;
+        segments[i].shard_count = segment->shard_count;
+        segments[i].generation = segment->generation;
+        out->segments[i] = &segments[i];
+    }
+}
+
+void pb_api_encode(struct qf_strbuf *buf, const struct pb_api_message *message)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    api_msg out = PROMFABRIC__CONTROL__V1__API_MESSAGE__INIT;
+    Promfabric__Control__V1__Hello hello = PROMFABRIC__CONTROL__V1__HELLO__INIT;
+    assign_msg assign = PROMFABRIC__CONTROL__V1__ASSIGN_WORK__INIT;
+    Promfabric__Control__V1__CancelWork cancel = PROMFABRIC__CONTROL__V1__CANCEL_WORK__INIT;
+    Promfabric__Control__V1__ArtifactAck ack = PROMFABRIC__CONTROL__V1__ARTIFACT_ACK__INIT;
+    Promfabric__Control__V1__Heartbeat heartbeat = PROMFABRIC__CONTROL__V1__HEARTBEAT__INIT;
+
+    switch (message->kind) {
+    case PB_API_HELLO:
+        hello.protocol_version = message->u.hello.protocol_version;
+        hello.api_id = pb_cstr(arena, message->u.hello.api_id);
+        hello.software = pb_cstr(arena, message->u.hello.software);
+        out.hello = &hello;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HELLO;
+        break;
+    case PB_API_ASSIGN:
+        fill_assign(arena, &message->u.assign, &assign);
+        out.assign_work = &assign;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ASSIGN_WORK;
+        break;
+    case PB_API_CANCEL:
+        cancel.work_id = message->u.cancel.work_id;
+        cancel.attempt = message->u.cancel.attempt;
+        cancel.reason = pb_cstr(arena, message->u.cancel.reason);
+        out.cancel_work = &cancel;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_CANCEL_WORK;
+        break;
+    case PB_API_ACK:
+        ack.work_id = message->u.ack.work_id;
+        ack.attempt = message->u.ack.attempt;
+        ack.artifact_checksum = pb_cstr(arena, message->u.ack.artifact_checksum);
+        out.artifact_ack = &ack;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ARTIFACT_ACK;
+        break;
+    case PB_API_HEARTBEAT:
+        heartbeat.sent_us = message->u.heartbeat.sent_us;
+        heartbeat.echo = message->u.heartbeat.echo;
+        out.heartbeat = &heartbeat;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HEARTBEAT;
+        break;
+    case PB_API_UNKNOWN:
+        assert(!"a message of unknown kind cannot be encoded");
+        break;
+    }
+    pb_pack(buf, &out.base);
+}
+
+static bool hex_run(struct qf_str s, size_t at, size_t len)
+{
+    bool all_zero = true;
+
+    for (size_t i = at; i < at + len; i++) {
+        if (!isdigit((unsigned char)s.data[i]) && (s.data[i] < 'a' || s.data[i] > 'f'))
+            return false;
+        all_zero = all_zero && s.data[i] == '0';
+    }
+    return !all_zero || len == 2; /* flags may be zero, ids may not */
+}
+
+bool pb_traceparent_valid(struct qf_str s)
+{
+    return s.len == 55 && memcmp(s.data, "00-", 3) == 0 && s.data[35] == '-' && s.data[52] == '-' &&
+           hex_run(s, 3, 32) && hex_run(s, 36, 16) && hex_run(s, 53, 2);
+}
+
+static qf_rc take_segments(struct qf_arena *arena, const assign_msg *in, struct pb_assign *out,
+                           struct qf_err *err)
+{
+    if (in->n_segments > PB_SEGMENTS_MAX)
+        return qf_err_set(err, QF_EPROTO, "%zu segments in one work", in->n_segments);
+    out->segments = QF_ARENA_ARRAY(arena, struct pb_segment, in->n_segments + 1);
+    if (!out->segments)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu segments", in->n_segments);
+    out->segment_count = in->n_segments;
+    for (size_t i = 0; i < in->n_segments; i++) {
+        const segment_msg *segment = in->segments[i];
+
+        out->segments[i] = (struct pb_segment){
+            .name = qf_str_from(segment->name),
+            .size_bytes = segment->size_bytes,
+            .etag = qf_str_from(segment->etag),
+            .mtime_ms = segment->mtime_ms,
+            .shard = segment->shard,
+            .shard_count = segment->shard_count,
+            .generation = segment->generation,
+        };
+        if (out->segments[i].name.len == 0 || out->segments[i].name.len > PB_TEXT_BYTES_MAX ||
+            out->segments[i].etag.len > PB_TEXT_BYTES_MAX)
+            return qf_err_set(err, QF_EPROTO, "segment %zu has no usable name", i);
+    }
+    return QF_OK;
+}
+
+static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb_assign *out,
+                         struct qf_err *err)
+{
+    *out = (struct pb_assign){
+        .query_id = qf_str_from(in->query_id),
+        .leaf_id = in->leaf_id,
+        .work_id = in->work_id,
+        .attempt = in->attempt,
+        .affinity_key = qf_str_from(in->affinity_key),
+        .tenant = qf_str_from(in->tenant),
+        .spec = { (const char *)in->spec.data, in->spec.len },
+        .timeout_ms = in->timeout_ms,
+        .traceparent = qf_str_from(in->traceparent),
+    };
+    if (in->limits)
+        out->limits = (struct pb_limits){
+            .samples_max = in->limits->samples_max,
+            .memory_bytes_max = in->limits->memory_bytes_max,
+            .artifact_bytes_max = in->limits->artifact_bytes_max,
+        };
+    if (out->query_id.len == 0 || out->query_id.len > PB_ID_BYTES_MAX ||
+        out->tenant.len > PB_ID_BYTES_MAX || out->affinity_key.len > PB_TEXT_BYTES_MAX)
+        return qf_err_set(err, QF_EPROTO, "work without a usable query id, tenant or affinity key");
+    if (out->spec.len > PB_SPEC_BYTES_MAX)
+        return qf_err_set(err, QF_EPROTO, "leaf of %zu bytes", out->spec.len);
+    if (!pb_traceparent_valid(out->traceparent))
+        out->traceparent = QF_STR(""); /* W3C: a malformed one is as if there were none */
+    return take_segments(arena, in, out, err);
+}
+
+qf_rc pb_api_decode(struct qf_arena *arena, struct qf_str bytes, struct pb_api_message *ret_message,
+                    struct qf_err *err)
+{
+    struct pb_api_message message = { .kind = PB_API_UNKNOWN };
+    ProtobufCMessage *unpacked;
+    const api_msg *in;
+    qf_rc rc =
+        pb_unpack(arena, bytes, &promfabric__control__v1__api_message__descriptor, &unpacked, err);
+
+    if (rc)
+        return rc;
+    in = (const api_msg *)unpacked;
+    switch (in->body_case) {
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HELLO:
+        message.kind = PB_API_HELLO;
+        message.u.hello =
+            (struct pb_hello){ in->hello->protocol_version, qf_str_from(in->hello->api_id),
+                               qf_str_from(in->hello->software) };
+        if (message.u.hello.api_id.len > PB_ID_BYTES_MAX ||
+            message.u.hello.software.len > PB_TEXT_BYTES_MAX)
+            rc = qf_err_set(err, QF_EPROTO, "Hello with an overlong name");
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ASSIGN_WORK:
+        message.kind = PB_API_ASSIGN;
+        rc = take_assign(arena, in->assign_work, &message.u.assign, err);
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_CANCEL_WORK:
+        message.kind = PB_API_CANCEL;
+        message.u.cancel = (struct pb_cancel){ in->cancel_work->work_id, in->cancel_work->attempt,
+                                               qf_str_from(in->cancel_work->reason) };
+        message.u.cancel.reason = qf_str_sub(message.u.cancel.reason, 0, PB_TEXT_BYTES_MAX);
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ARTIFACT_ACK:
+        message.kind = PB_API_ACK;
+        message.u.ack = (struct pb_ack){ in->artifact_ack->work_id, in->artifact_ack->attempt,
+                                         qf_str_from(in->artifact_ack->artifact_checksum) };
+        if (message.u.ack.artifact_checksum.len > PB_ID_BYTES_MAX)
+            rc = qf_err_set(err, QF_EPROTO, "ArtifactAck with an overlong checksum");
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HEARTBEAT:
+        message.kind = PB_API_HEARTBEAT;
+        message.u.heartbeat = (struct pb_heartbeat){ in->heartbeat->sent_us, in->heartbeat->echo };
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY__NOT_SET:
+    default:
+        break;
+    }
+    if (rc == QF_OK)
+        *ret_message = message;
+    return rc;
+}

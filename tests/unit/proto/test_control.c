@@ -1,0 +1,316 @@
+/* test_control.c - control messages keep every field on their way over the wire. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/prng.h"
+#include "proto/codec/control.h"
+#include "proto/codec/health.h"
+#include "tests/lib/test.h"
+
+static bool str_is(struct qf_str s, const char *want)
+{
+    return qf_str_is(s, want);
+}
+
+static struct pb_api_message send_api(struct qf_arena *arena, const struct pb_api_message *message)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct pb_api_message got;
+    struct qf_err err = { 0 };
+
+    pb_api_encode(&buf, message);
+    CHECK_OK(pb_api_decode(arena, qf_arena_str(arena, qf_strbuf_view(&buf)), &got, &err), &err);
+    qf_strbuf_done(&buf);
+    CHECK_EQ(got.kind, message->kind);
+    return got;
+}
+
+static struct pb_worker_message send_worker(struct qf_arena *arena,
+                                            const struct pb_worker_message *message)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct pb_worker_message got;
+    struct qf_err err = { 0 };
+
+    pb_worker_encode(&buf, message);
+    CHECK_OK(pb_worker_decode(arena, qf_arena_str(arena, qf_strbuf_view(&buf)), &got, &err), &err);
+    qf_strbuf_done(&buf);
+    CHECK_EQ(got.kind, message->kind);
+    return got;
+}
+
+static struct pb_api_message sample_assign(void)
+{
+    static struct pb_segment segments[2] = {
+        { .name = QF_STR_INIT("tenant=a/date=2026-01-02/s0.parquet"),
+          .size_bytes = UINT64_C(1) << 40,
+          .etag = QF_STR_INIT("\"abc\""),
+          .mtime_ms = 1700000000123,
+          .shard = 3,
+          .shard_count = 8,
+          .generation = UINT64_MAX },
+        { .name = QF_STR_INIT("b"), .mtime_ms = -1 },
+    };
+
+    return (struct pb_api_message){
+        .kind = PB_API_ASSIGN,
+        .u.assign = { .query_id = QF_STR("q-1"),
+                      .leaf_id = 7,
+                      .work_id = UINT64_MAX - 1,
+                      .attempt = 2,
+                      .affinity_key = QF_STR("a/3"),
+                      .tenant = QF_STR("a"),
+                      .spec = { "\0\1\2", 3 },
+                      .segments = segments,
+                      .segment_count = 2,
+                      .limits = { 1, 2, 3 },
+                      .timeout_ms = 29999,
+                      .traceparent =
+                          QF_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") },
+    };
+}
+
+/* An assignment arrives with its binary spec, its segments, limits and trace context. */
+TEST(assign_work_keeps_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message sent = sample_assign();
+    struct pb_api_message message = send_api(arena, &sent);
+    const struct pb_assign *got = &message.u.assign;
+
+    CHECK(str_is(got->query_id, "q-1"));
+    CHECK_EQ(got->leaf_id, 7);
+    CHECK(got->work_id == UINT64_MAX - 1);
+    CHECK_EQ(got->attempt, 2);
+    CHECK(str_is(got->affinity_key, "a/3"));
+    CHECK(str_is(got->tenant, "a"));
+    CHECK(got->spec.len == 3 && memcmp(got->spec.data, "\0\1\2", 3) == 0);
+    CHECK_EQ(got->segment_count, 2);
+    CHECK(str_is(got->segments[0].name, "tenant=a/date=2026-01-02/s0.parquet"));
+    CHECK(got->segments[0].size_bytes == UINT64_C(1) << 40);
+    CHECK(str_is(got->segments[0].etag, "\"abc\""));
+    CHECK_EQ(got->segments[0].mtime_ms, 1700000000123);
+    CHECK_EQ(got->segments[0].shard, 3);
+    CHECK_EQ(got->segments[0].shard_count, 8);
+    CHECK(got->segments[0].generation == UINT64_MAX);
+    CHECK_EQ(got->segments[1].mtime_ms, -1);
+    CHECK_EQ(got->limits.samples_max, 1);
+    CHECK_EQ(got->limits.memory_bytes_max, 2);
+    CHECK_EQ(got->limits.artifact_bytes_max, 3);
+    CHECK_EQ(got->timeout_ms, 29999);
+    CHECK(str_is(got->traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+}
+
+TEST(small_api_messages_keep_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message got;
+
+    got = send_api(arena, &(struct pb_api_message){
+                              .kind = PB_API_HELLO,
+                              .u.hello = { 1, QF_STR("api-0"), QF_STR("promfabric 0.1.0") } });
+    CHECK_EQ(got.u.hello.protocol_version, 1);
+    CHECK(str_is(got.u.hello.api_id, "api-0"));
+    CHECK(str_is(got.u.hello.software, "promfabric 0.1.0"));
+    got = send_api(arena, &(struct pb_api_message){ .kind = PB_API_CANCEL,
+                                                    .u.cancel = { 5, 6, QF_STR("client gone") } });
+    CHECK_EQ(got.u.cancel.work_id, 5);
+    CHECK_EQ(got.u.cancel.attempt, 6);
+    CHECK(str_is(got.u.cancel.reason, "client gone"));
+    got = send_api(arena, &(struct pb_api_message){ .kind = PB_API_ACK,
+                                                    .u.ack = { 8, 9, QF_STR("xxh3:00") } });
+    CHECK_EQ(got.u.ack.work_id, 8);
+    CHECK_EQ(got.u.ack.attempt, 9);
+    CHECK(str_is(got.u.ack.artifact_checksum, "xxh3:00"));
+    got = send_api(
+        arena, &(struct pb_api_message){ .kind = PB_API_HEARTBEAT, .u.heartbeat = { -77, true } });
+    CHECK_EQ(got.u.heartbeat.sent_us, -77);
+    CHECK(got.u.heartbeat.echo);
+}
+
+TEST(work_ready_keeps_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_worker_message sent = {
+        .kind = PB_WORKER_READY,
+        .u.ready = { .work_id = 1,
+                     .attempt = 2,
+                     .artifact_url = QF_STR("http://127.0.0.1:8081/artifacts/t"),
+                     .artifact_size_bytes = 3,
+                     .artifact_checksum = QF_STR("xxh3:aa"),
+                     .row_count = 4,
+                     .min_ts = -5,
+                     .max_ts = 6,
+                     .parquet_schema_version = 1,
+                     .timings = { 10, 11, 12, 13, 14 },
+                     .series_count = 20,
+                     .samples_read = 21,
+                     .download_bytes = 22,
+                     .cache_hits = 23,
+                     .cache_misses = 24 },
+    };
+    struct pb_worker_message message = send_worker(arena, &sent);
+    const struct pb_ready *got = &message.u.ready;
+
+    CHECK_EQ(got->work_id, 1);
+    CHECK_EQ(got->attempt, 2);
+    CHECK(str_is(got->artifact_url, "http://127.0.0.1:8081/artifacts/t"));
+    CHECK_EQ(got->artifact_size_bytes, 3);
+    CHECK(str_is(got->artifact_checksum, "xxh3:aa"));
+    CHECK_EQ(got->row_count, 4);
+    CHECK_EQ(got->min_ts, -5);
+    CHECK_EQ(got->max_ts, 6);
+    CHECK_EQ(got->parquet_schema_version, 1);
+    CHECK_EQ(got->timings.queued_us, 10);
+    CHECK_EQ(got->timings.download_us, 11);
+    CHECK_EQ(got->timings.scan_us, 12);
+    CHECK_EQ(got->timings.write_us, 13);
+    CHECK_EQ(got->timings.total_us, 14);
+    CHECK_EQ(got->series_count, 20);
+    CHECK_EQ(got->samples_read, 21);
+    CHECK_EQ(got->download_bytes, 22);
+    CHECK_EQ(got->cache_hits, 23);
+    CHECK_EQ(got->cache_misses, 24);
+}
+
+TEST(small_worker_messages_keep_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_worker_message got;
+
+    got = send_worker(
+        arena, &(struct pb_worker_message){ .kind = PB_WORKER_STATUS,
+                                            .u.status = { 1, QF_STR("w"), true, true, 2, 3, 4,
+                                                          QF_STR("http://h"), QF_STR("s") } });
+    CHECK_EQ(got.u.status.protocol_version, 1);
+    CHECK(str_is(got.u.status.worker_id, "w"));
+    CHECK(got.u.status.accepting_work && got.u.status.draining);
+    CHECK_EQ(got.u.status.slots, 2);
+    CHECK_EQ(got.u.status.running, 3);
+    CHECK_EQ(got.u.status.queue_depth, 4);
+    CHECK(str_is(got.u.status.artifact_base_url, "http://h"));
+    CHECK(str_is(got.u.status.software, "s"));
+    got = send_worker(
+        arena, &(struct pb_worker_message){ .kind = PB_WORKER_ACCEPTED, .u.accepted = { 1, 2 } });
+    CHECK_EQ(got.u.accepted.work_id, 1);
+    CHECK_EQ(got.u.accepted.attempt, 2);
+    got = send_worker(arena, &(struct pb_worker_message){ .kind = PB_WORKER_REJECTED,
+                                                          .u.rejected = { 3, 4, QF_STR("r") } });
+    CHECK_EQ(got.u.rejected.work_id, 3);
+    CHECK_EQ(got.u.rejected.attempt, 4);
+    CHECK(str_is(got.u.rejected.reason, "r"));
+    got = send_worker(arena, &(struct pb_worker_message){
+                                 .kind = PB_WORKER_FAILED,
+                                 .u.failed = { 5, 6, QF_STR("limit"), QF_STR("m"), true } });
+    CHECK_EQ(got.u.failed.work_id, 5);
+    CHECK_EQ(got.u.failed.attempt, 6);
+    CHECK(str_is(got.u.failed.code, "limit"));
+    CHECK(str_is(got.u.failed.reason, "m"));
+    CHECK(got.u.failed.retryable);
+}
+
+/* A body from a later version is no error: the receiver ignores it. */
+TEST(an_unknown_body_decodes_as_unknown)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message api;
+    struct pb_worker_message worker;
+    struct qf_err err = { 0 };
+
+    CHECK_OK(pb_api_decode(arena, QF_STR("\xfa\x01\x02\x08\x01"), &api, &err), &err);
+    CHECK_EQ(api.kind, PB_API_UNKNOWN);
+    CHECK_OK(pb_worker_decode(arena, (struct qf_str){ NULL, 0 }, &worker, &err), &err);
+    CHECK_EQ(worker.kind, PB_WORKER_UNKNOWN);
+}
+
+TEST(bounds_are_checked_when_decoding)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message message = sample_assign(), got;
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct qf_err err = { 0 };
+
+    message.u.assign.query_id = QF_STR("");
+    pb_api_encode(&buf, &message);
+    CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&buf), &got, &err), QF_EPROTO);
+    CHECK_STR(err.msg, "work without a usable query id, tenant or affinity key");
+    message = sample_assign();
+    message.u.assign.segments[1].name = QF_STR("");
+    qf_strbuf_reset(&buf);
+    pb_api_encode(&buf, &message);
+    CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&buf), &got, NULL), QF_EPROTO);
+    message.u.assign.segments[1].name = QF_STR("b");
+    CHECK_EQ(pb_api_decode(arena, QF_STR("\x12\xff"), &got, NULL), QF_EPROTO);
+    qf_strbuf_done(&buf);
+}
+
+/* A message that needs more memory than the receiver grants is refused, not served in part. */
+TEST(a_spent_budget_is_an_error)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(64);
+    struct pb_api_message message = sample_assign(), got;
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    pb_api_encode(&buf, &message);
+    CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&buf), &got, NULL), QF_ELIMIT);
+    qf_strbuf_done(&buf);
+}
+
+/* Cut, flipped and random bytes decode to something valid or to an error, never to a crash. */
+TEST(damaged_bytes_never_crash)
+{
+    struct qf_prng prng = { 42 };
+    struct pb_api_message message = sample_assign(), got;
+    struct pb_worker_message worker;
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    size_t refused = 0;
+
+    pb_api_encode(&buf, &message);
+    for (int i = 0; i < 5000; i++) {
+        struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+        size_t len = qf_prng_below(&prng, buf.len + 1);
+        char *bytes = qf_xmemdup0(buf.data, buf.len);
+
+        for (uint64_t flips = qf_prng_below(&prng, 4); flips; flips--)
+            bytes[qf_prng_below(&prng, buf.len)] ^= (char)(1 << qf_prng_below(&prng, 8));
+        refused += pb_api_decode(arena, (struct qf_str){ bytes, len }, &got, NULL) != QF_OK;
+        (void)!pb_worker_decode(arena, (struct qf_str){ bytes, len }, &worker, NULL);
+        free(bytes);
+        (void)qf_arena_free(arena);
+    }
+    CHECK(refused > 1000);
+    qf_strbuf_done(&buf);
+}
+
+TEST(traceparent_is_checked)
+{
+    static const char *const bad[] = {
+        "",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+        "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01",
+    };
+
+    CHECK(pb_traceparent_valid(QF_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")));
+    for (size_t i = 0; i < QF_COUNT_OF(bad); i++)
+        CHECK_MSG(!pb_traceparent_valid(qf_str_from(bad[i])), "accepted: %s", bad[i]);
+}
+
+TEST(health_messages_match_the_standard)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 16);
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct qf_str service;
+    struct qf_err err = { 0 };
+
+    pb_health_response_encode(&buf, PB_HEALTH_SERVING);
+    CHECK(qf_str_eq(qf_strbuf_view(&buf), QF_STR("\x08\x01")));
+    CHECK_OK(pb_health_request_decode(arena, QF_STR("\x0a\x01x"), &service, &err), &err);
+    CHECK(qf_str_is(service, "x"));
+    CHECK_OK(pb_health_request_decode(arena, QF_STR(""), &service, &err), &err);
+    CHECK_EQ(service.len, 0);
+    qf_strbuf_done(&buf);
+}
