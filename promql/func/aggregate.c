@@ -1,0 +1,126 @@
+/* aggregate.c - accumulators of the aggregators. */
+#include "promql/func/aggregate.h"
+
+/* One step of the incremental mean: the old mean loses 1/count of its weight to the value. */
+static void mean_add(struct pq_avg *avg, double value)
+{
+    double keep = (avg->count - 1) / avg->count;
+    struct pq_kahan mean = { keep * avg->mean, keep * avg->sum.compensation };
+
+    pq_kahan_add(&mean, value / avg->count);
+    avg->mean = mean.sum;
+    avg->sum.compensation = mean.compensation;
+}
+
+/* From sum to mean; @count values are in the sum. */
+static void become_mean(struct pq_avg *avg, double count)
+{
+    avg->is_mean = true;
+    avg->mean = avg->sum.sum / count;
+    avg->sum.sum = 0;
+    avg->sum.compensation /= count;
+}
+
+void pq_avg_add(struct pq_avg *avg, double value)
+{
+    avg->count++;
+    if (avg->count == 1) {
+        avg->sum.sum = value;
+        return;
+    }
+    if (!avg->is_mean) {
+        struct pq_kahan sum = avg->sum;
+
+        pq_kahan_add(&sum, value);
+        if (!isinf(sum.sum)) {
+            avg->sum = sum;
+            return;
+        }
+        become_mean(avg, avg->count - 1);
+    }
+    mean_add(avg, value);
+}
+
+void pq_avg_merge(struct pq_avg *into, const struct pq_avg *from)
+{
+    struct pq_avg other = *from;
+    struct pq_kahan mean;
+    double total = into->count + other.count;
+
+    if (other.count == 0)
+        return;
+    if (into->count == 0) {
+        *into = other;
+        return;
+    }
+    if (!into->is_mean && !other.is_mean) {
+        struct pq_kahan sum = into->sum;
+
+        pq_kahan_merge(&sum, &other.sum);
+        if (!isinf(sum.sum)) {
+            into->sum = sum;
+            into->count = total;
+            return;
+        }
+    }
+    if (!into->is_mean)
+        become_mean(into, into->count);
+    if (!other.is_mean)
+        become_mean(&other, other.count);
+    mean = (struct pq_kahan){ into->mean * (into->count / total),
+                              into->sum.compensation * (into->count / total) };
+    pq_kahan_add(&mean, other.mean * (other.count / total));
+    mean.compensation += other.sum.compensation * (other.count / total);
+    into->mean = mean.sum;
+    into->sum.compensation = mean.compensation;
+    into->count = total;
+}
+
+double pq_avg_value(const struct pq_avg *avg)
+{
+    if (avg->is_mean)
+        return avg->mean + avg->sum.compensation;
+    return avg->sum.sum / avg->count + avg->sum.compensation / avg->count;
+}
+
+void pq_variance_add(struct pq_variance *variance, double value)
+{
+    double delta;
+
+    variance->count++;
+    if (variance->count == 1) {
+        variance->mean = value;
+        variance->m2 = isfinite(value) ? 0 : NAN;
+        return;
+    }
+    delta = value - variance->mean;
+    variance->mean += delta / variance->count;
+    variance->m2 += delta * (value - variance->mean);
+}
+
+/* Chan's formula for joining two sets. */
+void pq_variance_merge(struct pq_variance *into, const struct pq_variance *from)
+{
+    double total = into->count + from->count;
+    double delta = from->mean - into->mean;
+
+    if (from->count == 0)
+        return;
+    if (into->count == 0) {
+        *into = *from;
+        return;
+    }
+    into->mean += delta * (from->count / total);
+    into->m2 += from->m2 + delta * delta * (into->count * from->count / total);
+    into->count = total;
+}
+
+double pq_variance_stdvar(const struct pq_variance *variance)
+{
+    return variance->m2 / variance->count;
+}
+
+double pq_variance_stddev(const struct pq_variance *variance)
+{
+    return sqrt(pq_variance_stdvar(variance));
+}

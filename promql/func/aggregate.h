@@ -1,0 +1,48 @@
+/* aggregate.h - accumulators of the aggregators: add values, merge partial results, read the value.
+ *
+ * A zeroed accumulator is empty; reading an empty one is meaningless. Adding values one by one in
+ * the order of the series gives what Prometheus gives. A partial is what a leaf ships; the members
+ * are the columns of its artifact (leaf_result.h). */
+#ifndef PROMQL_FUNC_AGGREGATE_H
+#define PROMQL_FUNC_AGGREGATE_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "promql/func/kahan.h"
+
+/* avg, avg_over_time. Until an addition overflows it is a compensated sum; from then on `sum` holds
+ * zero and `mean` the running mean, with the same compensation. */
+struct pq_avg {
+    struct pq_kahan sum;
+    double count;
+    double mean;
+    bool is_mean; /* set once the sum overflowed */
+};
+
+void pq_avg_add(struct pq_avg *avg, double value);
+void pq_avg_merge(struct pq_avg *into, const struct pq_avg *from);
+double pq_avg_value(const struct pq_avg *avg);
+
+/* stddev, stdvar: count, mean and the sum of squared distances to it (M2). Any NaN or infinity
+ * makes the result NaN. */
+struct pq_variance {
+    double count, mean, m2;
+};
+
+void pq_variance_add(struct pq_variance *variance, double value);
+void pq_variance_merge(struct pq_variance *into, const struct pq_variance *from);
+double pq_variance_stdvar(const struct pq_variance *variance);
+double pq_variance_stddev(const struct pq_variance *variance);
+
+/* min, max: the first value, or a smaller (larger) one, or anything after a NaN. */
+static inline double pq_min_add(double min, double value)
+{
+    return min > value || isnan(min) ? value : min;
+}
+static inline double pq_max_add(double max, double value)
+{
+    return max < value || isnan(max) ? value : max;
+}
+
+#endif

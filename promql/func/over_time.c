@@ -1,0 +1,195 @@
+/* over_time.c - aggregations over the samples of one window. */
+#include "promql/func/over_time.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "promql/func/aggregate.h"
+#include "promql/func/kahan.h"
+#include "promql/func/quantile.h"
+
+bool pq_fn_sum_over_time(const struct pq_window *w, double *ret_value)
+{
+    struct pq_kahan sum = { 0 };
+
+    if (w->count == 0)
+        return false;
+    for (size_t i = 0; i < w->count; i++)
+        pq_kahan_add(&sum, w->values[i]);
+    *ret_value = pq_kahan_value(&sum);
+    return true;
+}
+
+bool pq_fn_avg_over_time(const struct pq_window *w, double *ret_value)
+{
+    struct pq_avg avg = { 0 };
+
+    if (w->count == 0)
+        return false;
+    for (size_t i = 0; i < w->count; i++)
+        pq_avg_add(&avg, w->values[i]);
+    *ret_value = pq_avg_value(&avg);
+    return true;
+}
+
+bool pq_fn_min_over_time(const struct pq_window *w, double *ret_value)
+{
+    double min;
+
+    if (w->count == 0)
+        return false;
+    min = w->values[0];
+    for (size_t i = 1; i < w->count; i++)
+        if (w->values[i] < min || isnan(min))
+            min = w->values[i];
+    *ret_value = min;
+    return true;
+}
+
+bool pq_fn_max_over_time(const struct pq_window *w, double *ret_value)
+{
+    double max;
+
+    if (w->count == 0)
+        return false;
+    max = w->values[0];
+    for (size_t i = 1; i < w->count; i++)
+        if (w->values[i] > max || isnan(max))
+            max = w->values[i];
+    *ret_value = max;
+    return true;
+}
+
+bool pq_fn_count_over_time(const struct pq_window *w, double *ret_value)
+{
+    *ret_value = (double)w->count;
+    return w->count > 0;
+}
+
+bool pq_fn_present_over_time(const struct pq_window *w, double *ret_value)
+{
+    *ret_value = 1;
+    return w->count > 0;
+}
+
+bool pq_fn_last_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = w->values[w->count - 1];
+    return true;
+}
+
+bool pq_fn_first_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = w->values[0];
+    return true;
+}
+
+/* Welford's method with compensated sums. */
+static double variance(const struct pq_window *w)
+{
+    struct pq_kahan mean = { 0 }, squares = { 0 };
+
+    for (size_t i = 0; i < w->count; i++) {
+        double delta = w->values[i] - (mean.sum + mean.compensation);
+
+        pq_kahan_add(&mean, delta / (double)(i + 1));
+        pq_kahan_add(&squares, delta * (w->values[i] - (mean.sum + mean.compensation)));
+    }
+    return (squares.sum + squares.compensation) / (double)w->count;
+}
+
+bool pq_fn_stdvar_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = variance(w);
+    return true;
+}
+
+bool pq_fn_stddev_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = sqrt(variance(w));
+    return true;
+}
+
+bool pq_fn_quantile_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    memcpy(w->scratch, w->values, w->count * sizeof(*w->scratch));
+    *ret_value = pq_fn_quantile(w->params[0], w->scratch, w->count);
+    return true;
+}
+
+bool pq_fn_mad_over_time(const struct pq_window *w, double *ret_value)
+{
+    double median;
+
+    if (w->count == 0)
+        return false;
+    for (size_t i = 0; i < w->count; i++) {
+        if (isnan(w->values[i])) {
+            *ret_value = NAN;
+            return true;
+        }
+    }
+    memcpy(w->scratch, w->values, w->count * sizeof(*w->scratch));
+    median = pq_fn_quantile(0.5, w->scratch, w->count);
+    for (size_t i = 0; i < w->count; i++)
+        w->scratch[i] = fabs(w->values[i] - median);
+    *ret_value = pq_fn_quantile(0.5, w->scratch, w->count);
+    return true;
+}
+
+static double seconds(const struct pq_window *w, size_t i)
+{
+    return (double)w->ts[i] / 1000;
+}
+
+bool pq_fn_ts_of_min_over_time(const struct pq_window *w, double *ret_value)
+{
+    size_t at = 0;
+
+    if (w->count == 0)
+        return false;
+    for (size_t i = 1; i < w->count; i++)
+        if (w->values[i] <= w->values[at] || isnan(w->values[at]))
+            at = i;
+    *ret_value = seconds(w, at);
+    return true;
+}
+
+bool pq_fn_ts_of_max_over_time(const struct pq_window *w, double *ret_value)
+{
+    size_t at = 0;
+
+    if (w->count == 0)
+        return false;
+    for (size_t i = 1; i < w->count; i++)
+        if (w->values[i] >= w->values[at] || isnan(w->values[at]))
+            at = i;
+    *ret_value = seconds(w, at);
+    return true;
+}
+
+bool pq_fn_ts_of_first_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = seconds(w, 0);
+    return true;
+}
+
+bool pq_fn_ts_of_last_over_time(const struct pq_window *w, double *ret_value)
+{
+    if (w->count == 0)
+        return false;
+    *ret_value = seconds(w, w->count - 1);
+    return true;
+}

@@ -1,0 +1,53 @@
+/* quantile.c - quantiles of plain floats. */
+#include "promql/func/quantile.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    if (isnan(a) || isnan(b))
+        return (isnan(b) != 0) - (isnan(a) != 0);
+    return (a > b) - (a < b);
+}
+
+void pq_fn_sort_values(double *values, size_t count)
+{
+    /* Windows and groups are mostly small: insertion sort needs no calls. */
+    if (count > 24) {
+        qsort(values, count, sizeof(*values), by_value);
+        return;
+    }
+    for (size_t i = 1; i < count; i++) {
+        double value = values[i];
+        size_t at = i;
+
+        while (at > 0 && by_value(&values[at - 1], &value) > 0) {
+            values[at] = values[at - 1];
+            at--;
+        }
+        values[at] = value;
+    }
+}
+
+double pq_fn_quantile(double q, double *values, size_t count)
+{
+    double rank, low, weight;
+    size_t lower, upper;
+
+    if (count == 0 || isnan(q))
+        return NAN;
+    if (q < 0)
+        return -INFINITY;
+    if (q > 1)
+        return INFINITY;
+    pq_fn_sort_values(values, count);
+    rank = q * (double)(count - 1);
+    low = floor(rank);
+    lower = (size_t)fmax(0, low);
+    upper = lower + 1 < count ? lower + 1 : count - 1;
+    weight = rank - low;
+    return values[lower] * (1 - weight) + values[upper] * weight;
+}

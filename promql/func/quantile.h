@@ -1,0 +1,15 @@
+/* quantile.h - quantiles of plain floats, as the quantile aggregator and quantile_over_time see
+ * them. */
+#ifndef PROMQL_FUNC_QUANTILE_H
+#define PROMQL_FUNC_QUANTILE_H
+
+#include <stddef.h>
+
+/* Sort ascending, NaNs first. */
+void pq_fn_sort_values(double *values, size_t count);
+
+/* The @q quantile of @values, which it sorts. Between two values it is their weighted average. NaN
+ * for no values or a NaN @q; the infinities for a @q outside 0..1. */
+double pq_fn_quantile(double q, double *values, size_t count);
+
+#endif

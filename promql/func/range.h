@@ -1,0 +1,95 @@
+/* range.h - range functions by number, for one window or for all steps of a series in one pass.
+ *
+ * Windows slide: every sample enters and leaves once, and functions that need only the ends of a
+ * window (rate and its kin, count, first, last) never look at what is between. The others look at
+ * each window again, because a compensated sum that forgets values would end in other last bits.
+ * Either way the results are those of the kernels, bit for bit. */
+#ifndef PROMQL_FUNC_RANGE_H
+#define PROMQL_FUNC_RANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "promql/func/window.h"
+#include "promql/functions.h"
+
+/* How the selector is extended (extended.h). */
+enum pq_window_mode { PQ_WINDOW_PLAIN, PQ_WINDOW_ANCHORED, PQ_WINDOW_SMOOTHED };
+
+/* The kernel of a function in a mode; NULL if the function is no range function or does not allow
+ * the mode. absent_over_time has none: it is about the absence of all series. */
+pq_window_fn *pq_fn_range_kernel(enum pq_function_id fn, enum pq_window_mode mode);
+/* The position of the range vector among the arguments: 1 for quantile_over_time, else 0. */
+size_t pq_fn_range_arg(enum pq_function_id fn);
+/* last_over_time, first_over_time: the result keeps the name of the metric. */
+bool pq_fn_range_keeps_name(enum pq_function_id fn);
+/* rate, increase: those that ask for a counter and note names that do not look like one. */
+bool pq_fn_range_wants_counter(enum pq_function_id fn);
+/* "smoothed modifier can only be used with: ..." QF_EEXEC if the mode is not allowed. */
+QF_MUST_CHECK qf_rc pq_fn_range_mode_check(enum pq_function_id fn, enum pq_window_mode mode,
+                                           struct qf_err *err);
+/* double_exponential_smoothing: both factors must lie strictly between 0 and 1. QF_EEXEC. */
+QF_MUST_CHECK qf_rc pq_fn_smoothing_check(double smoothing, double trend, struct qf_err *err);
+
+/* The steps of a query and where the selector looks: step k is evaluated at start + k * step, and
+ * its window ends at that time, or at @at if the selector has an @, minus the offset. */
+struct pq_fn_grid {
+    int64_t start, step;
+    size_t count;
+    int64_t offset;
+    bool fixed; /* the selector has an @ */
+    int64_t at;
+};
+
+static inline int64_t pq_fn_grid_eval_ts(const struct pq_fn_grid *grid, size_t k)
+{
+    return grid->start + (int64_t)k * grid->step;
+}
+static inline int64_t pq_fn_grid_window_end(const struct pq_fn_grid *grid, size_t k)
+{
+    return (grid->fixed ? grid->at : pq_fn_grid_eval_ts(grid, k)) - grid->offset;
+}
+
+/* One call of a range function; parameters are the same for all steps. */
+struct pq_fn_range_call {
+    enum pq_function_id fn;
+    enum pq_window_mode mode;
+    int64_t range_ms;
+    int64_t lookback_ms; /* how far anchored and smoothed windows may look beyond their ends */
+    double params[2];
+    double *scratch; /* room for as many values as the series has samples; see struct pq_window */
+};
+
+/* A series: ascending timestamps, floats only, no stale markers. */
+struct pq_fn_samples {
+    const int64_t *ts;
+    const double *values;
+    const int64_t *start_ts; /* NULL, or per sample; 0: unknown */
+    size_t count;
+};
+
+/* Evaluate the call at every step. out[k] is valid where present[k] is 1; elsewhere out[k] is 0 and
+ * present[k] 0. @flags as in struct pq_window, may be NULL. Returns the number of points. */
+size_t pq_fn_range_steps(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                         const struct pq_fn_grid *grid, double *out, uint8_t *present,
+                         unsigned *flags);
+
+/* The same without any shortcut, one window at a time: what pq_fn_range_steps must equal. */
+size_t pq_fn_range_steps_plain(const struct pq_fn_range_call *call,
+                               const struct pq_fn_samples *series, const struct pq_fn_grid *grid,
+                               double *out, uint8_t *present, unsigned *flags);
+
+/* Copy the samples that are not stale markers. @ret arrays have room for @count; start timestamps
+ * are copied if both are not NULL. Returns how many there are. */
+size_t pq_fn_drop_stale(const int64_t *ts, const double *values, const int64_t *start_ts,
+                        size_t count, int64_t *ret_ts, double *ret_values, int64_t *ret_start_ts);
+/* True if one of the values is a stale marker. */
+bool pq_fn_has_stale(const double *values, size_t count);
+
+/* Samples with timestamps in (after, until]: the index of the first, and how many. */
+size_t pq_fn_find_window(const int64_t *ts, size_t count, int64_t after, int64_t until,
+                         size_t *ret_first);
+
+#endif

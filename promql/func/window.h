@@ -1,0 +1,44 @@
+/* window.h - the samples of one series that one evaluation of a range function sees. */
+#ifndef PROMQL_FUNC_WINDOW_H
+#define PROMQL_FUNC_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a kernel wants to have noted; whoever knows the metric's name and the position in the query
+ * makes the note. */
+enum pq_window_flag {
+    PQ_WINDOW_START_OVERLAP = 1, /* a start timestamp lies before the previous sample */
+};
+
+/* Plain arrays, ascending timestamps, floats only, stale markers removed.
+ *
+ * The window is left-open: (range_start, range_end]. Both are times of the data, that is after
+ * offset and @ were applied. Ordinary kernels get exactly the samples inside. Kernels of `anchored`
+ * and `smoothed` selectors (extended.h) also get those before it, and `smoothed` those after it, as
+ * far as the lookback reaches. */
+struct pq_window {
+    const int64_t *ts;
+    const double *values;
+    const int64_t *start_ts; /* NULL, or per sample the start timestamp; 0: unknown */
+    size_t count;
+    int64_t range_start, range_end;
+    int64_t eval_ts;  /* time of the evaluation step: what predict_linear counts from */
+    double params[2]; /* the scalar arguments in the order they are written */
+    double *scratch;  /* room for count values; only quantile_over_time and mad_over_time use it */
+    unsigned *flags;  /* NULL, or where enum pq_window_flag bits are added */
+};
+
+/* A kernel: false when the series has no point at this step. */
+typedef bool pq_window_fn(const struct pq_window *w, double *ret_value);
+
+/* The length of the window in seconds, as Go's time.Duration computes it. */
+static inline double pq_window_seconds(const struct pq_window *w)
+{
+    int64_t ms = w->range_end - w->range_start;
+
+    return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9;
+}
+
+#endif
