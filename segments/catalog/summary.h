@@ -27,7 +27,7 @@ struct summary_builder *summary_builder_free(struct summary_builder *builder);
 /* Add one series; its strings are copied. Bounded: past a million pairs values stop counting. */
 void summary_builder_add(struct summary_builder *builder, struct qf_labels labels);
 /* Append the summary as text (base64 with a version in front), fit for key/value metadata. The
- * same series in any order give the same text. */
+ * same series in any order give the same text. The last call on a builder but free. */
 void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *buf);
 
 struct summary; /* Immutable, safe to share. */

@@ -1,0 +1,667 @@
+/* local.c - a store in a folder of this machine.
+ *
+ * Everything is opened relative to the descriptor of the root folder with names that were checked,
+ * so no name leads out of it. Writers use names that start with '.', which no reader sees. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/vec.h"
+#include "base/sys/clock.h"
+#include "segments/store/store_int.h"
+
+#define TEMPORARY_PREFIX ".tmp-"
+/* tenant/date/file is three levels; a loop of symbolic links ends here. */
+#define DEPTH_MAX 16
+#define COPY_BYTES ((size_t)1 << 20)
+/* File systems stamp changes with a clock of up to two seconds' grain: a folder changed just now
+ * may change again under the same stamp. */
+#define TOKEN_SETTLE_NS INT64_C(2000000000)
+
+struct local_store {
+    struct store base;
+    int root;
+};
+
+static const struct store_ops local_ops;
+
+static void close_fd(const int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+static int make_folders(char *path)
+{
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0777) && errno != EEXIST)
+            return errno;
+        *at = '/';
+    }
+    return mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+}
+
+qf_rc local_store_open(const struct store_options *options, const char *path,
+                       struct store **ret_store, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *copy = qf_xstrdup(path);
+    QF_CLEANUP(qf_freep) char *real = NULL;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf url = QF_STRBUF_INIT;
+    struct local_store *store;
+    int error = options->create ? make_folders(copy) : 0;
+    int root;
+
+    if (error)
+        return qf_err_set(err, store_rc_from_errno(error), "store %s: %s", path, strerror(error));
+    root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return qf_err_set(err, store_rc_from_errno(errno), "store %s: %s", path, strerror(errno));
+    real = realpath(path, NULL);
+    store = qf_xcalloc(1, sizeof(*store));
+    store->base.ops = &local_ops;
+    store->root = root;
+    qf_strbuf_printf(&url, "file://%s", real ? real : path);
+    store->base.url = qf_strbuf_take(&url);
+    *ret_store = &store->base;
+    return QF_OK;
+}
+
+static void local_close(struct store *base)
+{
+    struct local_store *store = (struct local_store *)base;
+
+    (void)close(store->root);
+    free(store);
+}
+
+static qf_rc fail(struct qf_err *err, int error, struct qf_str name, const char *doing)
+{
+    return qf_err_set(err, store_rc_from_errno(error), "%.*s: cannot %s: %s", QF_STR_ARG(name),
+                      doing, strerror(error));
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+static void print_etag(const struct stat *st, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%llx-%llx-%llx", (unsigned long long)st->st_size,
+                   (unsigned long long)mtime_ns(st), (unsigned long long)st->st_ino);
+}
+
+/* Open @name for reading. A folder or a device is not an object. */
+static qf_rc open_object(struct store *base, struct qf_str name, int *ret_fd, struct stat *ret_st,
+                         struct qf_err *err)
+{
+    struct local_store *store = (struct local_store *)base;
+    QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
+    int fd;
+
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    fd = openat(store->root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail(err, errno, name, "open");
+    if (fstat(fd, ret_st)) {
+        int error = errno;
+
+        (void)close(fd);
+        return fail(err, error, name, "stat");
+    }
+    if (!S_ISREG(ret_st->st_mode)) {
+        (void)close(fd);
+        return qf_err_set(err, QF_ENOTFOUND, "%.*s is not a file", QF_STR_ARG(name));
+    }
+    *ret_fd = fd;
+    return QF_OK;
+}
+
+static qf_rc local_stat(struct store *base, struct qf_str name, const struct store_limit *limit,
+                        struct store_info *ret_info, struct qf_err *err)
+{
+    QF_CLEANUP(close_fd) int fd = -1;
+    struct stat st;
+    qf_rc rc = open_object(base, name, &fd, &st, err);
+
+    (void)limit;
+    if (rc)
+        return rc;
+    ret_info->size = (uint64_t)st.st_size;
+    ret_info->mtime_ms = mtime_ns(&st) / 1000000;
+    print_etag(&st, ret_info->etag, sizeof(ret_info->etag));
+    return QF_OK;
+}
+
+/* Read up to @len bytes; fewer only at the end of the file. */
+static qf_rc read_at(struct store *base, struct qf_str name, int fd, uint64_t offset, char *buf,
+                     size_t len, size_t *ret_len, struct qf_err *err)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t got = pread(fd, buf + done, len - done, (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(err, errno, name, "read");
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    atomic_fetch_add_explicit(&base->bytes_read, done, memory_order_relaxed);
+    *ret_len = done;
+    return QF_OK;
+}
+
+static qf_rc local_read(struct store *base, struct qf_str name, uint64_t offset, void *buf,
+                        size_t len, const struct store_limit *limit, size_t *ret_len,
+                        struct qf_err *err)
+{
+    QF_CLEANUP(close_fd) int fd = -1;
+    struct stat st;
+    qf_rc rc = open_object(base, name, &fd, &st, err);
+
+    (void)limit;
+    return rc ? rc : read_at(base, name, fd, offset, buf, len, ret_len, err);
+}
+
+static qf_rc local_read_tail(struct store *base, struct qf_str name, void *buf, size_t len,
+                             const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
+                             struct qf_err *err)
+{
+    QF_CLEANUP(close_fd) int fd = -1;
+    struct stat st;
+    uint64_t size;
+    qf_rc rc = open_object(base, name, &fd, &st, err);
+
+    (void)limit;
+    if (rc)
+        return rc;
+    size = (uint64_t)st.st_size;
+    if (len > size)
+        len = (size_t)size;
+    rc = read_at(base, name, fd, size - len, buf, len, ret_len, err);
+    if (!rc && *ret_len != len)
+        rc = qf_err_set(err, QF_EIO, "%.*s became shorter while it was read", QF_STR_ARG(name));
+    if (!rc)
+        *ret_size = size;
+    return rc;
+}
+
+static qf_rc copy_out(struct store *base, struct qf_str name, int fd, uint64_t size,
+                      const struct store_sink *sink, const struct store_limit *limit,
+                      struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *chunk = sink->fd >= 0 ? qf_xmalloc(COPY_BYTES) : NULL;
+
+    for (uint64_t offset = 0; offset < size;) {
+        size_t want = size - offset < COPY_BYTES ? (size_t)(size - offset) : COPY_BYTES;
+        char *to = chunk ? chunk : sink->buf + offset;
+        size_t got = 0;
+        int error;
+        qf_rc rc = store_limit_check(limit, name, err);
+
+        if (!rc)
+            rc = read_at(base, name, fd, offset, to, want, &got, err);
+        if (rc)
+            return rc;
+        if (got != want)
+            return qf_err_set(err, QF_EIO, "%.*s became shorter while it was read",
+                              QF_STR_ARG(name));
+        error = chunk ? store_pwrite_all(sink->fd, chunk, got, offset) : 0;
+        if (error)
+            return fail(err, error, name, "write a copy of it");
+        offset += got;
+    }
+    return QF_OK;
+}
+
+static qf_rc local_read_whole(struct store *base, struct qf_str name, const struct store_sink *sink,
+                              const struct store_limit *limit, uint64_t *ret_size,
+                              struct qf_err *err)
+{
+    QF_CLEANUP(close_fd) int fd = -1;
+    struct stat st;
+    uint64_t size;
+    qf_rc rc = open_object(base, name, &fd, &st, err);
+
+    if (rc)
+        return rc;
+    size = (uint64_t)st.st_size;
+    if (sink->fd < 0 && size > sink->capacity)
+        return qf_err_set(err, QF_ELIMIT, "%.*s grew while it was read", QF_STR_ARG(name));
+    if (sink->fd >= 0 && ftruncate(sink->fd, (off_t)size))
+        return fail(err, errno, name, "make room for a copy of it");
+    rc = copy_out(base, name, fd, size, sink, limit, err);
+    if (!rc)
+        *ret_size = size;
+    return rc;
+}
+
+/* The descriptor of the folder of @path, whose missing parts are made, durably. */
+static int open_folder(int root, char *path, int *ret_error)
+{
+    int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *part = path;
+
+    for (char *slash; folder >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
+        int made, next;
+
+        *slash = '\0';
+        made = mkdirat(folder, part, 0777) == 0;
+        if (!made && errno != EEXIST) {
+            next = -1;
+        } else if (made && fsync(folder)) {
+            next = -1;
+        } else {
+            next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+        *ret_error = errno;
+        (void)close(folder);
+        *slash = '/';
+        folder = next;
+    }
+    if (folder < 0 && !*ret_error)
+        *ret_error = EIO;
+    return folder;
+}
+
+static qf_rc write_bytes(struct qf_str name, int fd, const struct store_bytes *bytes,
+                         const struct store_limit *limit, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *chunk = bytes->data ? NULL : qf_xmalloc(COPY_BYTES);
+
+    for (uint64_t offset = 0; offset < bytes->size;) {
+        size_t want =
+            bytes->size - offset < COPY_BYTES ? (size_t)(bytes->size - offset) : COPY_BYTES;
+        ssize_t got = (ssize_t)want;
+        int error;
+        qf_rc rc = store_limit_check(limit, name, err);
+
+        if (rc)
+            return rc;
+        if (chunk)
+            got = pread(bytes->fd, chunk, want, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(err, errno, name, "read what to put");
+        if (got == 0)
+            return qf_err_set(err, QF_EIO, "%.*s: the file to put ends at byte %llu of %llu",
+                              QF_STR_ARG(name), (unsigned long long)offset,
+                              (unsigned long long)bytes->size);
+        error = store_pwrite_all(fd, chunk ? chunk : bytes->data + offset, (size_t)got, offset);
+        if (error)
+            return fail(err, error, name, "write");
+        offset += (uint64_t)got;
+    }
+    if (fsync(fd))
+        return fail(err, errno, name, "sync");
+    return QF_OK;
+}
+
+static void temporary_name(char *out, size_t size)
+{
+    static atomic_uint counter;
+    uint64_t salt = (uint64_t)qf_clock_mono_ns();
+
+    (void)!getrandom(&salt, sizeof(salt), GRND_NONBLOCK);
+    (void)snprintf(out, size, TEMPORARY_PREFIX "%d-%u-%016llx", (int)getpid(),
+                   atomic_fetch_add(&counter, 1), (unsigned long long)salt);
+}
+
+static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
+                           const struct store_bytes *bytes, const struct store_limit *limit,
+                           struct qf_err *err)
+{
+    QF_CLEANUP(close_fd) int fd = -1;
+    char temporary[64];
+    qf_rc rc;
+
+    temporary_name(temporary, sizeof(temporary));
+    fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(err, errno, name, "create");
+    rc = write_bytes(name, fd, bytes, limit, err);
+    if (!rc && renameat(folder, temporary, folder, leaf))
+        rc = fail(err, errno, name, "rename");
+    if (rc) {
+        (void)unlinkat(folder, temporary, 0);
+        return rc;
+    }
+    if (fsync(folder))
+        return fail(err, errno, name, "sync the folder of");
+    return QF_OK;
+}
+
+static qf_rc local_put(struct store *base, struct qf_str name, const struct store_bytes *bytes,
+                       const struct store_limit *limit, struct qf_err *err)
+{
+    struct local_store *store = (struct local_store *)base;
+    QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
+    QF_CLEANUP(close_fd) int folder = -1;
+    const char *slash = strrchr(path, '/');
+    int error = 0;
+
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    folder = open_folder(store->root, path, &error);
+    if (folder < 0)
+        return fail(err, error, name, "make the folder of");
+    return put_in_folder(name, folder, slash ? slash + 1 : path, bytes, limit, err);
+}
+
+static qf_rc local_remove(struct store *base, struct qf_str name, const struct store_limit *limit,
+                          struct qf_err *err)
+{
+    struct local_store *store = (struct local_store *)base;
+    QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
+    QF_CLEANUP(close_fd) int folder = -1;
+    char *slash = strrchr(path, '/');
+
+    (void)limit;
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    if (slash)
+        *slash = '\0';
+    folder = openat(store->root, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || unlinkat(folder, slash ? slash + 1 : path, 0)) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return QF_OK;
+        if (errno == EISDIR)
+            return qf_err_set(err, QF_EINVAL, "%.*s is a folder", QF_STR_ARG(name));
+        return fail(err, errno, name, "delete");
+    }
+    if (fsync(folder))
+        return fail(err, errno, name, "sync the folder of");
+    return QF_OK;
+}
+
+/* --- listing --- */
+
+struct entry {
+    char *name; /* folders end in '/', which is also what sorts them where S3 would */
+    bool folder;
+};
+
+struct entries {
+    struct entry *items;
+    size_t count;
+    size_t capacity;
+};
+
+static void entries_done(struct entries *entries)
+{
+    for (size_t i = 0; i < entries->count; i++)
+        free(entries->items[i].name);
+    QF_VEC_DONE(entries);
+}
+
+static int entry_cmp(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+static void close_dir(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static bool entry_kind(int folder, const struct dirent *found, bool *ret_folder)
+{
+    struct stat st;
+
+    if (found->d_type == DT_REG || found->d_type == DT_DIR) {
+        *ret_folder = found->d_type == DT_DIR;
+        return true;
+    }
+    if (fstatat(folder, found->d_name, &st, 0) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        return false;
+    *ret_folder = S_ISDIR(st.st_mode);
+    return true;
+}
+
+/* The entries of a folder, sorted; @hidden chooses those that start with '.' instead of the others.
+ * A folder that is not there (any more) has none. */
+static qf_rc read_folder(int root, const char *path, bool hidden, struct entries *entries,
+                         struct qf_err *err)
+{
+    QF_CLEANUP(close_dir) DIR *dir = NULL;
+    int fd = openat(root, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirent *found;
+
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? QF_OK
+                   : fail(err, errno, qf_str_from(path), "open the folder");
+    dir = fdopendir(fd);
+    if (!dir) {
+        (void)close(fd);
+        return fail(err, ENOMEM, qf_str_from(path), "open the folder");
+    }
+    while ((errno = 0, found = readdir(dir))) {
+        struct entry entry;
+
+        if (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0)
+            continue;
+        if (!entry_kind(fd, found, &entry.folder))
+            continue;
+        if (hidden ? !entry.folder && found->d_name[0] != '.' : found->d_name[0] == '.')
+            continue;
+        entry.name = qf_xmalloc(strlen(found->d_name) + 2);
+        (void)snprintf(entry.name, strlen(found->d_name) + 2, "%s%s", found->d_name,
+                       entry.folder ? "/" : "");
+        QF_VEC_PUSH(entries, entry);
+    }
+    if (errno)
+        return fail(err, errno, qf_str_from(path), "read the folder");
+    if (entries->count)
+        qsort(entries->items, entries->count, sizeof(entries->items[0]), entry_cmp);
+    return QF_OK;
+}
+
+struct walk {
+    struct local_store *store;
+    struct qf_str prefix, start_after;
+    const struct store_limit *limit;
+    store_list_fn *fn;
+    void *ctx;
+    struct qf_strbuf path;
+    bool stop;
+};
+
+/* False if nothing below the folder @path can be asked for. */
+static bool worth_entering(const struct walk *walk, struct qf_str path)
+{
+    size_t common = path.len < walk->prefix.len ? path.len : walk->prefix.len;
+
+    if (common && memcmp(path.data, walk->prefix.data, common) != 0)
+        return false;
+    /* Everything below sorts as the path itself does, unless start_after points inside. */
+    return qf_str_starts(walk->start_after, path) || qf_str_cmp(path, walk->start_after) >= 0;
+}
+
+static void list_file(struct walk *walk)
+{
+    struct qf_str name = qf_strbuf_view(&walk->path);
+    struct store_object object = { .name = name };
+    struct stat st;
+    char etag[64];
+
+    if (!qf_str_starts(name, walk->prefix) || qf_str_cmp(name, walk->start_after) <= 0 ||
+        !store_name_valid(name))
+        return;
+    if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st, 0) || !S_ISREG(st.st_mode))
+        return; /* Deleted since the folder was read. */
+    print_etag(&st, etag, sizeof(etag));
+    object.size = (uint64_t)st.st_size;
+    object.mtime_ms = mtime_ns(&st) / 1000000;
+    object.etag = qf_str_from(etag);
+    walk->stop = !walk->fn(walk->ctx, &object);
+}
+
+static qf_rc walk_folder(struct walk *walk, int depth, struct qf_err *err)
+{
+    QF_CLEANUP(entries_done) struct entries entries = { 0 };
+    size_t len = walk->path.len;
+    qf_rc rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+
+    if (!rc && depth > DEPTH_MAX)
+        rc = qf_err_set(err, QF_ELIMIT, "%s: folders nest deeper than %d",
+                        qf_strbuf_cstr(&walk->path), DEPTH_MAX);
+    if (!rc)
+        rc = read_folder(walk->store->root, qf_strbuf_cstr(&walk->path), false, &entries, err);
+    for (size_t i = 0; !rc && !walk->stop && i < entries.count; i++) {
+        qf_strbuf_puts(&walk->path, entries.items[i].name);
+        if (!entries.items[i].folder)
+            list_file(walk);
+        else if (worth_entering(walk, qf_strbuf_view(&walk->path)))
+            rc = walk_folder(walk, depth + 1, err);
+        walk->path.len = len;
+        walk->path.data[len] = '\0';
+        if (!rc && i % 1024 == 1023)
+            rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+    }
+    return rc;
+}
+
+static qf_rc local_list(struct store *base, struct qf_str prefix, struct qf_str start_after,
+                        const struct store_limit *limit, store_list_fn *fn, void *ctx,
+                        struct qf_err *err)
+{
+    struct walk walk = { .store = (struct local_store *)base,
+                         .prefix = prefix,
+                         .start_after = start_after,
+                         .limit = limit,
+                         .fn = fn,
+                         .ctx = ctx };
+    /* Start in the folder that the prefix names. */
+    const char *slash = prefix.len ? memrchr(prefix.data, '/', prefix.len) : NULL;
+    qf_rc rc;
+
+    if (slash) {
+        struct qf_str folder = qf_str_sub(prefix, 0, (size_t)(slash - prefix.data));
+
+        if (!store_name_valid(folder))
+            return QF_OK; /* No valid name starts like this. */
+        qf_strbuf_str(&walk.path, folder);
+        qf_strbuf_putc(&walk.path, '/');
+    }
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    rc = walk_folder(&walk, 0, err);
+    qf_strbuf_done(&walk.path);
+    return rc;
+}
+
+static uint64_t folder_token(const struct stat *st)
+{
+    uint64_t stamp = (uint64_t)mtime_ns(st);
+    int64_t age_ns = qf_clock_wall_ms() * 1000000 - mtime_ns(st);
+    uint64_t token;
+
+    if (age_ns < TOKEN_SETTLE_NS)
+        return 0;
+    token = stamp * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)st->st_ino;
+    return token ? token : 1;
+}
+
+static qf_rc local_folders(struct store *base, struct qf_str prefix,
+                           const struct store_limit *limit, store_folder_fn *fn, void *ctx,
+                           struct qf_err *err)
+{
+    struct local_store *store = (struct local_store *)base;
+    QF_CLEANUP(entries_done) struct entries entries = { 0 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
+    qf_rc rc = store_limit_check(limit, prefix, err);
+
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    qf_strbuf_str(&path, prefix);
+    if (!rc)
+        rc = read_folder(store->root, qf_strbuf_cstr(&path), false, &entries, err);
+    for (size_t i = 0; !rc && i < entries.count; i++) {
+        struct store_folder folder;
+        struct stat st;
+
+        if (!entries.items[i].folder)
+            continue;
+        qf_strbuf_reset(&path);
+        qf_strbuf_str(&path, prefix);
+        qf_strbuf_puts(&path, entries.items[i].name);
+        folder.name = qf_strbuf_view(&path);
+        if (!store_name_valid(qf_str_sub(folder.name, 0, folder.name.len - 1)) ||
+            fstatat(store->root, qf_strbuf_cstr(&path), &st, 0))
+            continue;
+        folder.token = folder_token(&st);
+        if (!fn(ctx, &folder))
+            break;
+    }
+    return rc;
+}
+
+/* --- leftovers --- */
+
+static qf_rc sweep_folder(struct walk *walk, int64_t older_than_ms, int depth, size_t *removed,
+                          struct qf_err *err)
+{
+    QF_CLEANUP(entries_done) struct entries entries = { 0 };
+    size_t len = walk->path.len;
+    qf_rc rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+
+    if (!rc && depth <= DEPTH_MAX)
+        rc = read_folder(walk->store->root, qf_strbuf_cstr(&walk->path), true, &entries, err);
+    for (size_t i = 0; !rc && i < entries.count; i++) {
+        const struct entry *entry = &entries.items[i];
+        const char *path;
+        struct stat st;
+
+        qf_strbuf_puts(&walk->path, entry->name);
+        path = qf_strbuf_cstr(&walk->path);
+        if (entry->folder && entry->name[0] != '.')
+            rc = sweep_folder(walk, older_than_ms, depth + 1, removed, err);
+        else if (!entry->folder &&
+                 strncmp(entry->name, TEMPORARY_PREFIX, sizeof(TEMPORARY_PREFIX) - 1) == 0 &&
+                 !fstatat(walk->store->root, path, &st, AT_SYMLINK_NOFOLLOW) &&
+                 mtime_ns(&st) / 1000000 < older_than_ms && !unlinkat(walk->store->root, path, 0))
+            ++*removed;
+        walk->path.len = len;
+        walk->path.data[len] = '\0';
+    }
+    return rc;
+}
+
+static qf_rc local_sweep(struct store *base, int64_t age_ms, const struct store_limit *limit,
+                         size_t *ret_removed, struct qf_err *err)
+{
+    struct walk walk = { .store = (struct local_store *)base, .limit = limit };
+    size_t removed = 0;
+    qf_rc rc = sweep_folder(&walk, qf_clock_wall_ms() - age_ms, 0, &removed, err);
+
+    qf_strbuf_done(&walk.path);
+    if (!rc)
+        *ret_removed = removed;
+    return rc;
+}
+
+static const struct store_ops local_ops = {
+    .list = local_list,
+    .folders = local_folders,
+    .stat = local_stat,
+    .read = local_read,
+    .read_tail = local_read_tail,
+    .read_whole = local_read_whole,
+    .put = local_put,
+    .remove = local_remove,
+    .sweep = local_sweep,
+    .close = local_close,
+    .has_tokens = true,
+};
