@@ -2,7 +2,8 @@
 #
 # In this order: what pkg-config already finds; the package libparquet-glib-dev where apt knows it;
 # a build from Debian's own source package into the cache folder, once per machine (about 12 minutes
-# on two cores). The machine's apt configuration stays untouched: the build uses a private one.
+# on two cores).
+. "$top/scripts/lib/debian.sh"
 
 arrow_prefix=$cache/arrow-glib
 arrow_suite=forky # the Debian release whose source package holds both cpp/ and c_glib/
@@ -48,30 +49,15 @@ arrow_build() {
     rm -rf "$work"
 }
 
-# A private apt view of $arrow_suite on the mirror this machine already uses.
-arrow_apt_options() {
-    local apt=$1/apt mirror
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -m 1 -E '/debian/?$') ||
-        die "no Debian mirror in the apt configuration: add one to the machine's sources and run again"
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    local options='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
-    printf 'deb %s %s %s main\ndeb-src %s %s %s main\n' \
-        "$options" "$mirror" "$arrow_suite" "$options" "$mirror" "$arrow_suite" >"$apt/sources.list"
-    arrow_apt=(-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
-        -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root
-        # A mirror that lags behind has a signed but outdated index: good enough for a source package.
-        -o Acquire::Check-Valid-Until=false)
-}
-
 arrow_fetch() {
     local work=$1
-    arrow_apt_options "$work"
-    long_step "fetching the package list of $arrow_suite" "$work/update.log" apt-get "${arrow_apt[@]}" update
+    private_apt "$work/apt" "$arrow_suite"
+    long_step "fetching the package list of $arrow_suite" "$work/update.log" apt-get "${private_apt[@]}" update
     cd "$work"
     long_step "downloading Arrow's source package" "$work/source.log" \
-        apt-get "${arrow_apt[@]}" source --download-only apache-arrow
+        apt-get "${private_apt[@]}" source --download-only apache-arrow
     long_step "downloading xsimd's headers" "$work/xsimd.log" \
-        apt-get "${arrow_apt[@]}" download libxsimd-dev xtl-dev
+        apt-get "${private_apt[@]}" download libxsimd-dev xtl-dev
     mkdir -p src deps
     tar -xf "$(find . -name "apache-arrow_*.orig.tar.*" ! -name "*.asc")" -C src --strip-components=1
     local deb

@@ -1,0 +1,15 @@
+# peers.sh - the real programs we compare ourselves with, unpacked into the cache folder.
+. "$top/scripts/lib/debian.sh"
+
+peers=$cache/peers
+prometheus=$peers/usr/bin/prometheus
+promtool=$peers/usr/bin/promtool
+victoria_metrics=$peers/usr/bin/victoria-metrics
+
+peers_ensure() {
+    unpack_packages forky "$peers" prometheus promtool victoria-metrics
+    local program
+    for program in "$prometheus" "$promtool" "$victoria_metrics"; do
+        [ -x "$program" ] || die "$program is missing: remove $peers and run the same command again"
+    done
+}

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""run - compare Promfabric with a Prometheus server over random data and random queries.
+
+Started by scripts/differential, which provides the programs. Both servers hold the same data; each
+query is sent to both, as an instant or a range query. A mismatch is shrunk to a small expression
+before it is printed. Known differences are rules below: each names its reason and is counted."""
+import argparse
+import collections
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compare  # noqa: E402
+import dataset  # noqa: E402
+import generate  # noqa: E402
+
+# A difference that is not ours to mend: (name, why, when(query, ours, theirs, difference)).
+KNOWN = [
+    ("unordered-pairing", "which of several equal series a topk keeps is not defined",
+     lambda q, ours, theirs, d: re.search(r"\b(topk|bottomk)\b", q) and ties(ours, theirs)),
+]
+
+
+def ties(ours, theirs):
+    """Both answers hold the same values per step, on other series."""
+    if ours[0] != "ok" or theirs[0] != "ok":
+        return False
+    flat = [sorted((t, v) for ps in compare.points(a[1]).values() for t, v in ps) for a in (ours, theirs)]
+    return flat[0] == flat[1]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_ready(url, process, seconds=60):
+    for _ in range(seconds * 10):
+        if process.poll() is not None:
+            raise SystemExit(f"{url}: the server ended with {process.returncode}")
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"{url}: not ready after {seconds} s")
+
+
+class Servers:
+    def __init__(self, args, folder, text):
+        self.processes = []
+        source = os.path.join(folder, "data.om")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(text)
+        tsdb = os.path.join(folder, "tsdb")
+        subprocess.run([args.promtool, "tsdb", "create-blocks-from", "openmetrics", source, tsdb],
+                       check=True, stdout=subprocess.DEVNULL)
+        config = os.path.join(folder, "prometheus.yml")
+        open(config, "w", encoding="utf-8").close()
+        port = free_port()
+        self.theirs = f"http://127.0.0.1:{port}"
+        self.start([args.prometheus, f"--config.file={config}", f"--storage.tsdb.path={tsdb}",
+                    f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=100y"],
+                   os.path.join(folder, "prometheus.log"), self.theirs + "/-/ready")
+        store = os.path.join(folder, "store")
+        subprocess.run([args.promfabric, "import", "--store", store, source], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        port = free_port()
+        self.ours = f"http://127.0.0.1:{port}"
+        self.start([args.promfabric, "up", "--store", store, "--workers", str(args.workers),
+                    "--http-listen", f"127.0.0.1:{port}"],
+                   os.path.join(folder, "promfabric.log"), self.ours + "/readyz")
+
+    def start(self, command, log, ready):
+        with open(log, "w", encoding="utf-8") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out)
+        self.processes.append(process)
+        wait_ready(ready, process)
+
+    def stop(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def question(rng):
+    """An instant or a range query over the data's time."""
+    at = dataset.START_S + rng.randrange(-300, dataset.DURATION_S + 600)
+    if rng.random() < 0.4:
+        return "/api/v1/query", {"time": str(at)}
+    step = rng.choice([15, 30, 60, 61, 300])
+    end = at + step * rng.randrange(1, 60)
+    return "/api/v1/query_range", {"start": str(at), "end": str(end), "step": str(step)}
+
+
+def judge(servers, path, params, text, tolerance):
+    asked = dict(params, query=text)
+    ours = compare.ask(servers.ours, path, asked)
+    theirs = compare.ask(servers.theirs, path, asked)
+    found = compare.difference(ours, theirs, tolerance)
+    if not found:
+        return None, None, ours[0]
+    for name, _, rule in KNOWN:
+        if rule(text, ours, theirs, found):
+            return None, name, ours[0]
+    return found, None, ours[0]
+
+
+def shrink(servers, path, params, node, found, tolerance):
+    """A small expression with a difference of its own; bounded in tries."""
+    tries = 0
+    progress = True
+    while progress and tries < 150:
+        progress = False
+        for smaller in sorted(node.shrunk(), key=lambda n: n.size()):
+            tries += 1
+            if tries > 150:
+                break
+            again, _, _ = judge(servers, path, params, smaller.text(), tolerance)
+            if again:
+                node, found, progress = smaller, again, True
+                break
+    return node, found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--promfabric", required=True)
+    parser.add_argument("--prometheus", required=True)
+    parser.add_argument("--promtool", required=True)
+    parser.add_argument("--queries", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--tolerance", type=float, default=1e-9)
+    parser.add_argument("--stop-after", type=int, default=20, help="mismatches")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with data and logs")
+    args = parser.parse_args()
+
+    folder = tempfile.mkdtemp(prefix="promfabric-differential-")
+    servers = None
+    counts = collections.Counter()
+    mismatches = 0
+    try:
+        servers = Servers(args, folder, dataset.openmetrics(dataset.build(args.seed)))
+        rng = random.Random(args.seed)
+        for i in range(args.queries):
+            node = generate.Generator((args.seed << 32) + i, dataset.START_S, dataset.DURATION_S).expression()
+            path, params = question(rng)
+            found, known, outcome = judge(servers, path, params, node.text(), args.tolerance)
+            counts["known: " + known if known else "same " + outcome] += not found
+            if found:
+                mismatches += 1
+                node, found = shrink(servers, path, params, node, found, args.tolerance)
+                print(f"MISMATCH {mismatches} (query {i}, {path} {params})\n  {node.text()}\n  {found}", flush=True)
+                if mismatches >= args.stop_after:
+                    print("stopping: too many mismatches")
+                    break
+            if (i + 1) % 1000 == 0:
+                print(f"{i + 1} queries, {mismatches} mismatches", flush=True)
+    finally:
+        if servers:
+            servers.stop()
+        if args.keep:
+            print("kept", folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    for name, count in sorted(counts.items()):
+        print(f"  {name}: {count}")
+    for name, why, _ in KNOWN:
+        print(f"  rule {name}: {why}")
+    print(f"{sum(counts.values())} passed, {mismatches} failed")
+    return 1 if mismatches or not counts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
