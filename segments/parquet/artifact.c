@@ -1,0 +1,503 @@
+/* artifact.c - leaf results as Parquet files, both ways. */
+#include "segments/parquet/artifact.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/pure/varint.h"
+#include "base/pure/vec.h"
+#include "segments/parquet/column_file.h"
+#include "segments/parquet/histogram_codec.h"
+
+#define KEY_VERSION "promfabric.artifact_version"
+#define KEY_KIND "promfabric.kind"
+#define KEY_SAMPLES_READ "promfabric.samples_read"
+#define KEY_SERIES "promfabric.series"
+#define KEY_NOTES "promfabric.notes"
+
+/* ts, series, values, histogram. */
+#define COLUMNS_MAX (2 + PQ_LEAF_COLUMNS_MAX + 1)
+
+struct schema {
+    struct colfile_column columns[COLUMNS_MAX];
+    struct colfile_schema file;
+};
+
+/* Timestamps and series differ little from row to row, so deltas take few bits and decode fast;
+ * values are sent as they are: an artifact lives for one query on a fast network. */
+static void schema_init(struct schema *schema, enum pq_leaf_kind kind, bool histograms)
+{
+    size_t values = pq_leaf_columns(kind), count = 0;
+
+    schema->columns[count++] =
+        (struct colfile_column){ .name = "ts", .type = COLFILE_I64, .encoding = COLFILE_DELTA };
+    schema->columns[count++] =
+        (struct colfile_column){ .name = "series", .type = COLFILE_I32, .encoding = COLFILE_DELTA };
+    for (size_t i = 0; i < values; i++)
+        schema->columns[count++] = (struct colfile_column){ .name = pq_leaf_column_name(kind, i),
+                                                            .type = COLFILE_F64,
+                                                            .encoding = COLFILE_PLAIN };
+    if (histograms)
+        schema->columns[count++] = (struct colfile_column){ .name = "histogram",
+                                                            .type = COLFILE_BYTES,
+                                                            .shape = COLFILE_OPTIONAL,
+                                                            .encoding = COLFILE_PLAIN };
+    schema->file = (struct colfile_schema){ .columns = schema->columns,
+                                            .column_count = count,
+                                            .page_bytes = 1u << 20 };
+}
+
+/* -- Writing ---------------------------------------------------------------------------------- */
+
+static void put_varint(struct qf_strbuf *buf, uint64_t value)
+{
+    unsigned char bytes[QF_VARINT_MAX];
+
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
+}
+
+static void put_text(struct qf_strbuf *buf, struct qf_str text)
+{
+    put_varint(buf, text.len);
+    qf_strbuf_str(buf, text);
+}
+
+static void set_number(struct colfile_writer *writer, const char *key, uint64_t value)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+
+    colfile_set_meta(writer, qf_str_from(key), (struct qf_str){ text, (size_t)len });
+}
+
+static void set_series(struct colfile_writer *writer, const struct pq_leaf_result *result)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf table = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf labels = QF_STRBUF_INIT;
+
+    put_varint(&table, result->series_count);
+    for (size_t i = 0; i < result->series_count; i++) {
+        qf_strbuf_reset(&labels);
+        qf_labels_encode(&labels, result->series[i]);
+        put_text(&table, qf_strbuf_view(&labels));
+    }
+    colfile_set_meta(writer, QF_STR(KEY_SERIES), qf_strbuf_view(&table));
+}
+
+static void set_notes(struct colfile_writer *writer, const struct pq_notes *notes)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    if (!notes->count && !notes->omitted)
+        return;
+    put_varint(&buf, notes->omitted);
+    put_varint(&buf, notes->count);
+    for (size_t i = 0; i < notes->count; i++) {
+        put_varint(&buf, notes->items[i].level);
+        put_varint(&buf, notes->items[i].pos.start);
+        put_varint(&buf, notes->items[i].pos.end);
+        put_text(&buf, notes->items[i].text);
+    }
+    colfile_set_meta(writer, QF_STR(KEY_NOTES), qf_strbuf_view(&buf));
+}
+
+static qf_rc write_histograms(struct colfile_writer *writer,
+                              const struct pq_histogram *const *histograms, size_t count,
+                              struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_freep) struct qf_str *values = qf_xcalloc(count, sizeof(*values));
+    QF_CLEANUP(qf_freep) uint32_t *lengths = qf_xcalloc(count, sizeof(*lengths));
+    struct colfile_data data = { .values = values, .rows = count, .lengths = lengths };
+    size_t start = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!histograms[i])
+            continue;
+        start = bytes.len;
+        histogram_encode(&bytes, histograms[i]);
+        values[data.count++].len = bytes.len - start;
+        lengths[i] = 1;
+    }
+    start = 0;
+    for (size_t i = 0; i < data.count; i++) { /* only now that the bytes no longer move */
+        values[i].data = bytes.data + start;
+        start += values[i].len;
+    }
+    return colfile_write(writer, &data, err);
+}
+
+static qf_rc write_rows(struct colfile_writer *writer, const struct pq_leaf_result *result,
+                        size_t start, size_t count, struct qf_err *err)
+{
+    const struct pq_rows *rows = &result->rows;
+    struct colfile_data data = { .count = count, .rows = count, .values = rows->ts + start };
+    qf_rc rc = colfile_write(writer, &data, err);
+
+    data.values = rows->series + start;
+    if (rc == QF_OK)
+        rc = colfile_write(writer, &data, err);
+    for (size_t i = 0; i < pq_leaf_columns(result->kind) && rc == QF_OK; i++) {
+        data.values = rows->columns[i] + start;
+        rc = colfile_write(writer, &data, err);
+    }
+    if (rows->histograms && rc == QF_OK)
+        rc = write_histograms(writer, rows->histograms + start, count, err);
+    return rc;
+}
+
+static void print_checksum(const unsigned char *hash, char *out)
+{
+    out += snprintf(out, 6, "xxh3:");
+    for (size_t i = 0; i < 16; i++)
+        out += snprintf(out, 3, "%02x", hash[i]);
+}
+
+static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_result *result,
+                          struct qf_strbuf *buf, struct artifact_info *ret_info, struct qf_err *err)
+{
+    const struct pq_rows *rows = &result->rows;
+    struct colfile_written written;
+    qf_rc rc = QF_OK;
+
+    for (size_t at = 0; at < rows->count && rc == QF_OK; at += ARTIFACT_ROW_GROUP_ROWS)
+        rc = write_rows(writer, result, at,
+                        QF_MIN(rows->count - at, (size_t)ARTIFACT_ROW_GROUP_ROWS), err);
+    if (rc != QF_OK)
+        return rc;
+    set_number(writer, KEY_VERSION, ARTIFACT_SCHEMA_VERSION);
+    set_number(writer, KEY_KIND, result->kind);
+    set_number(writer, KEY_SAMPLES_READ, result->samples_read);
+    set_series(writer, result);
+    set_notes(writer, &result->notes);
+    rc = colfile_finish(writer, false, buf, &written, err);
+    if (rc != QF_OK || !ret_info)
+        return rc;
+    *ret_info = (struct artifact_info){
+        .size_bytes = written.size,
+        .row_count = rows->count,
+        .min_ts = rows->count ? rows->ts[0] : 0,
+        .max_ts = rows->count ? rows->ts[rows->count - 1] : 0,
+        .schema_version = ARTIFACT_SCHEMA_VERSION,
+    };
+    print_checksum(written.hash, ret_info->checksum);
+    return QF_OK;
+}
+
+static qf_rc write_to(const struct pq_leaf_result *result, const char *path, struct qf_strbuf *buf,
+                      struct artifact_info *ret_info, struct qf_err *err)
+{
+    struct schema schema;
+    struct colfile_writer *writer;
+    struct qf_err own = { 0 };
+    qf_rc rc;
+
+    if (!err)
+        err = &own;
+    schema_init(&schema, result->kind, result->rows.histograms != NULL);
+    writer = colfile_writer_new(&schema.file, path, err);
+    if (!writer)
+        return err->rc;
+    rc = write_result(writer, result, buf, ret_info, err);
+    (void)colfile_writer_free(writer);
+    return rc;
+}
+
+qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
+                          struct artifact_info *ret_info, struct qf_err *err)
+{
+    return write_to(result, path, NULL, ret_info, err);
+}
+
+qf_rc artifact_write_memory(const struct pq_leaf_result *result, struct qf_strbuf *buf,
+                            struct artifact_info *ret_info, struct qf_err *err)
+{
+    return write_to(result, NULL, buf, ret_info, err);
+}
+
+void artifact_checksum(struct qf_str bytes, char *out)
+{
+    XXH128_canonical_t canonical;
+
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data, bytes.len));
+    print_checksum(canonical.digest, out);
+}
+
+/* -- Reading ---------------------------------------------------------------------------------- */
+
+struct reader {
+    struct pq_leaf_reader base; /* first member */
+    struct colfile *file;
+    struct qf_arena *arena; /* series table and notes */
+    struct qf_arena *batch; /* histograms of the current row group */
+    struct schema schema;
+    bool histograms;
+    size_t next_group;
+    size_t capacity; /* rows the buffers have room for */
+    int64_t *ts;
+    uint32_t *series;
+    double *columns[PQ_LEAF_COLUMNS_MAX];
+    const struct pq_histogram **histogram_rows;
+    int64_t last_ts; /* of the row before the next batch */
+    uint32_t last_series;
+    bool started;
+};
+
+static qf_rc corrupt(const struct reader *reader, const char *what, struct qf_err *err)
+{
+    return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: %s", colfile_name(reader->file), what);
+}
+
+static bool meta_number(const struct colfile *file, const char *key, uint64_t *ret_value)
+{
+    struct qf_str text = colfile_meta(file, key);
+
+    return text.data && qf_parse_u64(text, ret_value);
+}
+
+static bool get_varint(struct qf_str *rest, uint64_t max, uint64_t *ret_value)
+{
+    size_t used = qf_varint_get(*rest, ret_value);
+
+    if (!used || *ret_value > max)
+        return false;
+    *rest = qf_str_sub(*rest, used, rest->len);
+    return true;
+}
+
+static bool get_text(struct qf_str *rest, struct qf_str *ret_text)
+{
+    uint64_t len;
+
+    if (!get_varint(rest, rest->len, &len) || len > rest->len)
+        return false;
+    *ret_text = qf_str_sub(*rest, 0, len);
+    *rest = qf_str_sub(*rest, len, rest->len);
+    return true;
+}
+
+/* Strings stay in the file's metadata, which lives as long as the reader. */
+static qf_rc read_series(struct reader *reader, struct qf_err *err)
+{
+    struct qf_str rest = colfile_meta(reader->file, KEY_SERIES), bytes;
+    struct qf_labels *series;
+    uint64_t count;
+
+    if (!rest.data || !get_varint(&rest, QF_MIN(rest.len, (size_t)UINT32_MAX), &count))
+        return corrupt(reader, "no series table", err);
+    series = QF_ARENA_ARRAY(reader->arena, struct qf_labels, count ? count : 1);
+    for (uint64_t i = 0; i < count; i++) {
+        qf_rc rc;
+
+        if (!get_text(&rest, &bytes))
+            return corrupt(reader, "the series table is cut short", err);
+        rc = qf_labels_decode(reader->arena, bytes, &series[i], err);
+        if (rc != QF_OK)
+            return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(reader->file));
+        if (i && qf_labels_cmp(series[i - 1], series[i]) >= 0)
+            return corrupt(reader, "the series table is not sorted", err);
+    }
+    if (rest.len)
+        return corrupt(reader, "the series table is too long", err);
+    reader->base.series = series;
+    reader->base.series_count = count;
+    return QF_OK;
+}
+
+static qf_rc read_notes(struct reader *reader, struct qf_err *err)
+{
+    struct qf_str rest = colfile_meta(reader->file, KEY_NOTES), text;
+    uint64_t omitted, count, level, start, end;
+
+    reader->base.notes.arena = reader->arena;
+    if (!rest.data)
+        return QF_OK;
+    if (!get_varint(&rest, UINT64_MAX, &omitted) || !get_varint(&rest, PQ_NOTES_MAX, &count))
+        return corrupt(reader, "malformed notes", err);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!get_varint(&rest, PQ_NOTE_INFO, &level) || !get_varint(&rest, UINT32_MAX, &start) ||
+            !get_varint(&rest, UINT32_MAX, &end) || !get_text(&rest, &text))
+            return corrupt(reader, "malformed notes", err);
+        pq_note_add(&reader->base.notes, (enum pq_note_level)level,
+                    (struct pq_pos){ (uint32_t)start, (uint32_t)end }, "%.*s", QF_STR_ARG(text));
+    }
+    if (rest.len)
+        return corrupt(reader, "malformed notes", err);
+    reader->base.notes.omitted += omitted;
+    return QF_OK;
+}
+
+static void grow(struct reader *reader, size_t rows)
+{
+    if (rows <= reader->capacity)
+        return;
+    reader->capacity = rows;
+    reader->ts = qf_xrealloc(reader->ts, rows * sizeof(*reader->ts));
+    reader->series = qf_xrealloc(reader->series, rows * sizeof(*reader->series));
+    for (size_t i = 0; i < pq_leaf_columns(reader->base.kind); i++)
+        reader->columns[i] = qf_xrealloc(reader->columns[i], rows * sizeof(double));
+    if (reader->histograms)
+        reader->histogram_rows =
+            qf_xrealloc(reader->histogram_rows, rows * sizeof(*reader->histogram_rows));
+}
+
+/* Rows ascend by (timestamp, series), across row groups too, and name series that exist. */
+static bool rows_in_order(struct reader *reader, size_t rows)
+{
+    const int64_t *ts = reader->ts;
+    const uint32_t *series = reader->series;
+    uint32_t largest = 0;
+    bool bad = reader->started && (ts[0] < reader->last_ts ||
+                                   (ts[0] == reader->last_ts && series[0] <= reader->last_series));
+
+    for (size_t i = 0; i < rows; i++)
+        largest = series[i] > largest ? series[i] : largest;
+    for (size_t i = 1; i < rows; i++)
+        bad |= (ts[i] < ts[i - 1]) | ((ts[i] == ts[i - 1]) & (series[i] <= series[i - 1]));
+    reader->started = true;
+    reader->last_ts = ts[rows - 1];
+    reader->last_series = series[rows - 1];
+    return !bad && largest < reader->base.series_count;
+}
+
+static void texts_freep(struct colfile_texts **texts)
+{
+    (void)colfile_texts_free(*texts);
+}
+
+static qf_rc read_histograms(struct reader *reader, size_t group, size_t column, size_t rows,
+                             struct qf_err *err)
+{
+    QF_CLEANUP(texts_freep)
+    struct colfile_texts *texts = colfile_read_texts(reader->file, group, column, err);
+
+    if (!texts)
+        return err->rc;
+    qf_arena_reset(reader->batch);
+    for (size_t i = 0; i < rows; i++) {
+        qf_rc rc;
+
+        reader->histogram_rows[i] = NULL;
+        if (texts->starts[i] == texts->starts[i + 1])
+            continue;
+        rc = histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
+                              &reader->histogram_rows[i], err);
+        if (rc != QF_OK)
+            return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(reader->file));
+    }
+    return QF_OK;
+}
+
+static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, struct qf_err *err)
+{
+    struct reader *reader = (struct reader *)base;
+    size_t group = reader->next_group, values = pq_leaf_columns(base->kind), rows;
+    struct qf_err own = { 0 };
+    qf_rc rc;
+
+    if (!err)
+        err = &own;
+    if (group == colfile_row_groups(reader->file)) {
+        *ret_rows = (struct pq_rows){ 0 };
+        return QF_OK;
+    }
+    rows = colfile_rows(reader->file, group);
+    if (rows > ARTIFACT_ROW_GROUP_ROWS)
+        return corrupt(reader, "a row group is too large", err);
+    grow(reader, rows);
+    rc = colfile_read_numbers(reader->file, group, 0, NULL, 0, reader->ts, rows, err);
+    if (rc == QF_OK)
+        rc = colfile_read_numbers(reader->file, group, 1, NULL, 0, reader->series, rows, err);
+    for (size_t i = 0; i < values && rc == QF_OK; i++)
+        rc = colfile_read_numbers(reader->file, group, 2 + i, NULL, 0, reader->columns[i], rows,
+                                  err);
+    if (reader->histograms && rc == QF_OK)
+        rc = read_histograms(reader, group, 2 + values, rows, err);
+    if (rc != QF_OK)
+        return rc;
+    if (!rows_in_order(reader, rows))
+        return corrupt(reader, "rows are out of order", err);
+    reader->next_group++;
+    *ret_rows = (struct pq_rows){ .count = rows, .ts = reader->ts, .series = reader->series };
+    for (size_t i = 0; i < values; i++)
+        ret_rows->columns[i] = reader->columns[i];
+    if (reader->histograms)
+        ret_rows->histograms = reader->histogram_rows;
+    return QF_OK;
+}
+
+static void reader_close(struct pq_leaf_reader *base)
+{
+    struct reader *reader = (struct reader *)base;
+
+    (void)colfile_free(reader->file);
+    (void)qf_arena_free(reader->arena);
+    (void)qf_arena_free(reader->batch);
+    free(reader->ts);
+    free(reader->series);
+    for (size_t i = 0; i < PQ_LEAF_COLUMNS_MAX; i++)
+        free(reader->columns[i]);
+    free(reader->histogram_rows);
+    free(reader);
+}
+
+static qf_rc reader_start(struct reader *reader, struct qf_err *err)
+{
+    uint64_t version, kind;
+    qf_rc rc;
+
+    if (!meta_number(reader->file, KEY_VERSION, &version) ||
+        !meta_number(reader->file, KEY_KIND, &kind) ||
+        !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read))
+        return corrupt(reader, "not an artifact", err);
+    if (version != ARTIFACT_SCHEMA_VERSION)
+        return qf_err_set(err, QF_EUNSUPPORTED, "%s: artifact version %llu; this build reads %d",
+                          colfile_name(reader->file), (unsigned long long)version,
+                          ARTIFACT_SCHEMA_VERSION);
+    if (kind >= PQ_LEAF__COUNT)
+        return corrupt(reader, "no such kind of leaf", err);
+    reader->base.kind = (enum pq_leaf_kind)kind;
+    reader->histograms =
+        colfile_columns(reader->file) == 2 + pq_leaf_columns(reader->base.kind) + 1;
+    schema_init(&reader->schema, reader->base.kind, reader->histograms);
+    rc = colfile_check_schema(reader->file, &reader->schema.file, err);
+    if (rc == QF_OK)
+        rc = read_series(reader, err);
+    if (rc == QF_OK)
+        rc = read_notes(reader, err);
+    return rc;
+}
+
+static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_err *err)
+{
+    struct reader *reader;
+
+    if (!file)
+        return NULL;
+    reader = qf_xcalloc(1, sizeof(*reader));
+    reader->base.next = reader_next;
+    reader->base.close = reader_close;
+    reader->file = file;
+    reader->arena = qf_arena_new(SIZE_MAX);
+    reader->batch = qf_arena_new(SIZE_MAX);
+    if (reader_start(reader, err) != QF_OK) {
+        reader_close(&reader->base);
+        return NULL;
+    }
+    return &reader->base;
+}
+
+struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_err *err)
+{
+    return reader_new(colfile_open_path(path, err), err);
+}
+
+struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
+                                            struct qf_err *err)
+{
+    return reader_new(colfile_open_memory(bytes, name, err), err);
+}
