@@ -1,0 +1,50 @@
+/* listener.h - the HTTP server: reads requests whole, hands them over, sends what streams bring. */
+#ifndef QUERYAPI_HTTP_LISTENER_H
+#define QUERYAPI_HTTP_LISTENER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "queryapi/http/request.h"
+#include "queryapi/http/stream.h"
+
+struct qa_listener;
+
+struct qa_listener_options {
+    const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":8080" */
+    /* Zero means the default in the comment. */
+    size_t threads;            /* 4 */
+    size_t connections_max;    /* 2048; beyond it connections wait in the kernel */
+    size_t body_bytes_max;     /* 2 MiB, else 413 */
+    size_t header_bytes_max;   /* 64 KiB for request line and headers, else 431 or 414 */
+    size_t stream_bytes_max;   /* 256 KiB waiting per answer */
+    int64_t idle_timeout_ms;   /* 30 s without progress closes a connection */
+    int64_t header_timeout_ms; /* 30 s from the first byte of a connection to a whole request */
+    int64_t keepalive_ms;      /* 5 s between comment lines of idle event streams */
+    const char *tls_cert_file, *tls_key_file; /* PEM; both or neither */
+
+    /* Answer @request through @stream, now or later; called on a server thread and must not wait.
+     * @request lives until the connection is done with the answer: take a reference to what is
+     * needed longer. @stream is borrowed; qa_stream_ref() to keep it. */
+    void (*handle)(void *ctx, struct qa_request *request, struct qa_stream *stream);
+    void *ctx;
+};
+
+/* Bind, listen and serve. NULL and @err filled: QF_EINVAL (a bad address), QF_EUNAVAILABLE (busy
+ * or not allowed), QF_EIO (TLS files). */
+struct qa_listener *qa_listener_new(const struct qa_listener_options *options, struct qf_err *err);
+/* Accept no further connections; those that are open go on. */
+void qa_listener_quiesce(struct qa_listener *listener);
+/* End all answers at once, close everything. Accepts NULL, returns NULL. */
+struct qa_listener *qa_listener_free(struct qa_listener *listener);
+
+/* The port it listens on. */
+uint16_t qa_listener_port(const struct qa_listener *listener);
+/* Look after idle connections; call it about twice a second. */
+void qa_listener_tick(struct qa_listener *listener);
+/* Answers under way. */
+size_t qa_listener_active(struct qa_listener *listener);
+
+#endif

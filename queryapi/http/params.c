@@ -1,0 +1,296 @@
+/* params.c - decoding of request parameters. */
+#include "queryapi/http/params.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "base/pure/number.h"
+#include "base/pure/utf8.h"
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+struct qf_str qa_url_decode(struct qf_arena *arena, struct qf_str s, bool plus)
+{
+    char *out = qf_arena_alloc(arena, s.len + 1);
+    size_t len = 0;
+
+    if (!out)
+        return (struct qf_str){ NULL, 0 };
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.data[i];
+
+        if (c == '%' && i + 2 < s.len && hex_digit(s.data[i + 1]) >= 0 &&
+            hex_digit(s.data[i + 2]) >= 0) {
+            c = (char)(hex_digit(s.data[i + 1]) * 16 + hex_digit(s.data[i + 2]));
+            i += 2;
+        } else if (c == '+' && plus) {
+            c = ' ';
+        }
+        out[len++] = c;
+    }
+    out[len] = '\0';
+    return (struct qf_str){ out, len };
+}
+
+qf_rc qa_params_add(struct qf_arena *arena, struct qa_params *params, struct qf_str name,
+                    struct qf_str value, struct qf_err *err)
+{
+    if (params->count == QA_PARAMS_MAX)
+        return qf_err_set(err, QF_ELIMIT, "more than %d parameters", QA_PARAMS_MAX);
+    if (params->count == params->capacity) {
+        size_t want = params->capacity ? params->capacity * 2 : 8;
+        void *grown =
+            qf_arena_grow(arena, params->items, params->capacity, want, sizeof(params->items[0]));
+
+        if (!grown)
+            return qf_err_set(err, QF_ELIMIT, "the parameters are too long");
+        params->items = grown;
+        params->capacity = want;
+    }
+    params->items[params->count++] = (struct qa_param){ name, value };
+    return QF_OK;
+}
+
+qf_rc qa_params_add_form(struct qf_arena *arena, struct qa_params *params, struct qf_str form,
+                         struct qf_err *err)
+{
+    while (form.len) {
+        const char *amp = memchr(form.data, '&', form.len);
+        size_t len = amp ? (size_t)(amp - form.data) : form.len;
+        struct qf_str pair = qf_str_sub(form, 0, len), name, value;
+        const char *equals = pair.len ? memchr(pair.data, '=', pair.len) : NULL;
+        size_t name_len = equals ? (size_t)(equals - pair.data) : pair.len;
+        qf_rc rc;
+
+        form = qf_str_sub(form, len + 1, form.len);
+        if (pair.len == 0)
+            continue;
+        name = qa_url_decode(arena, qf_str_sub(pair, 0, name_len), true);
+        value = qa_url_decode(arena, qf_str_sub(pair, name_len + 1, pair.len), true);
+        if (!name.data || !value.data)
+            return qf_err_set(err, QF_ELIMIT, "the parameters are too long");
+        rc = qa_params_add(arena, params, name, value, err);
+        if (rc)
+            return rc;
+    }
+    return QF_OK;
+}
+
+/* A JSON value as the text a form would have; data NULL if it has none. */
+static struct qf_str json_text(struct qf_arena *arena, const json_t *value)
+{
+    char digits[QF_DOUBLE_TEXT_MAX];
+
+    if (json_is_string(value))
+        return qf_arena_str(arena,
+                            (struct qf_str){ json_string_value(value), json_string_length(value) });
+    if (json_is_integer(value))
+        return qf_str_from(qf_arena_printf(arena, "%lld", (long long)json_integer_value(value)));
+    if (json_is_real(value)) {
+        size_t len = qf_double_f(json_real_value(value), digits);
+
+        return qf_arena_str(arena, (struct qf_str){ digits, len });
+    }
+    if (json_is_boolean(value))
+        return json_is_true(value) ? QF_STR("true") : QF_STR("false");
+    return (struct qf_str){ NULL, 0 };
+}
+
+qf_rc qa_params_add_json(struct qf_arena *arena, struct qa_params *params, struct qf_str json,
+                         struct qf_err *err)
+{
+    json_error_t problem;
+    json_t *root =
+        json_loadb(json.data ? json.data : "", json.len, JSON_REJECT_DUPLICATES, &problem);
+    const char *key;
+    json_t *value;
+    qf_rc rc = QF_OK;
+
+    if (!root)
+        return qf_err_set(err, QF_EINVAL, "the body is not JSON: %s", problem.text);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return qf_err_set(err, QF_EINVAL, "the body is not a JSON object");
+    }
+    json_object_foreach(root, key, value)
+    {
+        struct qf_str name = qf_arena_str(arena, qf_str_from(key));
+        struct qf_str text = json_text(arena, value);
+
+        if (json_is_null(value))
+            continue;
+        if (!text.data)
+            rc = qf_err_set(err, QF_EINVAL, "member \"%s\" is neither text nor number", key);
+        else
+            rc = qa_params_add(arena, params, name, text, err);
+        if (rc)
+            break;
+    }
+    json_decref(root);
+    return rc;
+}
+
+struct qf_str qa_params_get(const struct qa_params *params, const char *name)
+{
+    for (size_t i = 0; i < params->count; i++)
+        if (qf_str_is(params->items[i].name, name))
+            return params->items[i].value;
+    return QF_STR("");
+}
+
+/* Times beyond these would overflow somewhere: they are years -290 million and +292 million. */
+#define TIME_SECONDS_MAX 9.2e15
+
+/* Milliseconds of a number of seconds, rounded; false if it is out of range. */
+static bool seconds_to_ms(double seconds, int64_t *ret_ms)
+{
+    if (!(seconds > -TIME_SECONDS_MAX && seconds < TIME_SECONDS_MAX))
+        return false;
+    *ret_ms = (int64_t)floor(seconds) * 1000 + (int64_t)round((seconds - floor(seconds)) * 1000);
+    return true;
+}
+
+qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms, struct qf_err *err)
+{
+    double seconds;
+
+    if (qf_parse_double(text, &seconds) && seconds_to_ms(seconds, ret_ms))
+        return QF_OK;
+    if (qf_time_parse_rfc3339(text, ret_ms))
+        return QF_OK;
+    return qf_err_set(err, QF_EINVAL,
+                      "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid timestamp", name,
+                      QF_STR_ARG(qf_str_sub(text, 0, 100)));
+}
+
+qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms, struct qf_err *err)
+{
+    double seconds;
+
+    if (qf_parse_double(text, &seconds)) {
+        if (fabs(seconds) < 9.2e9) { /* Go's durations end at 292 years */
+            *ret_ms = (int64_t)round(seconds * 1000);
+            return QF_OK;
+        }
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid duration. "
+                          "It overflows int64",
+                          name, QF_STR_ARG(qf_str_sub(text, 0, 100)));
+    }
+    if (qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
+        return QF_OK;
+    return qf_err_set(err, QF_EINVAL,
+                      "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid duration", name,
+                      QF_STR_ARG(qf_str_sub(text, 0, 100)));
+}
+
+qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err)
+{
+    int64_t number;
+
+    if (!qf_parse_i64(text, &number))
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"limit\": strconv.Atoi: parsing \"%.*s\": invalid "
+                          "syntax",
+                          QF_STR_ARG(qf_str_sub(text, 0, 100)));
+    if (number < 0)
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"limit\": limit must be non-negative");
+    *ret_limit = (uint64_t)number;
+    return QF_OK;
+}
+
+/* "now-1h" and "e-1h": the part behind the word, subtracted from @base. */
+static bool parse_before(struct qf_str text, const char *word, qf_time_ms base, qf_time_ms *ret_ms)
+{
+    size_t len = strlen(word);
+    int64_t back;
+
+    if (!qf_str_starts(text, qf_str_from(word)))
+        return false;
+    if (text.len == len) {
+        *ret_ms = base;
+        return true;
+    }
+    if (text.data[len] != '-' ||
+        qf_duration_parse(qf_str_sub(text, len + 1, text.len), &back) != QF_DURATION_OK)
+        return false;
+    *ret_ms = base - back;
+    return true;
+}
+
+qf_rc qa_param_when(const char *name, struct qf_str text, qf_time_ms now, qf_time_ms end,
+                    qf_time_ms *ret_ms, struct qf_err *err)
+{
+    double number;
+
+    text = qf_str_trim(text);
+    if (qf_parse_double(text, &number)) {
+        if (fabs(number) >= 1e11) /* year 5138 in seconds, 1973 in milliseconds */
+            number /= 1000;
+        if (seconds_to_ms(number, ret_ms))
+            return QF_OK;
+    } else if (qf_time_parse_rfc3339(text, ret_ms) || parse_before(text, "now", now, ret_ms)) {
+        return QF_OK;
+    } else if (end != QF_TIME_NEVER && parse_before(text, "e", end, ret_ms)) {
+        return QF_OK;
+    }
+    return qf_err_set(err, QF_EINVAL, "cannot parse \"%s\": \"%.*s\" is not a time", name,
+                      QF_STR_ARG(qf_str_sub(text, 0, 100)));
+}
+
+int64_t qa_default_step(int64_t range_ms)
+{
+    const int64_t minute = 60 * 1000, hour = 60 * minute;
+
+    if (range_ms <= 65 * minute)
+        return 10 * 1000;
+    if (range_ms <= 12 * hour)
+        return minute;
+    if (range_ms <= 24 * hour)
+        return 5 * minute;
+    if (range_ms <= 72 * hour)
+        return 20 * minute;
+    return hour;
+}
+
+struct qf_str qa_unescape_name(struct qf_arena *arena, struct qf_str name)
+{
+    char *out;
+    size_t len = 0;
+
+    if (!qf_str_starts(name, QF_STR("U__")))
+        return name;
+    out = qf_arena_alloc(arena, name.len + 1);
+    for (size_t i = 3; out && i < name.len; i++) {
+        uint32_t rune = 0;
+        size_t at = i + 1;
+
+        if (name.data[i] != '_') {
+            out[len++] = name.data[i];
+            continue;
+        }
+        if (at < name.len && name.data[at] == '_') { /* "__" is a '_' */
+            out[len++] = '_';
+            i = at;
+            continue;
+        }
+        while (at < name.len && at - i <= 6 && hex_digit(name.data[at]) >= 0)
+            rune = rune * 16 + (uint32_t)hex_digit(name.data[at++]);
+        if (at == i + 1 || at >= name.len || name.data[at] != '_' || rune > 0x10ffff)
+            return name;
+        /* At least 3 characters of input, _x_, per character written; longer runes have more. */
+        len += qf_utf8_encode(rune, out + len);
+        i = at;
+    }
+    return out ? (struct qf_str){ out, len } : name;
+}

@@ -1,0 +1,53 @@
+/* params.h - request parameters: decoding, and the times, durations and numbers they hold. */
+#ifndef QUERYAPI_HTTP_PARAMS_H
+#define QUERYAPI_HTTP_PARAMS_H
+
+#include <stdint.h>
+
+#include "base/pure/duration.h"
+#include "base/pure/err.h"
+#include "queryapi/http/request.h"
+
+#define QA_PARAMS_MAX 1024
+
+/* Decode %XX, and '+' as a blank if @plus. Bad escapes stay as written, as browsers do. The copy is
+ * in @arena; data NULL if its budget is spent. */
+struct qf_str qa_url_decode(struct qf_arena *arena, struct qf_str s, bool plus);
+
+/* Append one parameter. QF_ELIMIT: more than QA_PARAMS_MAX, or the budget is spent. */
+QF_MUST_CHECK qf_rc qa_params_add(struct qf_arena *arena, struct qa_params *params,
+                                  struct qf_str name, struct qf_str value, struct qf_err *err);
+/* Append those of an application/x-www-form-urlencoded text. */
+QF_MUST_CHECK qf_rc qa_params_add_form(struct qf_arena *arena, struct qa_params *params,
+                                       struct qf_str form, struct qf_err *err);
+/* Append the members of a JSON object: strings, numbers and booleans as text. QF_EINVAL: not one.
+ */
+QF_MUST_CHECK qf_rc qa_params_add_json(struct qf_arena *arena, struct qa_params *params,
+                                       struct qf_str json, struct qf_err *err);
+
+/* The first value of @name, empty if there is none. */
+struct qf_str qa_params_get(const struct qa_params *params, const char *name);
+
+/* Prometheus's forms. QF_EINVAL: `invalid parameter "start": cannot parse ...`. */
+/* Unix seconds with a fraction, or RFC 3339. */
+QF_MUST_CHECK qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms,
+                                  struct qf_err *err);
+/* Seconds with a fraction, or "1h30m". */
+QF_MUST_CHECK qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms,
+                                      struct qf_err *err);
+/* A whole number >= 0. */
+QF_MUST_CHECK qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err);
+
+/* The SSE endpoint's times: RFC 3339, Unix seconds or milliseconds (from 1e11 on), "now",
+ * "now-1h", "e-1h" (before @end; only if @end is not QF_TIME_NEVER). */
+QF_MUST_CHECK qf_rc qa_param_when(const char *name, struct qf_str text, qf_time_ms now,
+                                  qf_time_ms end, qf_time_ms *ret_ms, struct qf_err *err);
+
+/* The SSE endpoint's step for a range when none is given. */
+int64_t qa_default_step(int64_t range_ms);
+
+/* A label name in Prometheus's "U__" escaping, decoded: "U__a_2e_b" is "a.b". Names without the
+ * prefix, and malformed ones, come back as they are. */
+struct qf_str qa_unescape_name(struct qf_arena *arena, struct qf_str name);
+
+#endif

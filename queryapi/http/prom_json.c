@@ -1,0 +1,241 @@
+/* prom_json.c - Prometheus's JSON and the SSE events. */
+#include "queryapi/http/prom_json.h"
+
+#include <math.h>
+
+#include "base/pure/number.h"
+
+#define NOTES_SHOWN_MAX 10
+
+void qa_json_time(struct qf_strbuf *buf, int64_t ms)
+{
+    uint64_t magnitude = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
+
+    if (ms < 0)
+        qf_strbuf_putc(buf, '-');
+    qf_strbuf_u64(buf, magnitude / 1000);
+    if (magnitude % 1000)
+        qf_strbuf_printf(buf, ".%03u", (unsigned)(magnitude % 1000));
+}
+
+void qa_json_value(struct qf_strbuf *buf, double value)
+{
+    char text[QF_DOUBLE_TEXT_MAX];
+    size_t len = qf_double_json(value, text);
+
+    qf_strbuf_putc(buf, '"');
+    qf_strbuf_add(buf, text, len);
+    qf_strbuf_putc(buf, '"');
+}
+
+/* The upper bound of bucket @index in an exponential schema. */
+static double exponential_bound(int32_t schema, int64_t index)
+{
+    double bound;
+
+    if (schema <= 0)
+        bound = exp2((double)index * ldexp(1, -schema));
+    else
+        bound = ldexp(exp2((double)(index & ((1 << schema) - 1)) / ldexp(1, schema)),
+                      (int)(index >> schema));
+    return bound;
+}
+
+struct bucket_list {
+    struct qf_strbuf *buf;
+    const struct pq_histogram *histogram;
+    size_t written;
+};
+
+static void put_bucket(struct bucket_list *list, int boundaries, double low, double high,
+                       double count)
+{
+    if (count == 0)
+        return;
+    qf_strbuf_puts(list->buf, list->written++ ? "," : ",\"buckets\":[");
+    qf_strbuf_printf(list->buf, "[%d,", boundaries);
+    qa_json_value(list->buf, low);
+    qf_strbuf_putc(list->buf, ',');
+    qa_json_value(list->buf, high);
+    qf_strbuf_putc(list->buf, ',');
+    qa_json_value(list->buf, count);
+    qf_strbuf_putc(list->buf, ']');
+}
+
+static void put_positive(struct bucket_list *list, int64_t index, double count)
+{
+    const struct pq_histogram *h = list->histogram;
+
+    if (h->schema != PQ_SCHEMA_CUSTOM) {
+        put_bucket(list, 0, exponential_bound(h->schema, index - 1),
+                   exponential_bound(h->schema, index), count);
+        return;
+    }
+    put_bucket(list, 0,
+               index > 0 && (size_t)index <= h->custom_value_count ? h->custom_values[index - 1]
+                                                                   : -INFINITY,
+               index >= 0 && (size_t)index < h->custom_value_count ? h->custom_values[index]
+                                                                   : INFINITY,
+               count);
+}
+
+/* Negative buckets come with the largest magnitude first. */
+static void put_negative_buckets(struct bucket_list *list)
+{
+    const struct pq_histogram *h = list->histogram;
+    size_t left = h->negative_bucket_count;
+    int64_t index = 0;
+
+    for (size_t i = 0; i < h->negative_span_count; i++)
+        index += (int64_t)h->negative_spans[i].offset + h->negative_spans[i].length;
+    for (size_t i = h->negative_span_count; i-- > 0;) {
+        for (uint32_t k = h->negative_spans[i].length; k-- > 0 && left > 0;) {
+            index--;
+            left--;
+            put_bucket(list, 1, -exponential_bound(h->schema, index),
+                       -exponential_bound(h->schema, index - 1), h->negative_buckets[left]);
+        }
+        index -= h->negative_spans[i].offset;
+    }
+}
+
+static void put_positive_buckets(struct bucket_list *list)
+{
+    const struct pq_histogram *h = list->histogram;
+    size_t at = 0;
+    int64_t index = 0;
+
+    for (size_t i = 0; i < h->positive_span_count; i++) {
+        index += h->positive_spans[i].offset;
+        for (uint32_t k = 0; k < h->positive_spans[i].length && at < h->positive_bucket_count; k++)
+            put_positive(list, index++, h->positive_buckets[at++]);
+    }
+}
+
+void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram)
+{
+    struct bucket_list list = { .buf = buf, .histogram = histogram };
+
+    qf_strbuf_puts(buf, "{\"count\":");
+    qa_json_value(buf, histogram->count);
+    qf_strbuf_puts(buf, ",\"sum\":");
+    qa_json_value(buf, histogram->sum);
+    put_negative_buckets(&list);
+    put_bucket(&list, 3, -histogram->zero_threshold, histogram->zero_threshold,
+               histogram->zero_count);
+    put_positive_buckets(&list);
+    qf_strbuf_puts(buf, list.written ? "]}" : "}");
+}
+
+void qa_json_point(struct qf_strbuf *buf, int64_t ms, double value,
+                   const struct pq_histogram *histogram)
+{
+    qf_strbuf_putc(buf, '[');
+    qa_json_time(buf, ms);
+    qf_strbuf_putc(buf, ',');
+    if (histogram)
+        qa_json_histogram(buf, histogram);
+    else
+        qa_json_value(buf, value);
+    qf_strbuf_putc(buf, ']');
+}
+
+/* The notes of one level as ,"key":[...]; @extra is a line of its own in front, or NULL. */
+static void put_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
+                      enum pq_note_level level, const char *extra)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    size_t total = 0, shown = 0;
+
+    if (extra) {
+        qf_strbuf_puts(&text, "");
+        total++, shown++;
+        qf_strbuf_printf(buf, ",\"warnings\":[\"%s\"", extra);
+    }
+    for (size_t i = 0; notes && i < notes->count; i++) {
+        if (notes->items[i].level != level || ++total > NOTES_SHOWN_MAX)
+            continue;
+        qf_strbuf_puts(buf, shown++                    ? ","
+                            : level == PQ_NOTE_WARNING ? ",\"warnings\":["
+                                                       : ",\"infos\":[");
+        qf_strbuf_reset(&text);
+        pq_note_print(&text, &notes->items[i], query);
+        qf_strbuf_json(buf, qf_strbuf_view(&text));
+    }
+    if (total > NOTES_SHOWN_MAX)
+        qf_strbuf_printf(buf, ",\"%zu more %s annotations omitted\"", total - NOTES_SHOWN_MAX,
+                         level == PQ_NOTE_WARNING ? "warning" : "info");
+    if (shown)
+        qf_strbuf_putc(buf, ']');
+    qf_strbuf_done(&text);
+}
+
+void qa_json_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
+                   bool limited)
+{
+    put_notes(buf, notes, query, PQ_NOTE_WARNING,
+              limited ? "results truncated due to limit" : NULL);
+    put_notes(buf, notes, query, PQ_NOTE_INFO, NULL);
+}
+
+void qa_json_error(struct qf_strbuf *buf, const char *type, struct qf_str message)
+{
+    qf_strbuf_printf(buf, "{\"status\":\"error\",\"errorType\":\"%s\",\"error\":", type);
+    qf_strbuf_json(buf, message);
+    qf_strbuf_putc(buf, '}');
+}
+
+void qa_sse_series(struct qf_strbuf *buf, struct qf_labels labels)
+{
+    struct qf_strbuf label = QF_STRBUF_INIT;
+
+    qf_labels_print_series(&label, labels);
+    qf_strbuf_puts(buf, "\"tags\":");
+    qf_labels_json(buf, labels);
+    qf_strbuf_puts(buf, ",\"label\":");
+    qf_strbuf_json(buf, qf_strbuf_view(&label));
+    qf_strbuf_done(&label);
+}
+
+void qa_sse_result(struct qf_strbuf *buf, struct qf_str tags_and_label, int64_t ms, double value,
+                   const struct pq_histogram *histogram)
+{
+    char text[QF_DOUBLE_TEXT_MAX];
+
+    qf_strbuf_puts(buf, "data: {\"type\":\"result\",\"data\":{\"timestamp\":");
+    qf_strbuf_i64(buf, ms);
+    qf_strbuf_puts(buf, ",\"value\":");
+    if (histogram)
+        qa_json_histogram(buf, histogram);
+    else if (isfinite(value))
+        qf_strbuf_add(buf, text, qf_double_json(value, text));
+    else
+        qa_json_value(buf, value); /* JSON has no number for it */
+    qf_strbuf_putc(buf, ',');
+    qf_strbuf_str(buf, tags_and_label);
+    qf_strbuf_puts(buf, "}}\n\n");
+}
+
+void qa_sse_error(struct qf_strbuf *buf, const char *code, struct qf_str message)
+{
+    qf_strbuf_printf(buf, "data: {\"type\":\"error\",\"data\":{\"code\":\"%s\",\"message\":", code);
+    qf_strbuf_json(buf, message);
+    qf_strbuf_puts(buf, "}}\n\ndata: {\"type\":\"done\",\"data\":{\"status\":\"error\"}}\n\n");
+}
+
+void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query)
+{
+    qf_strbuf_puts(buf, "data: {\"type\":\"done\",\"data\":{\"status\":\"ok\"");
+    qa_json_notes(buf, notes, query, false);
+    qf_strbuf_puts(buf, "}}\n\n");
+}
+
+void qa_sse_progress(struct qf_strbuf *buf, uint64_t segments, uint64_t total, uint64_t done,
+                     uint64_t workers)
+{
+    qf_strbuf_printf(buf,
+                     "data: {\"type\":\"progress\",\"data\":{\"segments\":%llu,\"work_total\":%llu,"
+                     "\"work_done\":%llu,\"workers\":%llu}}\n\n",
+                     (unsigned long long)segments, (unsigned long long)total,
+                     (unsigned long long)done, (unsigned long long)workers);
+}

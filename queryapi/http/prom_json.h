@@ -1,0 +1,45 @@
+/* prom_json.h - Prometheus's JSON: numbers, times, histograms and the envelope.
+ *
+ * Values are strings of the shortest decimal that reads back; times are seconds with three decimals
+ * unless whole. */
+#ifndef QUERYAPI_HTTP_PROM_JSON_H
+#define QUERYAPI_HTTP_PROM_JSON_H
+
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "base/pure/strbuf.h"
+#include "promql/value.h"
+
+/* 1.500, 2, -0.001 */
+void qa_json_time(struct qf_strbuf *buf, int64_t ms);
+/* "1.5", "NaN", "+Inf", "1e-07" with the quotes */
+void qa_json_value(struct qf_strbuf *buf, double value);
+/* {"count":"","sum":"","buckets":[[0,"lo","hi","n"]...]} */
+void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram);
+/* [time,"value"] or [time,{histogram}] */
+void qa_json_point(struct qf_strbuf *buf, int64_t ms, double value,
+                   const struct pq_histogram *histogram);
+
+/* ,"warnings":[...],"infos":[...]; nothing if there are none. At most 10 of each; a last line tells
+ * how many were left out. @query is for line and column; @limited adds the truncation warning. */
+void qa_json_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
+                   bool limited);
+
+/* {"status":"error","errorType":"...","error":"..."} */
+void qa_json_error(struct qf_strbuf *buf, const char *type, struct qf_str message);
+
+/* One SSE event: data: {"type":T,"data":D} and a blank line, for one value of a series.
+ * @tags_and_label is what qa_sse_series made of the series, once. */
+void qa_sse_series(struct qf_strbuf *buf, struct qf_labels labels);
+void qa_sse_result(struct qf_strbuf *buf, struct qf_str tags_and_label, int64_t ms, double value,
+                   const struct pq_histogram *histogram);
+/* error {"code","message"} followed by done {"status":"error"}. */
+void qa_sse_error(struct qf_strbuf *buf, const char *code, struct qf_str message);
+/* done {"status":"ok"}, with warnings and infos if there are any. */
+void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query);
+/* progress {"segments_total","work_total","work_done","workers"} */
+void qa_sse_progress(struct qf_strbuf *buf, uint64_t segments, uint64_t total, uint64_t done,
+                     uint64_t workers);
+
+#endif

@@ -1,0 +1,409 @@
+/* stream.c - bounded buffer between an answer's producer and its connection. */
+#include "queryapi/http/stream.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <zlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/strbuf.h"
+#include "base/sys/clock.h"
+#include "base/sys/thread.h"
+
+#define HEADERS_MAX 8
+#define GZIP_PIECE 16384
+
+struct qa_stream {
+    atomic_int refs;
+    struct qf_lock *lock; /* guards all below but gzip */
+    size_t bytes_max;
+
+    int status; /* 0: not begun */
+    const char *content_type;
+    bool event_stream;
+    char *names[HEADERS_MAX], *values[HEADERS_MAX];
+    size_t header_count;
+
+    struct qf_strbuf buf; /* bytes from `taken` on are waiting */
+    size_t taken;
+    bool ended, cut, gone, wants_room, gone_told;
+    qf_time_ms written_at;
+
+    struct qa_stream_hooks hooks;
+    bool attached, suspended;
+    qa_stream_fn *listener;
+    void *listener_ctx;
+    uint64_t listener_id;
+
+    bool gzip_allowed;
+    z_stream *gzip; /* the producer's alone */
+};
+
+struct qa_stream *qa_stream_new(size_t bytes_max)
+{
+    struct qa_stream *stream = qf_xcalloc(1, sizeof(*stream));
+
+    atomic_init(&stream->refs, 1);
+    stream->lock = qf_lock_new();
+    stream->bytes_max = bytes_max;
+    stream->hooks.fd = -1;
+    return stream;
+}
+
+struct qa_stream *qa_stream_ref(struct qa_stream *stream)
+{
+    (void)atomic_fetch_add(&stream->refs, 1);
+    return stream;
+}
+
+struct qa_stream *qa_stream_drop(struct qa_stream *stream)
+{
+    if (!stream || atomic_fetch_sub(&stream->refs, 1) != 1)
+        return NULL;
+    for (size_t i = 0; i < stream->header_count; i++) {
+        free(stream->names[i]);
+        free(stream->values[i]);
+    }
+    if (stream->gzip) {
+        (void)deflateEnd(stream->gzip);
+        free(stream->gzip);
+    }
+    qf_strbuf_done(&stream->buf);
+    (void)qf_lock_free(stream->lock);
+    free(stream);
+    return NULL;
+}
+
+/* Under the lock. */
+static void wake(struct qa_stream *stream)
+{
+    if (!stream->suspended)
+        return;
+    stream->suspended = false;
+    stream->hooks.resume(stream->hooks.connection);
+}
+
+/* Under the lock: nothing to do for the connection until somebody wakes it. */
+static void put_to_sleep(struct qa_stream *stream)
+{
+    if (stream->suspended)
+        return;
+    stream->suspended = true;
+    stream->hooks.suspend(stream->hooks.connection);
+}
+
+void qa_stream_listen(struct qa_stream *stream, qa_stream_fn *fn, void *ctx, uint64_t id)
+{
+    qf_lock_take(stream->lock);
+    stream->listener = fn;
+    stream->listener_ctx = ctx;
+    stream->listener_id = id;
+    qf_lock_drop(stream->lock);
+}
+
+void qa_stream_header(struct qa_stream *stream, const char *name, const char *value)
+{
+    qf_lock_take(stream->lock);
+    if (stream->header_count < HEADERS_MAX && !stream->status) {
+        stream->names[stream->header_count] = qf_xstrdup(name);
+        stream->values[stream->header_count++] = qf_xstrdup(value);
+    }
+    qf_lock_drop(stream->lock);
+}
+
+void qa_stream_allow_gzip(struct qa_stream *stream, bool accepted)
+{
+    stream->gzip_allowed = accepted;
+}
+
+static void start_gzip(struct qa_stream *stream)
+{
+    stream->gzip = qf_xcalloc(1, sizeof(*stream->gzip));
+    /* 15 bits of window + 16: with a gzip header. Level 1: answers are made on demand. */
+    if (deflateInit2(stream->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK) {
+        qa_stream_header(stream, "Content-Encoding", "gzip");
+        return;
+    }
+    free(stream->gzip);
+    stream->gzip = NULL;
+}
+
+static bool is_event_stream(const char *content_type)
+{
+    return strncmp(content_type, "text/event-stream", 17) == 0;
+}
+
+void qa_stream_begin(struct qa_stream *stream, int status, const char *content_type)
+{
+    if (stream->gzip_allowed && !is_event_stream(content_type) && !qa_stream_begun(stream))
+        start_gzip(stream);
+    qf_lock_take(stream->lock);
+    if (!stream->status) {
+        stream->status = status;
+        stream->content_type = content_type;
+        stream->event_stream = is_event_stream(content_type);
+        stream->written_at = qf_clock_mono_ms();
+        wake(stream);
+    }
+    qf_lock_drop(stream->lock);
+}
+
+bool qa_stream_begun(struct qa_stream *stream)
+{
+    bool begun;
+
+    qf_lock_take(stream->lock);
+    begun = stream->status != 0;
+    qf_lock_drop(stream->lock);
+    return begun;
+}
+
+/* Move the waiting bytes to the front once more is free before than after them. Under the lock. */
+static void compact(struct qa_stream *stream)
+{
+    size_t left = stream->buf.len - stream->taken;
+
+    if (stream->taken < left)
+        return;
+    if (left)
+        memmove(stream->buf.data, stream->buf.data + stream->taken, left);
+    stream->buf.len = left;
+    stream->taken = 0;
+}
+
+static bool append(struct qa_stream *stream, struct qf_str bytes)
+{
+    bool wanted;
+
+    qf_lock_take(stream->lock);
+    wanted = !stream->gone && !stream->ended;
+    if (wanted && bytes.len) {
+        compact(stream);
+        qf_strbuf_str(&stream->buf, bytes);
+        stream->written_at = qf_clock_mono_ms();
+        if (stream->status)
+            wake(stream);
+    }
+    qf_lock_drop(stream->lock);
+    return wanted;
+}
+
+/* Compress @bytes and pass on what comes out. */
+static bool append_gzip(struct qa_stream *stream, struct qf_str bytes, int flush)
+{
+    char out[GZIP_PIECE];
+    bool wanted = true;
+
+    stream->gzip->next_in = (Bytef *)(uintptr_t)bytes.data;
+    stream->gzip->avail_in = (uInt)bytes.len;
+    do {
+        stream->gzip->next_out = (Bytef *)out;
+        stream->gzip->avail_out = sizeof(out);
+        (void)deflate(stream->gzip, flush);
+        wanted = append(stream, (struct qf_str){ out, sizeof(out) - stream->gzip->avail_out });
+    } while (wanted && stream->gzip->avail_out == 0);
+    return wanted;
+}
+
+bool qa_stream_write(struct qa_stream *stream, struct qf_str bytes)
+{
+    bool wanted = true;
+
+    if (!stream->gzip)
+        return append(stream, bytes);
+    for (size_t at = 0; at < bytes.len && wanted; at += (size_t)1 << 30)
+        wanted = append_gzip(stream, qf_str_sub(bytes, at, at + ((size_t)1 << 30)), Z_NO_FLUSH);
+    return wanted;
+}
+
+void qa_stream_end(struct qa_stream *stream)
+{
+    bool ended;
+
+    qf_lock_take(stream->lock);
+    ended = stream->ended;
+    qf_lock_drop(stream->lock);
+    if (stream->gzip && !ended)
+        (void)append_gzip(stream, QF_STR(""), Z_FINISH);
+    qf_lock_take(stream->lock);
+    stream->ended = true;
+    wake(stream);
+    qf_lock_drop(stream->lock);
+}
+
+void qa_stream_abort(struct qa_stream *stream)
+{
+    qf_lock_take(stream->lock);
+    stream->ended = stream->cut = true;
+    wake(stream);
+    qf_lock_drop(stream->lock);
+}
+
+bool qa_stream_room(struct qa_stream *stream)
+{
+    bool room;
+
+    qf_lock_take(stream->lock);
+    room = stream->buf.len - stream->taken < stream->bytes_max || stream->gone;
+    stream->wants_room = !room;
+    qf_lock_drop(stream->lock);
+    return room;
+}
+
+bool qa_stream_gone(struct qa_stream *stream)
+{
+    bool gone;
+
+    qf_lock_take(stream->lock);
+    gone = stream->gone;
+    qf_lock_drop(stream->lock);
+    return gone;
+}
+
+void qa_stream_answer(struct qa_stream *stream, int status, const char *content_type,
+                      struct qf_str body)
+{
+    if (body.len < 1024)
+        stream->gzip_allowed = false; /* would only grow */
+    if (stream->gzip_allowed && !qa_stream_begun(stream))
+        start_gzip(stream);
+    stream->gzip_allowed = false;
+    (void)qa_stream_write(stream, body);
+    qa_stream_end(stream);
+    qa_stream_begin(stream, status, content_type);
+}
+
+void qa_stream_attach(struct qa_stream *stream, const struct qa_stream_hooks *hooks)
+{
+    qf_lock_take(stream->lock);
+    stream->hooks = *hooks;
+    stream->attached = true;
+    qf_lock_drop(stream->lock);
+}
+
+bool qa_stream_head(struct qa_stream *stream, struct qa_stream_head *ret_head)
+{
+    bool begun;
+
+    qf_lock_take(stream->lock);
+    begun = stream->status != 0;
+    if (begun)
+        *ret_head = (struct qa_stream_head){
+            .status = stream->status,
+            .content_type = stream->content_type,
+            .header_count = stream->header_count,
+            .names = (const char *const *)stream->names,
+            .values = (const char *const *)stream->values,
+            .whole = stream->ended && !stream->cut,
+            .length = stream->buf.len - stream->taken,
+        };
+    else
+        put_to_sleep(stream);
+    qf_lock_drop(stream->lock);
+    return begun;
+}
+
+ssize_t qa_stream_take(struct qa_stream *stream, char *buf, size_t len)
+{
+    qa_stream_fn *tell = NULL;
+    uint64_t id = 0;
+    void *ctx = NULL;
+    ssize_t taken;
+
+    qf_lock_take(stream->lock);
+    if (len > stream->buf.len - stream->taken)
+        len = stream->buf.len - stream->taken;
+    taken = (ssize_t)len;
+    if (len) {
+        memcpy(buf, stream->buf.data + stream->taken, len);
+        stream->taken += len;
+    } else if (stream->ended) {
+        taken = stream->cut ? QA_STREAM_CUT : QA_STREAM_END;
+    } else {
+        put_to_sleep(stream);
+    }
+    if (stream->wants_room && stream->buf.len - stream->taken <= stream->bytes_max / 2) {
+        stream->wants_room = false;
+        tell = stream->listener;
+        ctx = stream->listener_ctx;
+        id = stream->listener_id;
+    }
+    qf_lock_drop(stream->lock);
+    if (tell)
+        tell(ctx, id, QA_STREAM_ROOM);
+    return taken;
+}
+
+/* Mark the client as gone; true if the listener is to be told, after the lock is dropped. */
+static bool mark_gone(struct qa_stream *stream)
+{
+    bool first = !stream->gone_told && !stream->ended;
+
+    stream->gone = true;
+    stream->gone_told = true;
+    return first && stream->listener;
+}
+
+void qa_stream_close(struct qa_stream *stream)
+{
+    bool tell;
+    qa_stream_fn *fn;
+    void *ctx;
+    uint64_t id;
+
+    qf_lock_take(stream->lock);
+    stream->suspended = false;
+    stream->hooks.fd = -1;
+    tell = mark_gone(stream);
+    fn = stream->listener;
+    ctx = stream->listener_ctx;
+    id = stream->listener_id;
+    qf_lock_drop(stream->lock);
+    if (tell)
+        fn(ctx, id, QA_STREAM_GONE);
+}
+
+/* Has the peer closed? Bytes of a next request do not count. */
+static bool peer_closed(int fd)
+{
+    struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
+
+    if (fd < 0 || poll(&poller, 1, 0) <= 0)
+        return false;
+    return poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL);
+}
+
+void qa_stream_tick(struct qa_stream *stream, qf_time_ms now, int64_t keepalive_ms, bool cut)
+{
+    bool tell = false;
+    qa_stream_fn *fn;
+    void *ctx;
+    uint64_t id;
+
+    qf_lock_take(stream->lock);
+    fn = stream->listener;
+    ctx = stream->listener_ctx;
+    id = stream->listener_id;
+    /* Only a suspended connection cannot close its socket under us. */
+    if (cut || (stream->suspended && peer_closed(stream->hooks.fd))) {
+        tell = mark_gone(stream);
+        if (!stream->status) {
+            stream->status = 503;
+            stream->content_type = "text/plain; charset=utf-8";
+        }
+        stream->ended = stream->cut = true;
+        wake(stream);
+    } else if (stream->event_stream && !stream->ended && stream->suspended &&
+               now - stream->written_at >= keepalive_ms) {
+        qf_strbuf_puts(&stream->buf, ": keep-alive\n\n");
+        stream->written_at = now;
+        wake(stream);
+    }
+    qf_lock_drop(stream->lock);
+    if (tell)
+        fn(ctx, id, QA_STREAM_GONE);
+}

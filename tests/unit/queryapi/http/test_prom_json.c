@@ -1,0 +1,110 @@
+/* test_prom_json.c - what the encoders write. */
+#include "queryapi/http/prom_json.h"
+
+#include <math.h>
+
+#include "tests/lib/test.h"
+
+TEST(times_have_three_decimals_unless_whole)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_time(&buf, 1500);
+    qf_strbuf_putc(&buf, ' ');
+    qa_json_time(&buf, 2000);
+    qf_strbuf_putc(&buf, ' ');
+    qa_json_time(&buf, -1);
+    qf_strbuf_putc(&buf, ' ');
+    qa_json_time(&buf, INT64_MIN);
+    CHECK_STR(qf_strbuf_cstr(&buf), "1.500 2 -0.001 -9223372036854775.808");
+    qf_strbuf_done(&buf);
+}
+
+TEST(points_are_pairs_of_time_and_text)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_point(&buf, 1435781430781, 0.1, NULL);
+    qa_json_point(&buf, 0, 1e-7, NULL);
+    qa_json_point(&buf, 0, 1e21, NULL);
+    qa_json_point(&buf, 0, NAN, NULL);
+    qa_json_point(&buf, 0, -INFINITY, NULL);
+    CHECK_STR(qf_strbuf_cstr(&buf), "[1435781430.781,\"0.1\"][0,\"1e-07\"][0,\"1e+21\"]"
+                                    "[0,\"NaN\"][0,\"-Inf\"]");
+    qf_strbuf_done(&buf);
+}
+
+/* Negative buckets first, the zero bucket, positive ones; empty buckets are left out. */
+TEST(histograms_list_their_buckets_in_order)
+{
+    const struct pq_span spans[] = { { 0, 2 }, { 1, 1 } };
+    const double positive[] = { 1, 0, 2 }, negative[] = { 3, 4, 5 };
+    const struct pq_histogram histogram = {
+        .schema = 0,
+        .count = 16,
+        .sum = 1.5,
+        .zero_threshold = 0.001,
+        .zero_count = 1,
+        .positive_spans = spans,
+        .positive_span_count = 2,
+        .positive_buckets = positive,
+        .positive_bucket_count = 3,
+        .negative_spans = spans,
+        .negative_span_count = 2,
+        .negative_buckets = negative,
+        .negative_bucket_count = 3,
+    };
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_histogram(&buf, &histogram);
+    CHECK_STR(qf_strbuf_cstr(&buf),
+              "{\"count\":\"16\",\"sum\":\"1.5\",\"buckets\":[[1,\"-8\",\"-4\",\"5\"],"
+              "[1,\"-2\",\"-1\",\"4\"],[1,\"-1\",\"-0.5\",\"3\"],[3,\"-0.001\",\"0.001\",\"1\"],"
+              "[0,\"0.5\",\"1\",\"1\"],[0,\"4\",\"8\",\"2\"]]}");
+    qf_strbuf_done(&buf);
+}
+
+TEST(annotations_beyond_ten_are_counted)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 20);
+    struct pq_notes notes = { .arena = arena };
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_notes(&buf, &notes, QF_STR("up"), false);
+    CHECK_STR(qf_strbuf_cstr(&buf), "");
+    pq_note_add(&notes, PQ_NOTE_INFO, (struct pq_pos){ 0, 2 }, "look \"here\"");
+    qa_json_notes(&buf, &notes, QF_STR("up"), true);
+    CHECK_STR(qf_strbuf_cstr(&buf), ",\"warnings\":[\"results truncated due to limit\"],"
+                                    "\"infos\":[\"PromQL info: look \\\"here\\\" (1:1)\"]");
+    for (int i = 0; i < 12; i++)
+        pq_note_add(&notes, PQ_NOTE_WARNING, (struct pq_pos){ 0, 2 }, "w%d", i);
+    qf_strbuf_reset(&buf);
+    qa_json_notes(&buf, &notes, QF_STR("up"), false);
+    CHECK(strstr(buf.data, "w9 (1:1)\",\"2 more warning annotations omitted\"]"));
+    qf_strbuf_done(&buf);
+}
+
+TEST(events_are_one_data_line_and_a_blank_one)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 20);
+    struct qf_label labels[] = { { QF_STR("__name__"), QF_STR("up") },
+                                 { QF_STR("job"), QF_STR("a\"b\n") } };
+    struct qf_strbuf series = QF_STRBUF_INIT, buf = QF_STRBUF_INIT;
+
+    qa_sse_series(&series, (struct qf_labels){ labels, 2 });
+    qa_sse_result(&buf, qf_strbuf_view(&series), 1500, 1.5, NULL);
+    CHECK_STR(qf_strbuf_cstr(&buf),
+              "data: {\"type\":\"result\",\"data\":{\"timestamp\":1500,\"value\":1.5,"
+              "\"tags\":{\"__name__\":\"up\",\"job\":\"a\\\"b\\n\"},"
+              "\"label\":\"up{job=\\\"a\\\\\\\"b\\\\n\\\"}\"}}\n\n");
+    qf_strbuf_reset(&buf);
+    qa_sse_result(&buf, QF_STR("\"tags\":{}"), 0, INFINITY, NULL);
+    CHECK(strstr(buf.data, "\"value\":\"+Inf\","));
+    qf_strbuf_reset(&buf);
+    qa_sse_error(&buf, "timeout", QF_STR("too late"));
+    CHECK_STR(qf_strbuf_cstr(&buf),
+              "data: {\"type\":\"error\",\"data\":{\"code\":\"timeout\",\"message\":\"too late\"}}"
+              "\n\ndata: {\"type\":\"done\",\"data\":{\"status\":\"error\"}}\n\n");
+    qf_strbuf_done(&series);
+    qf_strbuf_done(&buf);
+}
