@@ -92,7 +92,7 @@ void pb_api_encode(struct qf_strbuf *buf, const struct pb_api_message *message)
         out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HEARTBEAT;
         break;
     case PB_API_UNKNOWN:
-        assert(!"a message of unknown kind cannot be encoded");
+        assert(message->kind != PB_API_UNKNOWN); /* cannot be encoded */
         break;
     }
     pb_pack(buf, &out.base);

@@ -101,7 +101,7 @@ void pb_worker_encode(struct qf_strbuf *buf, const struct pb_worker_message *mes
         out.body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_HEARTBEAT;
         break;
     case PB_WORKER_UNKNOWN:
-        assert(!"a message of unknown kind cannot be encoded");
+        assert(message->kind != PB_WORKER_UNKNOWN); /* cannot be encoded */
         break;
     }
     pb_pack(buf, &out.base);
