@@ -36,26 +36,26 @@ size_t qf_double_f(double v, char *out)
     return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
 }
 
-static size_t with_exponent_outside(double v, double low, char *out)
+static size_t with_exponent_outside(double v, double low, double high, char *out)
 {
     double size = fabs(v);
     size_t len;
 
     if (special(v, out, &len))
         return len;
-    if (size != 0 && (size < low || size >= 1e21))
+    if (size != 0 && (size < low || size >= high))
         return qf_shortest_scientific(v, out, QF_DOUBLE_TEXT_MAX);
     return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
 }
 
 size_t qf_double_g(double v, char *out)
 {
-    return with_exponent_outside(v, 1e-4, out);
+    return with_exponent_outside(v, 1e-4, 1e6, out);
 }
 
 size_t qf_double_json(double v, char *out)
 {
-    return with_exponent_outside(v, 1e-6, out);
+    return with_exponent_outside(v, 1e-6, 1e21, out);
 }
 
 bool qf_parse_double(struct qf_str s, double *ret_value)

@@ -40,7 +40,7 @@ enum { QF_DOUBLE_TEXT_MAX = 400 }; /* Enough for any double in 'f' form. */
 /* The shortest text that reads back as the same double. Infinities are "+Inf" and "-Inf", any NaN
  * is "NaN". Each returns the length; @out has QF_DOUBLE_TEXT_MAX bytes and is NUL-terminated. */
 size_t qf_double_f(double v, char *out); /* Go's 'f': never an exponent. */
-size_t qf_double_g(double v, char *out); /* Go's %v: exponent below 1e-4 and from 1e21 on. */
+size_t qf_double_g(double v, char *out); /* Go's %v, %g: exponent below 1e-4, from 1e6 on. */
 size_t qf_double_json(double v,
                       char *out); /* Prometheus JSON: exponent below 1e-6, from 1e21 on. */
 

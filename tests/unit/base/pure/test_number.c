@@ -35,7 +35,7 @@ TEST(number_json_form)
     CHECK_STR(json(-INFINITY), "-Inf");
 }
 
-/* Go's %v switches at 1e-4, 'f' never. */
+/* Go's %v switches at 1e-4 and 1e6, 'f' never. */
 TEST(number_g_and_f_forms)
 {
     char text[QF_DOUBLE_TEXT_MAX];
@@ -44,6 +44,12 @@ TEST(number_g_and_f_forms)
     CHECK_STR(text, "1e-05");
     (void)qf_double_g(0.0001, text);
     CHECK_STR(text, "0.0001");
+    (void)qf_double_g(999999.5, text);
+    CHECK_STR(text, "999999.5");
+    (void)qf_double_g(1000000, text);
+    CHECK_STR(text, "1e+06");
+    (void)qf_double_g(-123456789, text);
+    CHECK_STR(text, "-1.23456789e+08");
     (void)qf_double_f(1e-7, text);
     CHECK_STR(text, "0.0000001");
     CHECK_EQ(qf_double_f(1.7976931348623157e308, text), 309);
