@@ -46,7 +46,7 @@ static inline int64_t qf_floor_div(int64_t a, int64_t b)
 }
 static inline int64_t qf_floor_mod(int64_t a, int64_t b)
 {
-    return a - qf_floor_div(a, b) * b;
+    return a % b + (a % b < 0 ? b : 0);
 }
 
 #endif

@@ -111,3 +111,13 @@ TEST(floor_division_rounds_down)
     CHECK_EQ(qf_floor_mod(-60, 60), 0);
     CHECK_EQ(qf_floor_div(61, 60), 1);
 }
+
+/* Remainders of the smallest numbers do not overflow on the way. */
+TEST(floor_mod_takes_any_number)
+{
+    CHECK_EQ(qf_floor_mod(-1, 1000), 999);
+    CHECK_EQ(qf_floor_mod(-1000, 1000), 0);
+    CHECK_EQ(qf_floor_mod(7, 5), 2);
+    CHECK_EQ(qf_floor_mod(INT64_MIN, 86400), 30592);
+    CHECK_EQ(qf_floor_mod(INT64_MAX, 86400), 55807);
+}
