@@ -1,0 +1,216 @@
+/* label.c - label_replace, label_join, natural order. */
+#include "promql/func/label.h"
+
+#include <string.h>
+
+#include "base/pure/utf8.h"
+#include "base/regex/regex.h"
+
+#define GROUPS_MAX 100 /* more capture groups than anybody can refer to; further ones are empty */
+
+bool pq_label_name_valid(struct qf_str name)
+{
+    return name.len > 0 && qf_utf8_valid(name);
+}
+
+static void free_regex(void *regex)
+{
+    (void)qf_regex_free(regex);
+}
+
+qf_rc pq_label_replace_init(struct pq_label_replace *replace, struct qf_arena *arena,
+                            struct qf_str destination, struct qf_str replacement,
+                            struct qf_str source, struct qf_str regex, struct qf_err *err)
+{
+    char reason[200];
+
+    *replace = (struct pq_label_replace){ .destination = destination,
+                                          .replacement = replacement,
+                                          .source = source };
+    replace->regex = qf_regex_new(regex.data, regex.len, reason, sizeof(reason));
+    if (!replace->regex)
+        return qf_err_set(err, QF_EEXEC, "invalid regular expression in label_replace(): %.*s",
+                          QF_STR_ARG(regex));
+    if (!qf_arena_defer(arena, free_regex, replace->regex)) {
+        replace->regex = qf_regex_free(replace->regex);
+        return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
+    }
+    if (!pq_label_name_valid(destination))
+        return qf_err_set(err, QF_EEXEC, "invalid destination label name in label_replace(): %.*s",
+                          QF_STR_ARG(destination));
+    return QF_OK;
+}
+
+static bool is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* The group named by @name: its number, or -1. */
+static long group_number(const struct qf_regex *regex, struct qf_str name)
+{
+    long number = 0;
+
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.data[i] < '0' || name.data[i] > '9')
+            return qf_regex_group_named(regex, name.data, name.len);
+        number = number * 10 + (name.data[i] - '0');
+        if (number > 100000000)
+            return -1;
+    }
+    /* A number with leading zeros is a name to Go. */
+    if (name.len > 1 && name.data[0] == '0')
+        return qf_regex_group_named(regex, name.data, name.len);
+    return number;
+}
+
+/* What follows a '$': the name, and how many bytes it takes; 0 if it is none. */
+static size_t reference(struct qf_str rest, struct qf_str *ret_name)
+{
+    bool braces = rest.len > 0 && rest.data[0] == '{';
+    size_t start = braces ? 1 : 0, end = start;
+
+    while (end < rest.len && is_word(rest.data[end]))
+        end++;
+    if (end == start)
+        return 0;
+    *ret_name = qf_str_sub(rest, start, end);
+    if (!braces)
+        return end;
+    return end < rest.len && rest.data[end] == '}' ? end + 1 : 0;
+}
+
+void pq_label_expand(struct qf_strbuf *buf, const struct qf_regex *regex, struct qf_str replacement,
+                     struct qf_str text, const long (*groups)[2], size_t group_count)
+{
+    size_t i = 0;
+
+    while (i < replacement.len) {
+        struct qf_str rest = qf_str_sub(replacement, i + 1, replacement.len);
+        struct qf_str name;
+        size_t taken;
+        long number;
+
+        if (replacement.data[i] != '$') {
+            qf_strbuf_putc(buf, replacement.data[i++]);
+            continue;
+        }
+        if (rest.len && rest.data[0] == '$') {
+            qf_strbuf_putc(buf, '$');
+            i += 2;
+            continue;
+        }
+        taken = reference(rest, &name);
+        if (taken == 0) {
+            qf_strbuf_putc(buf, '$');
+            i++;
+            continue;
+        }
+        i += 1 + taken;
+        number = group_number(regex, name);
+        if (number >= 0 && (size_t)number < group_count && groups[number][0] >= 0)
+            qf_strbuf_str(buf,
+                          qf_str_sub(text, (size_t)groups[number][0], (size_t)groups[number][1]));
+    }
+}
+
+static qf_rc set_label(struct qf_arena *arena, struct qf_labels labels, struct qf_str name,
+                       struct qf_strbuf *value, struct qf_labels *ret_labels, struct qf_err *err)
+{
+    struct qf_str copy = qf_arena_str(arena, qf_strbuf_view(value));
+
+    if (!copy.data || !qf_labels_set(arena, labels, name, copy, ret_labels))
+        return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
+    return QF_OK;
+}
+
+qf_rc pq_label_replace_apply(const struct pq_label_replace *replace, struct qf_arena *arena,
+                             struct qf_labels labels, struct qf_labels *ret_labels,
+                             struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
+    struct qf_str source = qf_labels_get(labels, replace->source);
+    long groups[GROUPS_MAX][2];
+    size_t count;
+
+    if (!source.data)
+        source = QF_STR("");
+    count = qf_regex_groups(replace->regex, source.data, source.len, groups, GROUPS_MAX);
+    if (count == 0) {
+        *ret_labels = labels;
+        return QF_OK;
+    }
+    pq_label_expand(&value, replace->regex, replace->replacement, source, (const long(*)[2])groups,
+                    count);
+    return set_label(arena, labels, replace->destination, &value, ret_labels, err);
+}
+
+qf_rc pq_label_join_check(struct qf_str destination, const struct qf_str *sources,
+                          size_t source_count, struct qf_err *err)
+{
+    for (size_t i = 0; i < source_count; i++)
+        if (!pq_label_name_valid(sources[i]))
+            return qf_err_set(err, QF_EEXEC, "invalid source label name in label_join(): %.*s",
+                              QF_STR_ARG(sources[i]));
+    if (!pq_label_name_valid(destination))
+        return qf_err_set(err, QF_EEXEC, "invalid destination label name in label_join(): %.*s",
+                          QF_STR_ARG(destination));
+    return QF_OK;
+}
+
+qf_rc pq_label_join_apply(struct qf_arena *arena, struct qf_labels labels,
+                          struct qf_str destination, struct qf_str separator,
+                          const struct qf_str *sources, size_t source_count,
+                          struct qf_labels *ret_labels, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
+
+    for (size_t i = 0; i < source_count; i++) {
+        if (i > 0)
+            qf_strbuf_str(&value, separator);
+        qf_strbuf_str(&value, qf_labels_get(labels, sources[i]));
+    }
+    return set_label(arena, labels, destination, &value, ret_labels, err);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The run of digits, or of others, at the beginning. */
+static struct qf_str chunk(struct qf_str s)
+{
+    size_t len = 1;
+
+    while (len < s.len && is_digit(s.data[len]) == is_digit(s.data[0]))
+        len++;
+    return qf_str_sub(s, 0, len);
+}
+
+/* Digits by the number they write, of any length. */
+static int digits_cmp(struct qf_str a, struct qf_str b)
+{
+    while (a.len > 1 && a.data[0] == '0')
+        a = qf_str_sub(a, 1, a.len);
+    while (b.len > 1 && b.data[0] == '0')
+        b = qf_str_sub(b, 1, b.len);
+    if (a.len != b.len)
+        return a.len < b.len ? -1 : 1;
+    return qf_str_cmp(a, b);
+}
+
+int pq_label_natural_cmp(struct qf_str a, struct qf_str b)
+{
+    while (a.len && b.len) {
+        struct qf_str left = chunk(a), right = chunk(b);
+        int order = is_digit(left.data[0]) && is_digit(right.data[0]) ? digits_cmp(left, right)
+                                                                      : qf_str_cmp(left, right);
+
+        if (order)
+            return order;
+        a = qf_str_sub(a, left.len, a.len);
+        b = qf_str_sub(b, right.len, b.len);
+    }
+    return (a.len > 0) - (b.len > 0);
+}

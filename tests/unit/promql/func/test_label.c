@@ -1,0 +1,111 @@
+/* test_label.c - label_replace, label_join and natural order. */
+#include "promql/func/label.h"
+#include "tests/lib/test.h"
+
+static struct qf_arena *arena;
+
+static const char *show(struct qf_labels labels)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qf_labels_print(&buf, labels);
+    return qf_arena_cstr(arena, qf_strbuf_view(&buf));
+}
+
+static struct qf_labels source(void)
+{
+    static const struct qf_label items[] = { { QF_STR_INIT("dst"), QF_STR_INIT("old") },
+                                             { QF_STR_INIT("src"),
+                                               QF_STR_INIT("source-value-10") } };
+
+    return (struct qf_labels){ items, 2 };
+}
+
+static const char *replaced(const char *dst, const char *replacement, const char *src,
+                            const char *regex)
+{
+    struct pq_label_replace replace;
+    struct qf_labels labels;
+    struct qf_err err = { 0 };
+
+    if (pq_label_replace_init(&replace, arena, qf_str_from(dst), qf_str_from(replacement),
+                              qf_str_from(src), qf_str_from(regex), &err) != QF_OK)
+        return qf_arena_cstr(arena, qf_str_from(err.msg));
+    CHECK_OK(pq_label_replace_apply(&replace, arena, source(), &labels, &err), &err);
+    return show(labels);
+}
+
+TEST(label_replace_expands_groups_of_a_full_match)
+{
+    arena = qf_arena_new(SIZE_MAX);
+    CHECK_STR(replaced("dst", "to-$1", "src", "source-value-(.*)"),
+              "{dst=\"to-10\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "to-$1", "src", "value-(.*)"),
+              "{dst=\"old\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("new", "${2}x$1", "src", "(.*)-value-(.*)"),
+              "{dst=\"old\", new=\"10xsource\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "$1x", "src", "(.*)-value-(.*)"), "{src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "${num}$$$", "src", ".*-(?P<num>\\d+)"),
+              "{dst=\"10$$\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "", "dst", ".*"), "{src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "v-$1", "missing", "(.*)"), "{dst=\"v-\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "v-$1", "missing", "(.+)"), "{dst=\"old\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("dst", "${1", "src", "(.*)"), "{dst=\"${1\", src=\"source-value-10\"}");
+    CHECK_STR(replaced("~odd", "x", "src", ".*"),
+              "{dst=\"old\", src=\"source-value-10\", \"~odd\"=\"x\"}");
+    arena = qf_arena_free(arena);
+}
+
+TEST(label_replace_rejects_bad_arguments)
+{
+    arena = qf_arena_new(SIZE_MAX);
+    CHECK_STR(replaced("dst", "x", "src", "(.*"),
+              "invalid regular expression in label_replace(): (.*");
+    CHECK_STR(replaced("", "x", "src", ".*"),
+              "invalid destination label name in label_replace(): ");
+    CHECK_STR(replaced("\xff", "x", "src", ".*"),
+              "invalid destination label name in label_replace(): \xff");
+    arena = qf_arena_free(arena);
+}
+
+TEST(label_join_treats_missing_labels_as_empty)
+{
+    const struct qf_str sources[] = { QF_STR("src"), QF_STR("nope"), QF_STR("dst") };
+    const struct qf_str bad = QF_STR("\xff");
+    struct qf_labels labels;
+    struct qf_err err = { 0 };
+
+    arena = qf_arena_new(SIZE_MAX);
+    CHECK_OK(
+        pq_label_join_apply(arena, source(), QF_STR("dst"), QF_STR("-"), sources, 3, &labels, &err),
+        &err);
+    CHECK_STR(show(labels), "{dst=\"source-value-10--old\", src=\"source-value-10\"}");
+    CHECK_OK(
+        pq_label_join_apply(arena, source(), QF_STR("dst"), QF_STR("-"), NULL, 0, &labels, &err),
+        &err);
+    CHECK_STR(show(labels), "{src=\"source-value-10\"}");
+    CHECK_OK(pq_label_join_check(QF_STR("dst"), sources, 3, &err), &err);
+    CHECK_EQ(pq_label_join_check(QF_STR("dst"), &bad, 1, &err), QF_EEXEC);
+    CHECK_STR(err.msg, "invalid source label name in label_join(): \xff");
+    arena = qf_arena_free(arena);
+}
+
+static int natural(const char *a, const char *b)
+{
+    int order = pq_label_natural_cmp(qf_str_from(a), qf_str_from(b));
+
+    CHECK_EQ(pq_label_natural_cmp(qf_str_from(b), qf_str_from(a)), -order);
+    return order;
+}
+
+TEST(digits_sort_by_their_number)
+{
+    CHECK_EQ(natural("2", "10"), -1);
+    CHECK_EQ(natural("4m5", "4m600"), -1);
+    CHECK_EQ(natural("1.2.3", "1.11.3"), -1);
+    CHECK_EQ(natural("a", "a1"), -1);
+    CHECK_EQ(natural("", "a"), -1);
+    CHECK_EQ(natural("b2", "a10"), 1);
+    CHECK_EQ(natural("x", "x"), 0);
+    CHECK_EQ(natural("99999999999999999999999", "100000000000000000000000"), -1);
+}
