@@ -69,7 +69,7 @@ struct wc_api_limits {
 
     qf_time_ms heartbeat_ms;   /* WC_HEARTBEAT_MS: one HEARTBEAT to every worker this often */
     uint32_t heartbeats_max;   /* WC_HEARTBEATS_MISSED_MAX: silent for so many of them is lost */
-    qf_time_ms dial_min_ms;    /* first redial delay; 0: redial at once (daemons use 100) */
+    qf_time_ms dial_min_ms;    /* first redial delay; 0: due at once (daemons use 100) */
     qf_time_ms dial_max_ms;    /* longest redial delay (daemons use 10000) */
     qf_time_ms retry_delay_ms; /* before an item goes back to a worker it failed on; 0: at once */
     qf_time_ms worker_wait_ms; /* how long an item waits for any worker; 0: to the deadline */
@@ -236,7 +236,7 @@ struct wc_api_worker_view {
     uint32_t assigned, accepted, ready; /* items it holds for us */
     qf_time_ms heard_at;                /* last message of this session */
     qf_time_ms rtt_ms;                  /* last heartbeat's round trip, -1 before the first */
-    uint32_t dials_failed;              /* in a row */
+    uint32_t dials_failed;              /* redials since its last status */
 };
 /* False if the worker is unknown. */
 bool wc_api_worker(const struct wc_api *wc, struct wc_worker_id worker,

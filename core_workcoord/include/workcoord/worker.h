@@ -25,6 +25,7 @@
  *
  *               START    CANCEL    LOST      DONE         FAIL       ACK    EVICT         EXPIRE
  *     queued    running  gone      gone
+ *                        (FORGET)  (FORGET)
  *     running            stopping  stopping  ready        gone
  *                        (STOP)    (STOP)    (READY)      (FAILED)
  *     stopping                               gone (DROP)  gone
@@ -98,7 +99,7 @@ struct wc_worker_event {
 #define WC_WORKER_EFFECTS(X)                                                                       \
     X(WC_WORKER_DO_STATUS, "status") /* session: send WorkerStatus as wc_worker_stats() says */    \
     X(WC_WORKER_DO_ECHO, "echo")     /* session, sent_at: send Heartbeat back */                   \
-    X(WC_WORKER_DO_HANGUP, "hangup") /* session: it fell silent, or is unknown: close it */        \
+    X(WC_WORKER_DO_HANGUP, "hangup") /* session: it fell silent; close it */                       \
     X(WC_WORKER_DO_ACCEPT, "accept") /* session, work, attempt, run: send WorkAccepted */          \
     X(WC_WORKER_DO_REJECT, "reject") /* session, work, attempt, reject: send WorkRejected */       \
     X(WC_WORKER_DO_START, "start")   /* session, query, leaf, work, attempt, run: execute; report  \

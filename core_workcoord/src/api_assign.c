@@ -1,0 +1,145 @@
+/* api_assign.c - which worker gets an item: rendezvous hashing among those that may have it.
+ *
+ * Pending items are fresh (looked at by the end of this step) or parked: there is no worker, or
+ * only ones they have failed on and their delay is not over. A worker becoming available wakes them
+ * all. */
+#include "api_int.h"
+
+#include "workcoord/rendezvous.h"
+
+/* Available workers first, so that the usual scan ends there. */
+static void rebuild_ring(struct wc_api *wc)
+{
+    struct wc_ring *ring = &wc->ring;
+
+    ring->count = 0;
+    for (int available = 1; available >= 0; available--) {
+        for (uint32_t slot = wc->peer_order.head; slot != WC_NONE;
+             slot = wc->peer_links[slot].next) {
+            if (wc->peers[slot].available != available || !wc->peers[slot].key)
+                continue;
+            ring->keys[ring->count] = wc->peers[slot].key;
+            ring->peers[ring->count++] = slot;
+        }
+        if (available)
+            ring->available = ring->count;
+    }
+    ring->stale = false;
+}
+
+/* 0: never failed there; else the later it failed, the higher. */
+static uint32_t avoid_rank(const struct wc_item *item, uint64_t worker)
+{
+    for (uint32_t i = 0; i < item->avoid_count; i++) {
+        if (item->avoid[i] == worker)
+            return i + 1;
+    }
+    return 0;
+}
+
+struct choice {
+    uint32_t peer;
+    uint32_t rank;
+    bool home; /* the first choice among all known workers */
+};
+
+static struct choice choose(const struct wc_api *wc, const struct wc_item *item)
+{
+    const struct wc_ring *ring = &wc->ring;
+    struct choice best = { WC_NONE, UINT32_MAX, false };
+    uint64_t best_score = 0, home_score = 0;
+
+    for (uint32_t i = 0; i < ring->count; i++) {
+        uint64_t score = wc_rendezvous_score(item->affinity, ring->keys[i]);
+        uint32_t rank;
+
+        home_score = QF_MAX(home_score, score);
+        if (i >= ring->available)
+            continue;
+        rank = item->avoid_count ? avoid_rank(item, wc->peers[ring->peers[i]].id.v) : 0;
+        if (rank < best.rank || (rank == best.rank && score > best_score)) {
+            best.peer = ring->peers[i];
+            best.rank = rank;
+            best_score = score;
+        }
+    }
+    best.home = best_score == home_score;
+    return best;
+}
+
+static void park(struct wc_api *wc, uint32_t slot, qf_time_ms delay)
+{
+    wc_list_remove(&wc->fresh, wc->item_place_links, slot);
+    wc_list_push(&wc->parked, wc->item_place_links, slot);
+    wc->items[slot].waiting = true;
+    if (delay)
+        wc_timers_set(&wc->timers, wc_timer_item(wc, slot), wc_time_add(wc->now, delay));
+}
+
+static void unpark(struct wc_api *wc, uint32_t slot)
+{
+    wc_list_remove(&wc->parked, wc->item_place_links, slot);
+    wc_list_push(&wc->fresh, wc->item_place_links, slot);
+    wc->items[slot].waiting = false;
+    wc_timers_clear(&wc->timers, wc_timer_item(wc, slot));
+}
+
+static void assign(struct wc_api *wc, uint32_t slot)
+{
+    struct wc_item *item = &wc->items[slot];
+    struct choice choice = choose(wc, item);
+
+    if (choice.rank && item->hold && wc->limits.retry_delay_ms) {
+        park(wc, slot, wc->limits.retry_delay_ms);
+        return;
+    }
+    if (choice.home)
+        wc->stats.affinity_hits++;
+    else
+        wc->stats.affinity_misses++;
+    item->peer = choice.peer;
+    wc_item_hear(wc, slot, WC_ITEM_HEARD_ASSIGN);
+}
+
+void wc_assign_fresh(struct wc_api *wc)
+{
+    if (wc->unpark) {
+        while (wc->parked.count)
+            unpark(wc, wc->parked.head);
+    }
+    wc->unpark = false;
+    if (wc->fresh.count && wc->ring.stale)
+        rebuild_ring(wc);
+    while (wc->fresh.count) {
+        uint32_t slot = wc->fresh.head;
+
+        if (wc->ring.available) {
+            assign(wc, slot);
+        } else {
+            wc->items[slot].hold = false; /* Whoever comes first may have it at once. */
+            park(wc, slot, wc->limits.worker_wait_ms);
+        }
+    }
+}
+
+/* A parked item's time is up: its delay is over, or no worker has come in all the time it waited.
+ */
+void wc_assign_on_timer(struct wc_api *wc, uint32_t slot)
+{
+    struct wc_item *item = &wc->items[slot];
+
+    if (item->hold) {
+        item->hold = false;
+        unpark(wc, slot);
+    } else {
+        wc_query_end(wc, item->query, QF_EUNAVAILABLE, item->work);
+    }
+}
+
+void wc_assign_forget(struct wc_api *wc, uint32_t slot)
+{
+    struct wc_list *list = wc->items[slot].waiting ? &wc->parked : &wc->fresh;
+
+    wc_list_remove(list, wc->item_place_links, slot);
+    wc_timers_clear(&wc->timers, wc_timer_item(wc, slot));
+}

@@ -1,0 +1,168 @@
+/* api_int.h - the tables of the API side, shared by its files.
+ *
+ * Who writes what: item.c alone writes item->state, peer.c alone writes peer->state. A step runs
+ * its event first, which may leave items on the fresh list, then assigns those (assign.c): so each
+ * item is sent out at most once per step, however many workers a tick declares lost. */
+#ifndef CORE_WORKCOORD_API_INT_H
+#define CORE_WORKCOORD_API_INT_H
+
+#include "table.h"
+#include "workcoord/api.h"
+
+/* Workers an item remembers to have failed on; the oldest is forgotten first. */
+#define WC_AVOID_MAX 8
+
+enum wc_item_heard {
+    WC_ITEM_HEARD_ASSIGN, /* a worker was chosen: item->peer */
+    WC_ITEM_HEARD_ACCEPTED,
+    WC_ITEM_HEARD_REJECTED,
+    WC_ITEM_HEARD_READY,
+    WC_ITEM_HEARD_FETCHED,
+    WC_ITEM_HEARD_FETCH_FAILED,
+    WC_ITEM_HEARD_RETRY,
+    WC_ITEM_HEARD_FAILED,
+    WC_ITEM_HEARD_LOST,
+    WC_ITEM_HEARD_MOVED,
+    WC_ITEM_HEARD_LATE_FETCHED,
+    WC_ITEM_HEARD_CANCEL,
+    WC_ITEM_HEARD__COUNT
+};
+
+enum wc_peer_heard {
+    WC_PEER_HEARD_DISCOVERED,
+    WC_PEER_HEARD_CONNECTED,
+    WC_PEER_HEARD_STATUS,
+    WC_PEER_HEARD_LOST,
+    WC_PEER_HEARD_DIAL_DUE,
+    WC_PEER_HEARD_REMOVED,
+    WC_PEER_HEARD__COUNT
+};
+
+struct wc_item {
+    struct wc_work_id work;
+    struct wc_leaf_id leaf;
+    uint64_t affinity;
+    uint32_t query, peer; /* slots; peer: WC_NONE unless assigned, accepted or ready */
+    uint32_t attempt, failures;
+    uint32_t late; /* older attempt whose download is still under way, 0: none */
+    uint8_t state; /* enum wc_item_state */
+    uint8_t avoid_count;
+    bool hold;    /* the last run failed: do not go back to a failed worker without delay */
+    bool waiting; /* on the parked list, else on the fresh list (pending only) */
+    struct wc_checksum checksum, late_checksum;
+    uint64_t avoid[WC_AVOID_MAX]; /* worker ids, oldest first */
+};
+
+enum { WC_PEER_UNSTARTED, WC_PEER_STARTED, WC_PEER__LISTS };
+
+struct wc_peer {
+    struct wc_worker_id id;
+    struct wc_session_id session;
+    uint64_t key;
+    uint8_t state; /* enum wc_worker_state */
+    bool accepting, draining, leaving;
+    bool available; /* what the ring believes */
+    uint32_t slots, queue_depth, dials_failed, ready;
+    qf_time_ms heard_at, rtt_ms;
+    struct wc_list items[WC_PEER__LISTS]; /* assigned; accepted and ready */
+};
+
+struct wc_query {
+    struct wc_query_id id;
+    qf_time_ms begun_at, deadline;
+    uint32_t committed;
+    struct wc_list items;
+};
+
+/* Workers whose key is known, packed for the scan of an assignment. */
+struct wc_ring {
+    uint64_t *keys;
+    uint32_t *peers;
+    uint32_t count, available;
+    bool stale;
+};
+
+struct wc_api {
+    struct wc_api_limits limits;
+    struct wc_api_stats stats;
+    qf_time_ms now;
+    const struct wc_api_event *event; /* of the running step */
+    size_t state_size;                /* bytes from here that are state: all but the effects */
+
+    struct wc_peer *peers;
+    struct wc_pool peer_pool;
+    struct wc_index peer_index;
+    struct wc_link *peer_links;
+    struct wc_list peer_order; /* by discovery */
+    uint32_t streams, leaving; /* connected or alive; leaving */
+
+    struct wc_query *queries;
+    struct wc_pool query_pool;
+    struct wc_index query_index;
+    struct wc_link *query_links;
+    struct wc_list query_order; /* by begin */
+
+    struct wc_item *items;
+    struct wc_pool item_pool;
+    struct wc_index item_index;
+    struct wc_link *item_query_links; /* query->items */
+    struct wc_link *item_place_links; /* fresh, parked or a peer's lists */
+    uint32_t item_counts[WC_ITEM__COUNT];
+    struct wc_list fresh, parked;
+    bool unpark; /* a worker became available in this step */
+
+    struct wc_ring ring;
+    struct wc_timers timers; /* slots: peers, queries, items, one beat */
+
+    wc_trace_fn *trace;
+    void *trace_ctx;
+    uint64_t trace_illegal, trace_stale; /* counters before the step */
+
+    struct wc_api_effect *effects;
+    size_t effect_count, effect_capacity;
+};
+
+/* Timer slots. */
+static inline uint32_t wc_timer_query(const struct wc_api *wc, uint32_t query)
+{
+    return wc->limits.workers_max + query;
+}
+static inline uint32_t wc_timer_item(const struct wc_api *wc, uint32_t item)
+{
+    return wc->limits.workers_max + wc->limits.queries_max + item;
+}
+static inline uint32_t wc_timer_beat(const struct wc_api *wc)
+{
+    return wc->limits.workers_max + wc->limits.queries_max + wc->limits.items_max;
+}
+
+/* api.c: a zeroed effect of @type to fill in. */
+struct wc_api_effect *wc_api_emit(struct wc_api *wc, enum wc_api_effect_type type);
+
+/* api_item.c */
+void wc_item_hear(struct wc_api *wc, uint32_t item, enum wc_item_heard heard);
+void wc_item_on_message(struct wc_api *wc, uint32_t peer); /* ACCEPTED REJECTED READY FAILED */
+void wc_item_on_fetch(struct wc_api *wc);                  /* FETCHED FETCH_FAILED */
+
+/* api_peer.c */
+qf_rc wc_peer_on_discovered(struct wc_api *wc);
+void wc_peer_hear(struct wc_api *wc, uint32_t peer, enum wc_peer_heard heard);
+uint32_t wc_peer_of_message(struct wc_api *wc); /* WC_NONE: stale */
+void wc_peer_changed(struct wc_api *wc, uint32_t peer);
+void wc_peer_on_timer(struct wc_api *wc, uint32_t peer);
+void wc_peer_beat(struct wc_api *wc);
+void wc_peer_release_idle(struct wc_api *wc);
+
+/* api_query.c */
+qf_rc wc_query_on_begin(struct wc_api *wc);
+void wc_query_end(struct wc_api *wc, uint32_t query, qf_rc rc, struct wc_work_id blame);
+
+/* api_assign.c */
+void wc_assign_fresh(struct wc_api *wc);
+void wc_assign_on_timer(struct wc_api *wc, uint32_t item);
+void wc_assign_forget(struct wc_api *wc, uint32_t item); /* take a pending item off its list */
+
+/* api_trace.c */
+void wc_api_trace_step(struct wc_api *wc, qf_rc rc);
+
+#endif

@@ -1,0 +1,363 @@
+/* api_item.c - the life of a work item: what is heard moves it and says what to do. */
+#include "api_int.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Each runs before the state changes, while the item still knows its worker. */
+typedef void move_fn(struct wc_api *wc, struct wc_item *item);
+
+static struct wc_api_effect *emit_to_peer(struct wc_api *wc, const struct wc_item *item,
+                                          enum wc_api_effect_type type)
+{
+    struct wc_api_effect *effect = wc_api_emit(wc, type);
+
+    effect->worker = wc->peers[item->peer].id;
+    effect->session = wc->peers[item->peer].session;
+    effect->query = wc->queries[item->query].id;
+    effect->leaf = item->leaf;
+    effect->work = item->work;
+    effect->attempt = item->attempt;
+    return effect;
+}
+
+static void nothing(struct wc_api *wc, struct wc_item *item)
+{
+    (void)wc;
+    (void)item;
+}
+
+static void send_assign(struct wc_api *wc, struct wc_item *item)
+{
+    item->attempt++;
+    item->hold = false;
+    wc->stats.assigned++;
+    wc->stats.reassigned += item->attempt > 1;
+    (void)emit_to_peer(wc, item, WC_API_DO_ASSIGN);
+}
+
+static void send_cancel(struct wc_api *wc, struct wc_item *item)
+{
+    (void)emit_to_peer(wc, item, WC_API_DO_CANCEL);
+}
+
+static void count_accepted(struct wc_api *wc, struct wc_item *item)
+{
+    (void)item;
+    wc->stats.accepted++;
+}
+
+/* A worker rejects only while it is not accepting: believe that until it says otherwise. */
+static void believe_reject(struct wc_api *wc, struct wc_item *item)
+{
+    wc->stats.rejected++;
+    wc->peers[item->peer].accepting = false;
+    wc_peer_changed(wc, item->peer);
+}
+
+static void begin_fetch(struct wc_api *wc, struct wc_item *item)
+{
+    wc->stats.ready++;
+    item->checksum = wc->event->checksum;
+    (void)emit_to_peer(wc, item, WC_API_DO_FETCH);
+}
+
+/* The stream is gone or the artifact expired, but its download may still come to a good end. */
+static void keep_fetching(struct wc_api *wc, struct wc_item *item)
+{
+    (void)wc;
+    item->late = item->attempt;
+    item->late_checksum = item->checksum;
+}
+
+static void commit(struct wc_api *wc, struct wc_item *item, uint32_t attempt)
+{
+    struct wc_query *query = &wc->queries[item->query];
+    struct wc_api_effect *effect = wc_api_emit(wc, WC_API_DO_COMMITTED);
+
+    effect->query = query->id;
+    effect->leaf = item->leaf;
+    effect->work = item->work;
+    effect->attempt = attempt;
+    query->committed++;
+    wc->stats.committed++;
+}
+
+static void ack_and_commit(struct wc_api *wc, struct wc_item *item)
+{
+    (void)emit_to_peer(wc, item, WC_API_DO_ACK);
+    commit(wc, item, item->attempt);
+}
+
+static void commit_late(struct wc_api *wc, struct wc_item *item)
+{
+    if (item->peer != WC_NONE)
+        send_cancel(wc, item);
+    item->checksum = item->late_checksum;
+    wc->stats.late++;
+    commit(wc, item, item->late);
+}
+
+/* A run that was accepted and came to nothing COSTS an attempt; the item then AVOIDS that worker,
+ * and HOLDS back before it tries a worker again that it has failed on. */
+enum { COSTS = 1, AVOIDS = 2, HOLDS = 4 };
+
+struct move {
+    enum wc_item_state next;
+    move_fn *act; /* NULL: not a legal move */
+    unsigned flags;
+};
+
+static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
+    [WC_ITEM_PENDING] = {
+        [WC_ITEM_HEARD_ASSIGN] = { WC_ITEM_ASSIGNED, send_assign, 0 },
+        [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, nothing, 0 },
+    },
+    [WC_ITEM_ASSIGNED] = {
+        [WC_ITEM_HEARD_ACCEPTED] = { WC_ITEM_ACCEPTED, count_accepted, 0 },
+        [WC_ITEM_HEARD_REJECTED] = { WC_ITEM_PENDING, believe_reject, AVOIDS },
+        [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, nothing, COSTS | AVOIDS | HOLDS },
+        [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, nothing, 0 },
+        [WC_ITEM_HEARD_MOVED] = { WC_ITEM_PENDING, send_cancel, 0 },
+        [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, send_cancel, 0 },
+    },
+    [WC_ITEM_ACCEPTED] = {
+        [WC_ITEM_HEARD_READY] = { WC_ITEM_READY, begin_fetch, 0 },
+        [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, nothing, COSTS | AVOIDS | HOLDS },
+        [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, nothing, COSTS },
+        [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, send_cancel, 0 },
+    },
+    [WC_ITEM_READY] = {
+        [WC_ITEM_HEARD_FETCHED] = { WC_ITEM_FETCHED, ack_and_commit, 0 },
+        [WC_ITEM_HEARD_FETCH_FAILED] = { WC_ITEM_PENDING, send_cancel, COSTS | AVOIDS | HOLDS },
+        [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, keep_fetching, COSTS | AVOIDS | HOLDS },
+        [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, keep_fetching, COSTS },
+        [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, send_cancel, 0 },
+    },
+    [WC_ITEM_FETCHED] = {
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, nothing, 0 },
+    },
+    [WC_ITEM_FAILED] = {
+        [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, nothing, 0 },
+    },
+};
+
+static void avoid(struct wc_item *item, uint64_t worker)
+{
+    uint8_t from = 0, to = 0;
+
+    for (; from < item->avoid_count; from++) {
+        if (item->avoid[from] != worker)
+            item->avoid[to++] = item->avoid[from];
+    }
+    if (to == WC_AVOID_MAX) {
+        memmove(item->avoid, item->avoid + 1, (WC_AVOID_MAX - 1) * sizeof(item->avoid[0]));
+        to--;
+    }
+    item->avoid[to++] = worker;
+    item->avoid_count = to;
+}
+
+static struct wc_list *place_of(struct wc_api *wc, const struct wc_item *item)
+{
+    struct wc_peer *peer;
+
+    if (item->peer == WC_NONE)
+        return NULL;
+    peer = &wc->peers[item->peer];
+    return &peer->items[item->state == WC_ITEM_ASSIGNED ? WC_PEER_UNSTARTED : WC_PEER_STARTED];
+}
+
+static bool on_a_worker(enum wc_item_state state)
+{
+    return state == WC_ITEM_ASSIGNED || state == WC_ITEM_ACCEPTED || state == WC_ITEM_READY;
+}
+
+/* The only function that writes item->state: keeps the lists and gauges in step with it. */
+static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
+{
+    struct wc_item *item = &wc->items[slot];
+    struct wc_list *place;
+
+    if (item->state == WC_ITEM_PENDING)
+        wc_assign_forget(wc, slot);
+    else if ((place = place_of(wc, item)))
+        wc_list_remove(place, wc->item_place_links, slot);
+    if (item->state == WC_ITEM_READY)
+        wc->peers[item->peer].ready--;
+    wc->item_counts[item->state]--;
+    wc->item_counts[next]++;
+
+    item->state = (uint8_t)next;
+    if (!on_a_worker(next))
+        item->peer = WC_NONE;
+    if ((place = place_of(wc, item)))
+        wc_list_push(place, wc->item_place_links, slot);
+    if (next == WC_ITEM_READY)
+        wc->peers[item->peer].ready++;
+    if (next == WC_ITEM_PENDING) {
+        item->waiting = false;
+        wc_list_push(&wc->fresh, wc->item_place_links, slot);
+    }
+}
+
+/* What to tell the client when there are no attempts left, or none are of use. */
+static qf_rc reason(const struct wc_api_event *event)
+{
+    static const qf_rc fetch[WC_FETCH__COUNT] = {
+        [WC_FETCH_IO] = QF_EIO,
+        [WC_FETCH_CHECKSUM] = QF_ECORRUPT,
+        [WC_FETCH_EXPIRED] = QF_ENOTFOUND,
+    };
+
+    if (event->type == WC_API_EV_FAILED)
+        return event->failure.rc < 0 ? event->failure.rc : QF_EINTERNAL;
+    if (event->type == WC_API_EV_FETCH_FAILED)
+        return fetch[event->fetch_error];
+    if (event->type == WC_API_EV_FETCHED)
+        return QF_ECORRUPT; /* The bytes were not those announced. */
+    return QF_EUNAVAILABLE;
+}
+
+void wc_item_hear(struct wc_api *wc, uint32_t slot, enum wc_item_heard heard)
+{
+    struct wc_item *item = &wc->items[slot];
+    const struct move *move = &moves[item->state][heard];
+    const struct wc_query *query = &wc->queries[item->query];
+
+    if (!move->act) {
+        wc->stats.illegal++;
+        return;
+    }
+    move->act(wc, item);
+    if (move->flags & AVOIDS)
+        avoid(item, wc->peers[item->peer].id.v);
+    if (move->flags & HOLDS)
+        item->hold = true;
+    if (move->flags & COSTS)
+        item->failures++;
+    set_state(wc, slot, move->next);
+
+    if (move->next == WC_ITEM_FETCHED && query->committed == query->items.count)
+        wc_query_end(wc, item->query, QF_OK, (struct wc_work_id){ 0 });
+    else if (move->next == WC_ITEM_FAILED ||
+             ((move->flags & COSTS) && item->failures >= wc->limits.attempts_max))
+        wc_query_end(wc, item->query, reason(wc->event), item->work);
+}
+
+static bool same_checksum(struct wc_checksum a, struct wc_checksum b)
+{
+    return a.high == b.high && a.low == b.low;
+}
+
+static void count_duplicate(struct wc_api *wc, const struct wc_item *item)
+{
+    if (same_checksum(item->checksum, wc->event->checksum))
+        wc->stats.duplicates++;
+    else
+        wc->stats.conflicts++;
+}
+
+/* A message about an attempt that is over. An artifact nobody waits for is acknowledged all the
+ * same, so that the worker need not keep it until it expires. */
+static void answer_stale(struct wc_api *wc, uint32_t peer, const struct wc_item *item)
+{
+    const struct wc_api_event *event = wc->event;
+    struct wc_api_effect *effect;
+
+    wc->stats.stale++;
+    if (event->type != WC_API_EV_READY)
+        return;
+    if (item && item->state == WC_ITEM_FETCHED)
+        count_duplicate(wc, item);
+    effect = wc_api_emit(wc, WC_API_DO_ACK);
+    effect->worker = wc->peers[peer].id;
+    effect->session = wc->peers[peer].session;
+    effect->work = event->work;
+    effect->attempt = event->attempt;
+}
+
+static enum wc_item_heard heard_in(struct wc_api *wc)
+{
+    if (wc->event->type == WC_API_EV_ACCEPTED)
+        return WC_ITEM_HEARD_ACCEPTED;
+    if (wc->event->type == WC_API_EV_REJECTED)
+        return WC_ITEM_HEARD_REJECTED;
+    if (wc->event->type == WC_API_EV_READY)
+        return WC_ITEM_HEARD_READY;
+    assert(wc->event->type == WC_API_EV_FAILED);
+    if (wc->event->failure.retryable) {
+        wc->stats.failed_retryable++;
+        return WC_ITEM_HEARD_RETRY;
+    }
+    wc->stats.failed_final++;
+    return WC_ITEM_HEARD_FAILED;
+}
+
+void wc_item_on_message(struct wc_api *wc, uint32_t peer)
+{
+    const struct wc_api_event *event = wc->event;
+    uint32_t slot = wc_index_first(&wc->item_index, event->work.v);
+    struct wc_item *item = slot == WC_NONE ? NULL : &wc->items[slot];
+
+    if (!item || item->peer != peer || item->attempt != event->attempt)
+        answer_stale(wc, peer, item);
+    else
+        wc_item_hear(wc, slot, heard_in(wc));
+}
+
+/* A download of an older attempt: good bytes are good bytes, and a failure changes nothing. */
+static void on_late_fetch(struct wc_api *wc, uint32_t slot)
+{
+    struct wc_item *item = &wc->items[slot];
+
+    if (wc->event->type == WC_API_EV_FETCHED &&
+        same_checksum(wc->event->checksum, item->late_checksum))
+        wc_item_hear(wc, slot, WC_ITEM_HEARD_LATE_FETCHED);
+    else
+        item->late = 0;
+}
+
+static void on_current_fetch(struct wc_api *wc, uint32_t slot)
+{
+    const struct wc_api_event *event = wc->event;
+
+    if (event->type == WC_API_EV_FETCH_FAILED) {
+        wc->stats.fetch_failed[event->fetch_error]++;
+        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCH_FAILED);
+    } else if (!same_checksum(event->checksum, wc->items[slot].checksum)) {
+        wc->stats.fetch_failed[WC_FETCH_CHECKSUM]++;
+        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCH_FAILED);
+    } else {
+        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCHED);
+    }
+}
+
+void wc_item_on_fetch(struct wc_api *wc)
+{
+    const struct wc_api_event *event = wc->event;
+    uint32_t slot = wc_index_first(&wc->item_index, event->work.v);
+    struct wc_item *item = slot == WC_NONE ? NULL : &wc->items[slot];
+
+    assert(event->type == WC_API_EV_FETCHED || (size_t)event->fetch_error < WC_FETCH__COUNT);
+    if (!item) {
+        wc->stats.stale++;
+    } else if (item->state == WC_ITEM_FETCHED) {
+        wc->stats.stale++;
+        if (event->type == WC_API_EV_FETCHED)
+            count_duplicate(wc, item);
+    } else if (item->state == WC_ITEM_READY && item->attempt == event->attempt) {
+        on_current_fetch(wc, slot);
+    } else if (item->late && item->late == event->attempt) {
+        on_late_fetch(wc, slot);
+    } else {
+        wc->stats.stale++;
+    }
+}
