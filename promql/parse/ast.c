@@ -84,6 +84,8 @@ const char *pq_type_text(enum pq_type type)
 
 enum pq_type pq_node_type(const struct pq_node *node)
 {
+    if (node->type != PQ_TYPE_NONE)
+        return node->type;
     switch (node->kind) {
     case PQ_NUMBER:
         return PQ_TYPE_SCALAR;

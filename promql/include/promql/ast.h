@@ -121,6 +121,8 @@ struct pq_time_shift {
 
 struct pq_node {
     enum pq_node_kind kind;
+    enum pq_type type; /* set by the parser; PQ_TYPE_NONE: derived by pq_node_type */
+    uint32_t height;   /* levels of the tree from here down, a leaf is 1; 0: not known */
     struct pq_pos pos;
     union {
         struct {

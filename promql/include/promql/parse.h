@@ -19,6 +19,9 @@ struct pq_parse_options {
 
 #define PQ_DEPTH_MAX 1000
 #define PQ_LENGTH_MAX ((size_t)1 << 20)
+/* Levels of a tree: a chain such as 1 + 1 + 1 nests to the left without any parenthesis. Whoever
+ * walks a parsed tree by recursion may rely on this bound. */
+#define PQ_HEIGHT_MAX 2000
 
 /* Parse and type-check @text into @arena, which keeps everything the tree needs (the text
  * included).
@@ -34,7 +37,7 @@ QF_MUST_CHECK qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text
                                       const struct pq_matcher **ret_matchers, size_t *ret_count,
                                       struct qf_err *err);
 
-/* "1:5: parse error: ..." as users see it; "unknown position: " when there is none. */
+/* "1:5: parse error: ..." as users see it; "unknown position: ..." for an empty text. */
 void pq_parse_error_print(struct qf_strbuf *buf, struct qf_str text, const struct qf_err *err);
 
 /* One line, canonical, reads back as the same tree. */
