@@ -1,5 +1,28 @@
-/* segment_meta.c - which shard a series belongs to. */
-#include "segments/parquet/segment.h"
+/* segment_meta.c - the schema of segments and what their metadata say. */
+#include "base/pure/number.h"
+#include "segments/catalog/summary.h"
+#include "segments/parquet/seg_int.h"
+
+/* Chosen by measurement: docs/decisions/0004-segment-format.md. */
+static const struct colfile_column columns[SEG_COL__COUNT] = {
+    [SEG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, 1, true },
+    [SEG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY, 1,
+                              false },
+    [SEG_COL_LABEL_VALUES] = { "labels", COLFILE_TEXT, COLFILE_MAP_VALUE, COLFILE_DICTIONARY, 1,
+                               false },
+    [SEG_COL_SAMPLES] = { "samples", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, 0, false },
+    [SEG_COL_MIN_TS] = { "min_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, 0, true },
+    [SEG_COL_MAX_TS] = { "max_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, 0, true },
+    [SEG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, 1, false },
+    [SEG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, 1, false },
+};
+
+const struct colfile_schema seg_schema = {
+    .columns = columns,
+    .column_count = SEG_COL__COUNT,
+    .page_bytes = 128u << 10,
+    .page_checksums = true,
+};
 
 bool seg_shard_count_valid(uint64_t shard_count)
 {
@@ -10,4 +33,115 @@ bool seg_shard_count_valid(uint64_t shard_count)
 uint32_t seg_shard_of(struct qf_labels labels, uint32_t shard_count)
 {
     return (uint32_t)(qf_labels_shard_hash(labels) & (shard_count - 1));
+}
+
+static bool meta_u64(const struct colfile *file, const char *key, uint64_t *ret_value)
+{
+    struct qf_str text = colfile_meta(file, key);
+
+    return text.data && qf_parse_u64(text, ret_value);
+}
+
+static bool meta_i64(const struct colfile *file, const char *key, int64_t *ret_value)
+{
+    struct qf_str text = colfile_meta(file, key);
+
+    return text.data && qf_parse_i64(text, ret_value);
+}
+
+qf_rc seg_meta_read(const struct colfile *file, struct seg_meta *ret_meta, struct qf_err *err)
+{
+    struct seg_meta meta = { .schema_version = SEG_SCHEMA_VERSION };
+    uint64_t version, shard, shards;
+
+    if (!meta_u64(file, SEG_KEY_VERSION, &version))
+        return qf_err_set(err, QF_ECORRUPT, "%s: not a segment", colfile_name(file));
+    if (version != SEG_SCHEMA_VERSION)
+        return qf_err_set(err, QF_EUNSUPPORTED, "%s: schema version %llu; this build reads %d",
+                          colfile_name(file), (unsigned long long)version, SEG_SCHEMA_VERSION);
+    meta.name.tenant = colfile_meta(file, SEG_KEY_TENANT);
+    meta.summary = colfile_meta(file, SUMMARY_KEY);
+    if (!meta.name.tenant.data || !segment_tenant_valid(meta.name.tenant) ||
+        !meta_u64(file, SEG_KEY_SHARD, &shard) || !meta_u64(file, SEG_KEY_SHARDS, &shards) ||
+        !seg_shard_count_valid(shards) || shard >= shards ||
+        !meta_i64(file, SEG_KEY_MIN_TS, &meta.name.min_ts) ||
+        !meta_i64(file, SEG_KEY_MAX_TS, &meta.name.max_ts) || meta.name.min_ts > meta.name.max_ts ||
+        !meta_u64(file, SEG_KEY_SERIES, &meta.series_count) ||
+        !meta_u64(file, SEG_KEY_SAMPLES, &meta.sample_count) ||
+        !meta_u64(file, SEG_KEY_GENERATION, &meta.name.generation) ||
+        !meta_u64(file, SEG_KEY_ID, &meta.name.id))
+        return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: malformed metadata", colfile_name(file));
+    meta.name.shard = (uint32_t)shard;
+    meta.name.shard_count = (uint32_t)shards;
+    *ret_meta = meta;
+    return QF_OK;
+}
+
+static void colfile_freep(struct colfile **file)
+{
+    (void)colfile_free(*file);
+}
+
+qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
+                         uint64_t file_size, struct seg_meta *ret_meta, uint64_t *ret_need,
+                         struct qf_err *err)
+{
+    struct qf_err own = { 0 };
+    struct seg_meta meta;
+    qf_rc rc;
+
+    if (!err)
+        err = &own;
+    QF_CLEANUP(colfile_freep)
+    struct colfile *opened = colfile_open_tail(tail, file_size, file, ret_need, err);
+    if (!opened)
+        return *ret_need ? QF_OK : err->rc;
+    rc = seg_meta_read(opened, &meta, err);
+    if (rc != QF_OK)
+        return rc;
+    meta.name.tenant = qf_arena_str(arena, meta.name.tenant);
+    meta.summary = qf_arena_str(arena, meta.summary);
+    if (!meta.name.tenant.data || !meta.summary.data)
+        return qf_err_set(err, QF_ELIMIT, "%s: too little memory for its metadata", file);
+    *ret_meta = meta;
+    return QF_OK;
+}
+
+void seg_content_init(struct seg_content *content)
+{
+    XXH3_state_t **const states[] = { &content->labels, &content->ts, &content->values };
+
+    for (size_t i = 0; i < QF_COUNT_OF(states); i++) {
+        *states[i] = XXH3_createState();
+        XXH3_64bits_reset(*states[i]);
+    }
+}
+
+void seg_content_done(struct seg_content *content)
+{
+    XXH3_freeState(content->labels);
+    XXH3_freeState(content->ts);
+    XXH3_freeState(content->values);
+    *content = (struct seg_content){ 0 };
+}
+
+void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
+                     const int64_t *ts, const double *values, size_t count)
+{
+    if (new_series) {
+        uint64_t len = labels.len;
+
+        XXH3_64bits_update(content->labels, &len, sizeof(len));
+        XXH3_64bits_update(content->labels, labels.data, labels.len);
+    }
+    XXH3_64bits_update(content->ts, ts, count * sizeof(*ts));
+    XXH3_64bits_update(content->values, values, count * sizeof(*values));
+}
+
+uint64_t seg_content_id(const struct seg_content *content)
+{
+    uint64_t parts[] = { XXH3_64bits_digest(content->labels), XXH3_64bits_digest(content->ts),
+                         XXH3_64bits_digest(content->values) };
+
+    return XXH3_64bits(parts, sizeof(parts));
 }

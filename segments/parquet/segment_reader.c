@@ -1,0 +1,203 @@
+/* segment_reader.c - open segments and decode the series of a row group. */
+#include "segments/parquet/segment_reader.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "segments/parquet/seg_int.h"
+#include "segments/parquet/segment_writer.h"
+
+qf_rc seg_corrupt(const struct seg_reader *reader, const char *what, struct qf_err *err)
+{
+    return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: %s", colfile_name(reader->file), what);
+}
+
+static void read_metric_range(struct seg_reader *reader, size_t index)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf min = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf max = QF_STRBUF_INIT;
+    struct seg_group *group = &reader->groups[index];
+
+    if (!colfile_range_text(reader->file, index, SEG_COL_METRIC, &min, &max))
+        return;
+    group->metric_min = qf_arena_str(reader->arena, qf_strbuf_view(&min));
+    group->metric_max = qf_arena_str(reader->arena, qf_strbuf_view(&max));
+    group->has_range = true;
+}
+
+static qf_rc read_groups(struct seg_reader *reader, struct qf_err *err)
+{
+    uint64_t samples = 0;
+
+    reader->group_count = colfile_row_groups(reader->file);
+    reader->groups =
+        QF_ARENA_ARRAY(reader->arena, struct seg_group, QF_MAX(reader->group_count, (size_t)1));
+    for (size_t i = 0; i < reader->group_count; i++) {
+        struct seg_group *group = &reader->groups[i];
+        int64_t unused;
+
+        group->rows = colfile_rows(reader->file, i);
+        group->samples = colfile_values(reader->file, i, SEG_COL_TS);
+        if (group->rows > SEG_ROW_GROUP_SERIES || group->samples > SEG_ROW_GROUP_SAMPLES)
+            return seg_corrupt(reader, "a row group is too large", err);
+        read_metric_range(reader, i);
+        if (!colfile_range_i64(reader->file, i, SEG_COL_MIN_TS, &group->min_ts, &unused) ||
+            !colfile_range_i64(reader->file, i, SEG_COL_MAX_TS, &unused, &group->max_ts))
+            return seg_corrupt(reader, "no statistics of time", err);
+        samples += group->samples;
+    }
+    if (samples != reader->meta.sample_count)
+        return seg_corrupt(reader, "row groups do not hold the samples of the metadata", err);
+    return QF_OK;
+}
+
+struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
+{
+    struct seg_reader *reader;
+    struct colfile *file = colfile_open_path(path, err);
+    qf_rc rc;
+
+    if (!file)
+        return NULL;
+    reader = qf_xcalloc(1, sizeof(*reader));
+    reader->file = file;
+    reader->arena = qf_arena_new(SIZE_MAX);
+    rc = seg_meta_read(file, &reader->meta, err);
+    if (rc == QF_OK)
+        rc = colfile_check_schema(file, &seg_schema, err);
+    if (rc == QF_OK)
+        rc = read_groups(reader, err);
+    return rc == QF_OK ? reader : seg_reader_free(reader);
+}
+
+struct seg_reader *seg_reader_free(struct seg_reader *reader)
+{
+    if (!reader)
+        return NULL;
+    (void)colfile_free(reader->file);
+    (void)qf_arena_free(reader->arena);
+    free(reader);
+    return NULL;
+}
+
+const struct seg_meta *seg_reader_meta(const struct seg_reader *reader)
+{
+    return &reader->meta;
+}
+
+const char *seg_reader_path(const struct seg_reader *reader)
+{
+    return colfile_name(reader->file);
+}
+
+size_t seg_reader_memory(const struct seg_reader *reader)
+{
+    return sizeof(*reader) + colfile_memory(reader->file) + qf_arena_used(reader->arena);
+}
+
+void seg_series_done(struct seg_series *series)
+{
+    (void)colfile_texts_free(series->metric);
+    (void)colfile_texts_free(series->names);
+    (void)colfile_texts_free(series->values);
+    free(series->samples);
+    free(series->min_ts);
+    free(series->max_ts);
+    *series = (struct seg_series){ 0 };
+}
+
+/* Lists are never empty and together they are what the chunks hold. */
+static qf_rc check_counts(const struct seg_reader *reader, size_t group,
+                          const struct seg_series *series, struct qf_err *err)
+{
+    uint64_t total = 0;
+    bool bad = series->names->count != series->values->count;
+
+    for (size_t i = 0; i < series->rows; i++) {
+        bad |= series->samples[i] <= 0 || series->min_ts[i] > series->max_ts[i];
+        bad |= series->names->starts[i] != series->values->starts[i];
+        total += (uint32_t)series->samples[i];
+    }
+    if (bad || total != reader->groups[group].samples)
+        return seg_corrupt(reader, "the counts of a row group do not add up", err);
+    return QF_OK;
+}
+
+static qf_rc read_rest(const struct seg_reader *reader, size_t group, struct seg_series *series,
+                       struct qf_err *err)
+{
+    size_t rows = series->rows;
+    qf_rc rc;
+
+    series->names = colfile_read_texts(reader->file, group, SEG_COL_LABEL_NAMES, err);
+    if (!series->names)
+        return err->rc;
+    series->values = colfile_read_texts(reader->file, group, SEG_COL_LABEL_VALUES, err);
+    if (!series->values)
+        return err->rc;
+    series->samples = qf_xcalloc(rows, sizeof(*series->samples));
+    series->min_ts = qf_xcalloc(rows, sizeof(*series->min_ts));
+    series->max_ts = qf_xcalloc(rows, sizeof(*series->max_ts));
+    rc = colfile_read_numbers(reader->file, group, SEG_COL_SAMPLES, NULL, 0, series->samples, rows,
+                              err);
+    if (rc == QF_OK)
+        rc = colfile_read_numbers(reader->file, group, SEG_COL_MIN_TS, NULL, 0, series->min_ts,
+                                  rows, err);
+    if (rc == QF_OK)
+        rc = colfile_read_numbers(reader->file, group, SEG_COL_MAX_TS, NULL, 0, series->max_ts,
+                                  rows, err);
+    if (rc == QF_OK)
+        rc = check_counts(reader, group, series, err);
+    return rc;
+}
+
+qf_rc seg_series_read(const struct seg_reader *reader, size_t group,
+                      bool (*skip)(void *ctx, const struct colfile_texts *metric), void *ctx,
+                      struct seg_series *ret_series, bool *ret_skipped, struct qf_err *err)
+{
+    struct seg_series series = { .rows = reader->groups[group].rows };
+    qf_rc rc = QF_OK;
+
+    series.metric = colfile_read_texts(reader->file, group, SEG_COL_METRIC, err);
+    if (!series.metric)
+        return err->rc;
+    *ret_skipped = skip && skip(ctx, series.metric);
+    if (!*ret_skipped)
+        rc = read_rest(reader, group, &series, err);
+    if (rc != QF_OK || *ret_skipped)
+        seg_series_done(&series);
+    *ret_series = series;
+    return rc;
+}
+
+qf_rc seg_series_labels(const struct seg_reader *reader, const struct seg_series *series,
+                        size_t row, struct qf_arena *arena, struct qf_labels *ret_labels,
+                        struct qf_err *err)
+{
+    static const struct qf_str name = QF_STR_INIT(QF_METRIC_NAME);
+    struct qf_str metric = series->metric->distinct[series->metric->index[row]];
+    size_t start = series->names->starts[row], end = series->names->starts[row + 1], count = 0;
+    struct qf_label *items = qf_arena_alloc(arena, (end - start + 1) * sizeof(*items));
+    bool placed = metric.len == 0;
+
+    if (!items)
+        return qf_err_set(err, QF_ELIMIT, "%s: too little memory for labels",
+                          colfile_name(reader->file));
+    for (size_t i = start; i < end; i++) {
+        struct qf_label label = { series->names->distinct[series->names->index[i]],
+                                  series->values->distinct[series->values->index[i]] };
+
+        if (!placed && qf_str_cmp(name, label.name) < 0) {
+            items[count++] = (struct qf_label){ name, metric };
+            placed = true;
+        }
+        if (label.value.len == 0 ||
+            (count ? qf_str_cmp(items[count - 1].name, label.name) >= 0 : label.name.len == 0))
+            return seg_corrupt(reader, "the labels of a series are not sorted", err);
+        items[count++] = label;
+    }
+    if (!placed)
+        items[count++] = (struct qf_label){ name, metric };
+    *ret_labels = (struct qf_labels){ items, count };
+    return QF_OK;
+}

@@ -1,0 +1,339 @@
+/* segment_source.c - the selected series of several segments, merged.
+ *
+ * Each segment has a cursor; a heap keeps them by the labels of their current row. A series that
+ * one row of one segment holds whole is handed out as it was decoded. Otherwise its parts are
+ * copied together: end to end where they do not overlap in time, else merged with the newest file
+ * winning. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/heap.h"
+#include "base/pure/vec.h"
+#include "segments/parquet/seg_int.h"
+
+/* A run of samples of the series being put together. */
+struct part {
+    size_t start, count; /* in the gathered samples */
+    size_t age;          /* rank of the file it comes from; greater is newer */
+};
+
+struct entry {
+    const struct seg_row *row;
+    size_t cursor; /* cursors are sorted by age */
+};
+
+struct source {
+    struct pq_source base; /* first member */
+    struct pq_select select;
+    struct pq_matcher *matchers;
+    struct seg_scratch scratch;
+    struct seg_cursor *cursors;
+    size_t cursor_count;
+    struct qf_heap heap;
+    bool started;
+    QF_VEC(size_t) used;    /* cursors to move on before anything else */
+    struct qf_arena *arena; /* labels of a series in several parts */
+    QF_VEC(int64_t) ts;
+    QF_VEC(double) values;
+    QF_VEC(struct part) parts;
+    QF_VEC(int64_t) merged_ts;
+    QF_VEC(double) merged_values;
+};
+
+static bool before(const void *a, const void *b, void *ctx)
+{
+    const struct entry *x = a, *y = b;
+    int order = qf_labels_cmp(x->row->labels, y->row->labels);
+
+    (void)ctx;
+    return order ? order < 0 : x->cursor < y->cursor;
+}
+
+/* Move a cursor on; it goes back to the heap unless it is at its end. */
+static qf_rc advance(struct source *source, size_t index, struct qf_err *err)
+{
+    struct entry entry = { .cursor = index };
+    qf_rc rc = seg_cursor_next(&source->cursors[index], &entry.row, err);
+
+    if (rc == QF_OK && entry.row)
+        (void)qf_heap_push(&source->heap, &entry); /* has room for every cursor */
+    return rc;
+}
+
+static qf_rc advance_used(struct source *source, struct qf_err *err)
+{
+    for (size_t i = 0; i < source->used.count; i++) {
+        qf_rc rc = advance(source, source->used.items[i], err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    source->used.count = 0;
+    return QF_OK;
+}
+
+static bool same_labels(const struct seg_row *row, struct qf_labels labels)
+{
+    return row && qf_labels_eq(row->labels, labels);
+}
+
+/* Is there more of this series than the row that was just taken from the heap? */
+static bool has_more_parts(const struct source *source, const struct entry *entry)
+{
+    const struct seg_cursor *cursor = &source->cursors[entry->cursor];
+    const struct entry *top = qf_heap_top(&source->heap);
+
+    if (top && same_labels(top->row, entry->row->labels))
+        return true;
+    if (same_labels(seg_cursor_peek(cursor), entry->row->labels))
+        return true;
+    return entry->row->may_continue && cursor->next_group < cursor->reader->group_count;
+}
+
+static void gather(struct source *source, const struct entry *entry)
+{
+    const struct seg_row *row = entry->row;
+    size_t at = source->ts.count;
+
+    QF_VEC_PUSH(&source->parts, (struct part){ at, row->count, entry->cursor });
+    QF_VEC_RESERVE(&source->ts, at + row->count);
+    QF_VEC_RESERVE(&source->values, at + row->count);
+    memcpy(source->ts.items + at, row->ts, row->count * sizeof(*row->ts));
+    memcpy(source->values.items + at, row->values, row->count * sizeof(*row->values));
+    source->ts.count += row->count;
+    source->values.count += row->count;
+}
+
+static int by_first_ts(const void *a, const void *b, void *ctx)
+{
+    const struct part *x = a, *y = b;
+    const int64_t *ts = ctx;
+
+    if (ts[x->start] != ts[y->start])
+        return ts[x->start] < ts[y->start] ? -1 : 1;
+    return (x->age > y->age) - (x->age < y->age);
+}
+
+/* Merge the parts [first, end), which overlap: at each timestamp the newest part that has it. The
+ * number of parts is small; each is walked once. */
+static void merge_overlap(struct source *source, struct part *parts, size_t count)
+{
+    const int64_t *ts = source->ts.items;
+
+    for (;;) {
+        int64_t least = INT64_MAX;
+        const struct part *newest = NULL;
+
+        for (size_t i = 0; i < count; i++) {
+            struct part *part = &parts[i];
+
+            if (!part->count)
+                continue;
+            if (!newest || ts[part->start] < least ||
+                (ts[part->start] == least && part->age > newest->age)) {
+                newest = part;
+                least = ts[part->start];
+            }
+        }
+        if (!newest)
+            return;
+        QF_VEC_PUSH(&source->merged_ts, least);
+        QF_VEC_PUSH(&source->merged_values, source->values.items[newest->start]);
+        for (size_t i = 0; i < count; i++)
+            if (parts[i].count && ts[parts[i].start] == least) {
+                parts[i].start++;
+                parts[i].count--;
+            }
+    }
+}
+
+static void append_part(struct source *source, const struct part *part)
+{
+    size_t at = source->merged_ts.count;
+
+    QF_VEC_RESERVE(&source->merged_ts, at + part->count);
+    QF_VEC_RESERVE(&source->merged_values, at + part->count);
+    memcpy(source->merged_ts.items + at, source->ts.items + part->start,
+           part->count * sizeof(int64_t));
+    memcpy(source->merged_values.items + at, source->values.items + part->start,
+           part->count * sizeof(double));
+    source->merged_ts.count += part->count;
+    source->merged_values.count += part->count;
+}
+
+/* Put the gathered parts in order, cluster of overlapping parts by cluster. */
+static void merge_parts(struct source *source)
+{
+    struct part *parts = source->parts.items;
+    const int64_t *ts = source->ts.items;
+    size_t count = source->parts.count;
+
+    qsort_r(parts, count, sizeof(*parts), by_first_ts, source->ts.items);
+    source->merged_ts.count = source->merged_values.count = 0;
+    for (size_t i = 0; i < count;) {
+        int64_t last = ts[parts[i].start + parts[i].count - 1];
+        size_t end = i + 1;
+
+        while (end < count && ts[parts[end].start] <= last) {
+            int64_t its_last = ts[parts[end].start + parts[end].count - 1];
+
+            last = its_last > last ? its_last : last;
+            end++;
+        }
+        if (end - i == 1)
+            append_part(source, &parts[i]);
+        else
+            merge_overlap(source, &parts[i], end - i);
+        i = end;
+    }
+}
+
+/* Collect every part of the series of @first, from all cursors and row groups. */
+static qf_rc put_together(struct source *source, struct entry first, struct pq_series *ret_series,
+                          struct qf_err *err)
+{
+    const struct entry *top;
+    struct qf_labels labels;
+
+    qf_arena_reset(source->arena);
+    if (!qf_labels_copy(source->arena, first.row->labels, &labels))
+        abort(); /* the arena has no limit */
+    source->parts.count = source->ts.count = source->values.count = 0;
+    gather(source, &first);
+    for (;;) {
+        qf_rc rc = advance(source, first.cursor, err);
+
+        if (rc != QF_OK)
+            return rc;
+        top = qf_heap_top(&source->heap);
+        if (!top || !same_labels(top->row, labels))
+            break;
+        first = *top;
+        qf_heap_pop(&source->heap);
+        gather(source, &first);
+    }
+    if (source->scratch.memory_limit &&
+        source->scratch.memory + source->ts.count * 32 > source->scratch.memory_limit)
+        return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
+                          (unsigned long long)source->scratch.memory_limit);
+    merge_parts(source);
+    *ret_series = (struct pq_series){ .labels = labels,
+                                      .ts = source->merged_ts.items,
+                                      .values = source->merged_values.items,
+                                      .count = source->merged_ts.count };
+    return QF_OK;
+}
+
+static qf_rc start(struct source *source, struct qf_err *err)
+{
+    source->started = true;
+    for (size_t i = 0; i < source->cursor_count; i++) {
+        qf_rc rc = advance(source, i, err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    return QF_OK;
+}
+
+static qf_rc source_next(struct pq_source *base, struct pq_series *ret_series, bool *ret_more,
+                         struct qf_err *err)
+{
+    struct source *source = (struct source *)base;
+    struct qf_err own = { 0 };
+    const struct entry *top;
+    struct entry entry;
+    qf_rc rc;
+
+    if (!err)
+        err = &own;
+    rc = source->started ? advance_used(source, err) : start(source, err);
+    if (rc != QF_OK)
+        return rc;
+    if (source->scratch.cancel &&
+        atomic_load_explicit(source->scratch.cancel, memory_order_relaxed))
+        return qf_err_set(err, QF_ECANCELED, "canceled");
+    top = qf_heap_top(&source->heap);
+    *ret_more = top != NULL;
+    if (!top)
+        return QF_OK;
+    entry = *top;
+    qf_heap_pop(&source->heap);
+    source->scratch.stats.series++;
+    if (has_more_parts(source, &entry))
+        return put_together(source, entry, ret_series, err);
+    QF_VEC_PUSH(&source->used, entry.cursor);
+    *ret_series = (struct pq_series){ .labels = entry.row->labels,
+                                      .ts = entry.row->ts,
+                                      .values = entry.row->values,
+                                      .count = entry.row->count };
+    return QF_OK;
+}
+
+static void source_close(struct pq_source *base)
+{
+    struct source *source = (struct source *)base;
+
+    for (size_t i = 0; i < source->cursor_count; i++)
+        seg_cursor_done(&source->cursors[i]);
+    free(source->cursors);
+    free(source->matchers);
+    free(source->heap.items);
+    free(source->scratch.ts);
+    free(source->scratch.values);
+    (void)qf_arena_free(source->arena);
+    QF_VEC_DONE(&source->used);
+    QF_VEC_DONE(&source->ts);
+    QF_VEC_DONE(&source->values);
+    QF_VEC_DONE(&source->parts);
+    QF_VEC_DONE(&source->merged_ts);
+    QF_VEC_DONE(&source->merged_values);
+    free(source);
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct segment_name *x = &seg_reader_meta(*(struct seg_reader *const *)a)->name;
+    const struct segment_name *y = &seg_reader_meta(*(struct seg_reader *const *)b)->name;
+
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t reader_count,
+                                      const struct pq_select *select, const atomic_bool *cancel,
+                                      uint64_t memory_limit)
+{
+    struct source *source = qf_xcalloc(1, sizeof(*source));
+    QF_CLEANUP(qf_freep)
+    struct seg_reader **sorted = qf_xcalloc(reader_count + 1, sizeof(struct seg_reader *));
+
+    source->base = (struct pq_source){ source_next, source_close };
+    source->select = *select;
+    source->matchers = qf_xcalloc(select->matcher_count + 1, sizeof(*source->matchers));
+    if (select->matcher_count)
+        memcpy(source->matchers, select->matchers,
+               select->matcher_count * sizeof(*source->matchers));
+    source->select.matchers = source->matchers;
+    source->scratch.cancel = cancel;
+    source->scratch.memory_limit = memory_limit;
+    source->arena = qf_arena_new(SIZE_MAX);
+    if (reader_count)
+        memcpy(sorted, readers, reader_count * sizeof(struct seg_reader *));
+    qsort(sorted, reader_count, sizeof(struct seg_reader *), by_age);
+    source->cursors = qf_xcalloc(reader_count + 1, sizeof(*source->cursors));
+    source->cursor_count = reader_count;
+    for (size_t i = 0; i < reader_count; i++)
+        seg_cursor_init(&source->cursors[i], sorted[i], &source->select, &source->scratch);
+    source->heap = (struct qf_heap){ .items = qf_xcalloc(reader_count + 1, sizeof(struct entry)),
+                                     .item_size = sizeof(struct entry),
+                                     .capacity = reader_count + 1,
+                                     .before = before };
+    return &source->base;
+}
+
+struct segments_source_stats segments_source_stats(const struct pq_source *source)
+{
+    return ((const struct source *)source)->scratch.stats;
+}

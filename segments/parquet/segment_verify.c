@@ -1,0 +1,117 @@
+/* segment_verify.c - read all of a segment and hold it against what it says of itself. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "segments/parquet/seg_int.h"
+
+struct check {
+    const struct seg_reader *reader;
+    struct seg_content content;
+    struct qf_arena *arenas[2]; /* labels of this row and of the one before, by turns */
+    size_t turn;
+    struct qf_labels last;
+    struct qf_strbuf encoded;
+    int64_t last_ts, min_ts, max_ts;
+    uint64_t series_count;
+    int64_t *ts;
+    double *values;
+};
+
+static qf_rc check_row(struct check *c, const struct seg_series *series, size_t row, size_t start,
+                       struct qf_err *err)
+{
+    const struct seg_reader *reader = c->reader;
+    const struct segment_name *name = &reader->meta.name;
+    size_t count = (size_t)series->samples[row];
+    const int64_t *ts = c->ts + start;
+    struct qf_arena *arena = c->arenas[c->turn ^= 1];
+    struct qf_labels labels, copy;
+    int order;
+    qf_rc rc;
+
+    qf_arena_reset(arena);
+    rc = seg_series_labels(reader, series, row, arena, &labels, err);
+    if (rc != QF_OK)
+        return rc;
+    if (!qf_labels_copy(arena, labels, &copy))
+        abort(); /* the arena has no limit */
+    order = c->series_count ? qf_labels_cmp(c->last, copy) : -1;
+    if (order > 0 || (order == 0 && ts[0] <= c->last_ts))
+        return seg_corrupt(reader, "series are out of order", err);
+    for (size_t i = 1; i < count; i++)
+        if (ts[i - 1] >= ts[i])
+            return seg_corrupt(reader, "samples are out of order", err);
+    if (ts[0] != series->min_ts[row] || ts[count - 1] != series->max_ts[row])
+        return seg_corrupt(reader, "a row's time range is wrong", err);
+    if (seg_shard_of(copy, name->shard_count) != name->shard)
+        return seg_corrupt(reader, "a series belongs to another shard", err);
+    qf_strbuf_reset(&c->encoded);
+    qf_labels_encode(&c->encoded, copy);
+    seg_content_add(&c->content, order < 0, qf_strbuf_view(&c->encoded), ts, c->values + start,
+                    count);
+    c->series_count += order < 0;
+    c->last = copy;
+    c->last_ts = ts[count - 1];
+    c->min_ts = QF_MIN(c->min_ts, ts[0]);
+    c->max_ts = QF_MAX(c->max_ts, ts[count - 1]);
+    return QF_OK;
+}
+
+static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
+{
+    const struct seg_reader *reader = c->reader;
+    const struct seg_group *info = &reader->groups[group];
+    QF_CLEANUP(seg_series_done) struct seg_series series = { 0 };
+    size_t start = 0;
+    bool skipped;
+    qf_rc rc = seg_series_read(reader, group, NULL, NULL, &series, &skipped, err);
+
+    if (rc != QF_OK)
+        return rc;
+    c->ts = qf_xrealloc(c->ts, info->samples * sizeof(*c->ts));
+    c->values = qf_xrealloc(c->values, info->samples * sizeof(*c->values));
+    rc = colfile_read_numbers(reader->file, group, SEG_COL_TS, NULL, 0, c->ts, info->samples, err);
+    if (rc == QF_OK)
+        rc = colfile_read_numbers(reader->file, group, SEG_COL_VALUE, NULL, 0, c->values,
+                                  info->samples, err);
+    for (size_t row = 0; row < series.rows && rc == QF_OK; row++) {
+        struct qf_str metric = series.metric->distinct[series.metric->index[row]];
+
+        rc = check_row(c, &series, row, start, err);
+        start += (size_t)series.samples[row];
+        if (rc == QF_OK &&
+            (series.min_ts[row] < info->min_ts || series.max_ts[row] > info->max_ts ||
+             (info->has_range && (qf_str_cmp(metric, info->metric_min) < 0 ||
+                                  qf_str_cmp(metric, info->metric_max) > 0))))
+            rc = seg_corrupt(reader, "the statistics of a row group are wrong", err);
+    }
+    return rc;
+}
+
+qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err)
+{
+    const struct seg_meta *meta = &reader->meta;
+    struct check c = { .reader = reader, .min_ts = INT64_MAX, .max_ts = INT64_MIN };
+    struct qf_err own = { 0 };
+    qf_rc rc = QF_OK;
+
+    if (!err)
+        err = &own;
+    seg_content_init(&c.content);
+    c.arenas[0] = qf_arena_new(SIZE_MAX);
+    c.arenas[1] = qf_arena_new(SIZE_MAX);
+    for (size_t i = 0; i < reader->group_count && rc == QF_OK; i++)
+        rc = check_group(&c, i, err);
+    if (rc == QF_OK && (c.series_count != meta->series_count || c.min_ts != meta->name.min_ts ||
+                        c.max_ts != meta->name.max_ts))
+        rc = seg_corrupt(reader, "the metadata do not fit the content", err);
+    if (rc == QF_OK && seg_content_id(&c.content) != meta->name.id)
+        rc = seg_corrupt(reader, "the content is not the one that was written", err);
+    seg_content_done(&c.content);
+    (void)qf_arena_free(c.arenas[0]);
+    (void)qf_arena_free(c.arenas[1]);
+    qf_strbuf_done(&c.encoded);
+    free(c.ts);
+    free(c.values);
+    return rc;
+}

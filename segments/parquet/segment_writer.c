@@ -1,0 +1,271 @@
+/* segment_writer.c - write one segment. */
+#include "segments/parquet/segment_writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/vec.h"
+#include "segments/catalog/summary.h"
+#include "segments/parquet/seg_int.h"
+
+struct seg_writer {
+    struct colfile_writer *file;
+    struct segment_name name;
+    char *tenant;
+    struct summary_builder *summary;
+    struct seg_content content;
+    uint64_t series_count, sample_count;
+
+    /* The label set added last, to check the order: canonical encoding and decoded form. */
+    struct qf_arena *last_arena;
+    struct qf_labels last_labels;
+    struct qf_strbuf last_encoded;
+    int64_t last_ts;
+
+    /* The row group being filled. */
+    struct qf_arena *arena; /* strings */
+    size_t rows;
+    QF_VEC(struct qf_str) metric;
+    QF_VEC(struct qf_str) names;
+    QF_VEC(struct qf_str) values;
+    QF_VEC(uint32_t) label_counts;
+    QF_VEC(int32_t) samples;
+    QF_VEC(int64_t) min_ts;
+    QF_VEC(int64_t) max_ts;
+    QF_VEC(int64_t) ts;
+    QF_VEC(double) numbers;
+};
+
+struct seg_writer *seg_writer_new(const struct seg_writer_options *options, struct qf_err *err)
+{
+    struct seg_writer *writer;
+    struct colfile_writer *file;
+
+    if (!segment_tenant_valid(options->tenant)) {
+        (void)qf_err_set(err, QF_EINVAL, "not a valid tenant: %.*s", QF_STR_ARG(options->tenant));
+        return NULL;
+    }
+    if (!seg_shard_count_valid(options->shard_count) || options->shard >= options->shard_count) {
+        (void)qf_err_set(err, QF_EINVAL, "shard %u of %u cannot be", options->shard,
+                         options->shard_count);
+        return NULL;
+    }
+    file = colfile_writer_new(&seg_schema, options->path, err);
+    if (!file)
+        return NULL;
+    writer = qf_xcalloc(1, sizeof(*writer));
+    writer->file = file;
+    writer->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
+    writer->name = (struct segment_name){
+        .tenant = { writer->tenant, options->tenant.len },
+        .min_ts = INT64_MAX,
+        .max_ts = INT64_MIN,
+        .shard = options->shard,
+        .shard_count = options->shard_count,
+        .generation = options->generation,
+    };
+    writer->summary = summary_builder_new();
+    writer->last_arena = qf_arena_new(SIZE_MAX);
+    writer->arena = qf_arena_new(SIZE_MAX);
+    seg_content_init(&writer->content);
+    return writer;
+}
+
+struct seg_writer *seg_writer_free(struct seg_writer *writer)
+{
+    if (!writer)
+        return NULL;
+    (void)colfile_writer_free(writer->file);
+    (void)summary_builder_free(writer->summary);
+    seg_content_done(&writer->content);
+    (void)qf_arena_free(writer->last_arena);
+    (void)qf_arena_free(writer->arena);
+    qf_strbuf_done(&writer->last_encoded);
+    QF_VEC_DONE(&writer->metric);
+    QF_VEC_DONE(&writer->names);
+    QF_VEC_DONE(&writer->values);
+    QF_VEC_DONE(&writer->label_counts);
+    QF_VEC_DONE(&writer->samples);
+    QF_VEC_DONE(&writer->min_ts);
+    QF_VEC_DONE(&writer->max_ts);
+    QF_VEC_DONE(&writer->ts);
+    QF_VEC_DONE(&writer->numbers);
+    free(writer->tenant);
+    free(writer);
+    return NULL;
+}
+
+static qf_rc flush(struct seg_writer *w, struct qf_err *err)
+{
+    const uint32_t *lengths = (const uint32_t *)w->samples.items;
+    size_t pairs = w->names.count;
+    struct colfile_data columns[SEG_COL__COUNT] = {
+        [SEG_COL_METRIC] = { w->metric.items, w->rows, w->rows, NULL },
+        [SEG_COL_LABEL_NAMES] = { w->names.items, pairs, w->rows, w->label_counts.items },
+        [SEG_COL_LABEL_VALUES] = { w->values.items, pairs, w->rows, w->label_counts.items },
+        [SEG_COL_SAMPLES] = { w->samples.items, w->rows, w->rows, NULL },
+        [SEG_COL_MIN_TS] = { w->min_ts.items, w->rows, w->rows, NULL },
+        [SEG_COL_MAX_TS] = { w->max_ts.items, w->rows, w->rows, NULL },
+        [SEG_COL_TS] = { w->ts.items, w->ts.count, w->rows, lengths },
+        [SEG_COL_VALUE] = { w->numbers.items, w->numbers.count, w->rows, lengths },
+    };
+
+    if (w->rows == 0)
+        return QF_OK;
+    for (size_t i = 0; i < SEG_COL__COUNT; i++) {
+        qf_rc rc = colfile_write(w->file, &columns[i], err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    w->rows = 0;
+    w->metric.count = w->names.count = w->values.count = w->label_counts.count = 0;
+    w->samples.count = w->min_ts.count = w->max_ts.count = w->ts.count = w->numbers.count = 0;
+    qf_arena_reset(w->arena);
+    return QF_OK;
+}
+
+static void add_labels(struct seg_writer *w, struct qf_labels labels)
+{
+    struct qf_str metric = { "", 0 };
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < labels.count; i++) {
+        if (qf_str_is(labels.items[i].name, QF_METRIC_NAME)) {
+            metric = qf_arena_str(w->arena, labels.items[i].value);
+            continue;
+        }
+        QF_VEC_PUSH(&w->names, qf_arena_str(w->arena, labels.items[i].name));
+        QF_VEC_PUSH(&w->values, qf_arena_str(w->arena, labels.items[i].value));
+        count++;
+    }
+    QF_VEC_PUSH(&w->metric, metric);
+    QF_VEC_PUSH(&w->label_counts, count);
+}
+
+static void add_row(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
+                    const double *values, size_t count)
+{
+    add_labels(w, labels);
+    QF_VEC_PUSH(&w->samples, (int32_t)count);
+    QF_VEC_PUSH(&w->min_ts, ts[0]);
+    QF_VEC_PUSH(&w->max_ts, ts[count - 1]);
+    QF_VEC_RESERVE(&w->ts, w->ts.count + count);
+    QF_VEC_RESERVE(&w->numbers, w->numbers.count + count);
+    memcpy(w->ts.items + w->ts.count, ts, count * sizeof(*ts));
+    memcpy(w->numbers.items + w->numbers.count, values, count * sizeof(*values));
+    w->ts.count += count;
+    w->numbers.count += count;
+    w->rows++;
+}
+
+static bool ascending(const int64_t *ts, size_t count)
+{
+    bool good = true;
+
+    for (size_t i = 1; i < count; i++)
+        good &= ts[i - 1] < ts[i];
+    return good;
+}
+
+/* Check labels against the series before; *ret_new: they are not the same. */
+static qf_rc check_order(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
+                         size_t count, bool *ret_new, struct qf_err *err)
+{
+    int order = w->series_count ? qf_labels_cmp(w->last_labels, labels) : -1;
+
+    if (count == 0 || order > 0 || (order == 0 && ts[0] <= w->last_ts) || !ascending(ts, count))
+        return qf_err_set(err, QF_EINVAL, "series or samples are not in order");
+    if (order < 0 && seg_shard_of(labels, w->name.shard_count) != w->name.shard)
+        return qf_err_set(err, QF_EINVAL, "a series does not belong to shard %u of %u",
+                          w->name.shard, w->name.shard_count);
+    *ret_new = order < 0;
+    return QF_OK;
+}
+
+static void begin_series(struct seg_writer *w, struct qf_labels labels)
+{
+    qf_arena_reset(w->last_arena);
+    if (!qf_labels_copy(w->last_arena, labels, &w->last_labels))
+        abort(); /* the arena has no limit */
+    qf_strbuf_reset(&w->last_encoded);
+    qf_labels_encode(&w->last_encoded, labels);
+    summary_builder_add(w->summary, labels);
+    w->series_count++;
+}
+
+qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
+                     const double *values, size_t count, struct qf_err *err)
+{
+    bool new_series;
+    qf_rc rc = check_order(w, labels, ts, count, &new_series, err);
+
+    if (rc != QF_OK)
+        return rc;
+    if (new_series)
+        begin_series(w, labels);
+    seg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), ts, values, count);
+    w->sample_count += count;
+    w->last_ts = ts[count - 1];
+    w->name.min_ts = QF_MIN(w->name.min_ts, ts[0]);
+    w->name.max_ts = QF_MAX(w->name.max_ts, ts[count - 1]);
+    while (count > 0) {
+        size_t part = QF_MIN(count, (size_t)SEG_ROW_GROUP_SAMPLES);
+
+        if (w->ts.count + part > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES) {
+            rc = flush(w, err);
+            if (rc != QF_OK)
+                return rc;
+        }
+        add_row(w, labels, ts, values, part);
+        ts += part;
+        values += part;
+        count -= part;
+    }
+    return QF_OK;
+}
+
+static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);
+static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...)
+{
+    char text[SEGMENT_TENANT_MAX + 1];
+    va_list args;
+    int len;
+
+    va_start(args, fmt);
+    len = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    colfile_set_meta(w->file, qf_str_from(key), (struct qf_str){ text, (size_t)len });
+}
+
+qf_rc seg_writer_finish(struct seg_writer *w, struct segment_name *ret_name, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf summary = QF_STRBUF_INIT;
+    struct colfile_written written;
+    qf_rc rc;
+
+    if (w->series_count == 0)
+        return qf_err_set(err, QF_EINVAL, "a segment without series");
+    rc = flush(w, err);
+    if (rc != QF_OK)
+        return rc;
+    w->name.id = seg_content_id(&w->content);
+    set_meta(w, SEG_KEY_VERSION, "%d", SEG_SCHEMA_VERSION);
+    set_meta(w, SEG_KEY_TENANT, "%s", w->tenant);
+    set_meta(w, SEG_KEY_SHARD, "%u", w->name.shard);
+    set_meta(w, SEG_KEY_SHARDS, "%u", w->name.shard_count);
+    set_meta(w, SEG_KEY_MIN_TS, "%" PRId64, w->name.min_ts);
+    set_meta(w, SEG_KEY_MAX_TS, "%" PRId64, w->name.max_ts);
+    set_meta(w, SEG_KEY_SERIES, "%" PRIu64, w->series_count);
+    set_meta(w, SEG_KEY_SAMPLES, "%" PRIu64, w->sample_count);
+    set_meta(w, SEG_KEY_GENERATION, "%" PRIu64, w->name.generation);
+    set_meta(w, SEG_KEY_ID, "%" PRIu64, w->name.id);
+    summary_builder_print(w->summary, &summary);
+    colfile_set_meta(w->file, QF_STR(SUMMARY_KEY), qf_strbuf_view(&summary));
+    rc = colfile_finish(w->file, true, NULL, &written, err);
+    if (rc == QF_OK)
+        *ret_name = w->name;
+    return rc;
+}
