@@ -23,9 +23,18 @@ bool pq_fn_sum_over_time(const struct pq_window *w, double *ret_value)
 bool pq_fn_avg_over_time(const struct pq_window *w, double *ret_value)
 {
     struct pq_avg avg = { 0 };
+    struct pq_kahan sum;
 
     if (w->count == 0)
         return false;
+    /* A sum that overflowed is never finite again, so a finite one needed no mean on the way. */
+    sum = (struct pq_kahan){ .sum = w->values[0] };
+    for (size_t i = 1; i < w->count; i++)
+        pq_kahan_add(&sum, w->values[i]);
+    if (isfinite(sum.sum)) {
+        *ret_value = sum.sum / (double)w->count + sum.compensation / (double)w->count;
+        return true;
+    }
     for (size_t i = 0; i < w->count; i++)
         pq_avg_add(&avg, w->values[i]);
     *ret_value = pq_avg_value(&avg);

@@ -66,37 +66,108 @@ static double resets_add(struct resets *resets, const double *values, size_t low
     return change;
 }
 
+/* Steps are worked on in blocks: first the ends of their windows are collected, one after the
+ * other, then the arithmetic runs over plain arrays. */
+#define BLOCK 64
+
+/* Two doubles at a time. Compilers do not make vector code of the plain loop, because comparisons
+ * and divisions that are not needed might trap; here they cannot matter. */
+typedef double pair __attribute__((vector_size(16)));
+typedef int64_t pair_mask __attribute__((vector_size(16)));
+
+/* a where the mask is set, else b. */
+static inline pair choose(pair_mask mask, pair a, pair b)
+{
+    return (pair)((mask & (pair_mask)a) | (~mask & (pair_mask)b));
+}
+
+struct rate_block {
+    pair to_start[BLOCK / 2], to_end[BLOCK / 2], sampled[BLOCK / 2], intervals[BLOCK / 2];
+    pair first_value[BLOCK / 2], change[BLOCK / 2];
+    pair result[BLOCK / 2];
+};
+
+/* pq_rate_extrapolate, operation by operation, for windows of at least two samples and counters of
+ * unknown start. Windows without an answer are worked on as well. */
+static inline void rate_block_work(struct rate_block *block, enum pq_rate_kind kind, double seconds)
+{
+    for (size_t i = 0; i < BLOCK / 2; i++) {
+        pair to_start = block->to_start[i] / 1000, to_end = block->to_end[i] / 1000;
+        pair sampled = block->sampled[i] / 1000;
+        pair interval = sampled / block->intervals[i];
+        pair threshold = interval * 1.1, half = interval / 2;
+        pair change = block->change[i], first = block->first_value[i], factor;
+
+        to_start = choose(to_start >= threshold, half, to_start);
+        to_end = choose(to_end >= threshold, half, to_end);
+        if (kind != PQ_RATE_DELTA) {
+            pair to_zero = sampled * (first / change);
+
+            to_start =
+                choose((change > 0) & (first >= 0) & (to_zero < to_start), to_zero, to_start);
+        }
+        factor = (sampled + to_start + to_end) / sampled;
+        if (kind == PQ_RATE_RATE)
+            factor /= seconds;
+        block->result[i] = change * factor;
+    }
+}
+
+struct rate_slide {
+    size_t low, high;
+    struct resets resets;
+};
+
+/* The ends of the window (start, end], into place @i of the block. False if it has no rate. */
+static inline bool rate_collect(struct rate_slide *state, const struct pq_fn_samples *series,
+                                int64_t start, int64_t end, bool counter, struct rate_block *block,
+                                size_t i)
+{
+    size_t low, high;
+    double change;
+
+    slide(series, start, end, &state->low, &state->high);
+    low = state->low;
+    high = state->high;
+    if (counter)
+        resets_look(&state->resets, series->values, high);
+    if (high - low < 2)
+        return false;
+    change = series->values[high - 1] - series->values[low];
+    if (counter && (state->resets.head != state->resets.tail || state->resets.full_until > low))
+        change = resets_add(&state->resets, series->values, low, high, change);
+    block->to_start[i / 2][i % 2] = (double)(series->ts[low] - start);
+    block->to_end[i / 2][i % 2] = (double)(end - series->ts[high - 1]);
+    block->sampled[i / 2][i % 2] = (double)(series->ts[high - 1] - series->ts[low]);
+    block->intervals[i / 2][i % 2] = (double)(high - low - 1);
+    block->first_value[i / 2][i % 2] = series->values[low];
+    block->change[i / 2][i % 2] = change;
+    return true;
+}
+
 static inline size_t slide_rate(const struct pq_fn_range_call *call,
                                 const struct pq_fn_samples *series, const struct pq_fn_grid *grid,
                                 double *out, uint8_t *present, enum pq_rate_kind kind)
 {
-    struct resets resets = { .seen = 1 };
-    size_t low = 0, high = 0, points = 0;
+    struct pq_window range = { .range_end = call->range_ms };
+    double seconds = pq_window_seconds(&range);
+    struct rate_slide state = { .resets.seen = 1 };
+    struct rate_block block = { 0 };
+    size_t points = 0;
 
-    for (size_t k = 0; k < grid->count; k++) {
-        int64_t end = pq_fn_grid_window_end(grid, k);
-        int64_t start = end - call->range_ms;
-        struct pq_rate_ends ends;
+    for (size_t k = 0; k < grid->count; k += BLOCK) {
+        size_t count = QF_MIN(grid->count - k, (size_t)BLOCK);
 
-        slide(series, start, end, &low, &high);
-        out[k] = 0;
-        present[k] = 0;
-        if (kind != PQ_RATE_DELTA)
-            resets_look(&resets, series->values, high);
-        if (high - low < 2)
-            continue;
-        ends = (struct pq_rate_ends){
-            .first_ts = series->ts[low],
-            .last_ts = series->ts[high - 1],
-            .first_value = series->values[low],
-            .samples = high - low,
-        };
-        ends.change = series->values[high - 1] - series->values[low];
-        if (kind != PQ_RATE_DELTA && (resets.head != resets.tail || resets.full_until > low))
-            ends.change = resets_add(&resets, series->values, low, high, ends.change);
-        out[k] = pq_rate_extrapolate(&ends, kind, start, end);
-        present[k] = 1;
-        points++;
+        for (size_t i = 0; i < count; i++) {
+            int64_t end = pq_fn_grid_window_end(grid, k + i);
+
+            present[k + i] = rate_collect(&state, series, end - call->range_ms, end,
+                                          kind != PQ_RATE_DELTA, &block, i);
+            points += present[k + i];
+        }
+        rate_block_work(&block, kind, seconds);
+        for (size_t i = 0; i < count; i++)
+            out[k + i] = present[k + i] ? block.result[i / 2][i % 2] : 0;
     }
     return points;
 }
@@ -122,18 +193,128 @@ static size_t slide_rate_delta(const struct pq_fn_range_call *call,
     return slide_rate(call, series, grid, out, present, PQ_RATE_DELTA);
 }
 
+/* Positions of samples that may still become the extreme of a window, oldest first: each is more
+ * extreme than all behind it. They are kept as doubles, which hold them exactly, in the caller's
+ * scratch array; NaNs are never kept, since any number goes before them. */
+struct candidates {
+    double *at;
+    size_t head, tail;
+};
+
+static inline bool less_extreme(double a, double b, bool max)
+{
+    return max ? a < b : a > b;
+}
+
+static inline size_t slide_extreme(const struct pq_fn_range_call *call,
+                                   const struct pq_fn_samples *series,
+                                   const struct pq_fn_grid *grid, double *out, uint8_t *present,
+                                   bool max)
+{
+    struct candidates c = { .at = call->scratch };
+    const double *values = series->values;
+    size_t low = 0, high = 0, seen = 0, points = 0;
+
+    for (size_t k = 0; k < grid->count; k++) {
+        int64_t end = pq_fn_grid_window_end(grid, k);
+
+        slide(series, end - call->range_ms, end, &low, &high);
+        for (; seen < high; seen++) {
+            if (isnan(values[seen]))
+                continue;
+            while (c.tail > c.head &&
+                   less_extreme(values[(size_t)c.at[c.tail - 1]], values[seen], max))
+                c.tail--;
+            c.at[c.tail++] = (double)seen;
+        }
+        while (c.head < c.tail && (size_t)c.at[c.head] < low)
+            c.head++;
+        present[k] = high > low;
+        points += present[k];
+        if (high == low)
+            out[k] = 0;
+        else
+            out[k] = c.head < c.tail ? values[(size_t)c.at[c.head]] : values[high - 1];
+    }
+    return points;
+}
+
+static size_t slide_min(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                        const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide_extreme(call, series, grid, out, present, false);
+}
+
+static size_t slide_max(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                        const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide_extreme(call, series, grid, out, present, true);
+}
+
+static inline bool is_event(const struct pq_window *all, size_t i, bool resets)
+{
+    double prev = all->values[i - 1], value = all->values[i];
+
+    if (resets)
+        return pq_fn_is_reset(all, i);
+    return value != prev && !(isnan(value) && isnan(prev));
+}
+
+/* Resets or changes: pairs of neighbours come into the window and leave it. */
+static inline size_t slide_events(const struct pq_fn_range_call *call,
+                                  const struct pq_fn_samples *series, const struct pq_fn_grid *grid,
+                                  double *out, uint8_t *present, bool resets)
+{
+    const struct pq_window all = { .ts = series->ts,
+                                   .values = series->values,
+                                   .start_ts = series->start_ts,
+                                   .count = series->count };
+    size_t low = 0, high = 0, points = 0;
+    /* Pairs are known by their second sample: those in (first, next) are counted. */
+    size_t first = 0, next = 1, events = 0;
+
+    for (size_t k = 0; k < grid->count; k++) {
+        int64_t end = pq_fn_grid_window_end(grid, k);
+
+        slide(series, end - call->range_ms, end, &low, &high);
+        for (; next < high; next++)
+            events += is_event(&all, next, resets);
+        for (; first < low && first + 1 < next; first++)
+            events -= is_event(&all, first + 1, resets);
+        present[k] = high > low;
+        points += present[k];
+        out[k] = present[k] ? (double)events : 0;
+    }
+    return points;
+}
+
+static size_t slide_resets(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                           const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide_events(call, series, grid, out, present, true);
+}
+
+static size_t slide_changes(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                            const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide_events(call, series, grid, out, present, false);
+}
+
 pq_slide_fn *pq_slide_find(const struct pq_fn_range_call *call, const struct pq_fn_samples *series)
 {
+    static pq_slide_fn *const slides[PQ_FN__COUNT] = {
+        [PQ_FN_RATE] = slide_rate_rate,    [PQ_FN_INCREASE] = slide_rate_increase,
+        [PQ_FN_DELTA] = slide_rate_delta,  [PQ_FN_MIN_OVER_TIME] = slide_min,
+        [PQ_FN_MAX_OVER_TIME] = slide_max, [PQ_FN_RESETS] = slide_resets,
+        [PQ_FN_CHANGES] = slide_changes,
+    };
+
     if (call->mode != PQ_WINDOW_PLAIN)
         return NULL;
-    if (call->fn == PQ_FN_DELTA)
-        return slide_rate_delta;
-    /* Start timestamps make resets of their own. */
-    if (series->start_ts)
+    /* Start timestamps make resets of their own, and notes. */
+    if (series->start_ts && (call->fn == PQ_FN_RATE || call->fn == PQ_FN_INCREASE))
         return NULL;
-    if (call->fn == PQ_FN_RATE)
-        return slide_rate_rate;
-    if (call->fn == PQ_FN_INCREASE)
-        return slide_rate_increase;
-    return NULL;
+    if (!call->scratch && (call->fn == PQ_FN_MIN_OVER_TIME || call->fn == PQ_FN_MAX_OVER_TIME))
+        return NULL;
+    return slides[call->fn];
 }

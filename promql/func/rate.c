@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/pure/macros.h"
-
 bool pq_fn_start_says_reset(int64_t prev_ts, int64_t prev_start, int64_t ts, int64_t start)
 {
     if (start == 0 || start >= ts)
@@ -34,67 +32,41 @@ static void flag_overlaps(const struct pq_window *w)
     }
 }
 
-double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
-                           int64_t range_start, int64_t range_end)
+/* The counter's own start lies inside the window, before the first sample: it was zero there. */
+static bool starts_inside(const struct pq_window *w)
 {
-    struct pq_window range = { .range_start = range_start, .range_end = range_end };
-    double to_start = (double)(ends->first_ts - range_start) / 1000;
-    double to_end = (double)(range_end - ends->last_ts) / 1000;
-    double sampled = (double)(ends->last_ts - ends->first_ts) / 1000;
-    /* A lone sample has no interval to extrapolate by. */
-    double interval = ends->samples > 1 ? sampled / (double)(ends->samples - 1) : 0;
-    double threshold = interval * 1.1;
-    double change = ends->change;
-    double factor;
-
-    if (to_start >= threshold)
-        to_start = interval / 2;
-    if (ends->zero_at_start) {
-        sampled = (double)(ends->last_ts - ends->zero_ts) / 1000;
-        to_start = 0;
-    } else if (kind != PQ_RATE_DELTA && change > 0 && ends->first_value >= 0) {
-        /* Going back at this pace the counter was zero that long ago: no further. */
-        double to_zero = sampled * (ends->first_value / change);
-
-        if (to_zero < to_start)
-            to_start = to_zero;
-    }
-    if (to_end >= threshold)
-        to_end = interval / 2;
-    factor = (sampled + to_start + to_end) / sampled;
-    if (kind == PQ_RATE_RATE)
-        factor /= pq_window_seconds(&range);
-    return change * factor;
+    return w->start_ts && w->start_ts[0] != 0 && w->start_ts[0] > w->range_start &&
+           w->start_ts[0] < w->ts[0];
 }
 
 static bool extrapolated(const struct pq_window *w, enum pq_rate_kind kind, double *ret_value)
 {
-    struct pq_rate_ends ends;
     bool counter = kind != PQ_RATE_DELTA;
+    size_t last = w->count - 1;
+    struct pq_rate_ends ends;
+    bool from_zero;
 
     if (w->count == 0)
         return false;
-    ends = (struct pq_rate_ends){
-        .first_ts = w->ts[0],
-        .last_ts = w->ts[w->count - 1],
-        .first_value = w->values[0],
-        .samples = w->count,
-    };
-    if (counter && w->start_ts && w->start_ts[0] != 0 && w->start_ts[0] > w->range_start &&
-        w->start_ts[0] < ends.first_ts) {
-        ends.zero_at_start = true;
-        ends.zero_ts = w->start_ts[0];
-    }
-    if (w->count < 2 && !ends.zero_at_start)
+    from_zero = counter && starts_inside(w);
+    if (w->count < 2 && !from_zero)
         return false;
-    ends.change = w->values[w->count - 1] - (ends.zero_at_start ? 0 : w->values[0]);
+    ends = (struct pq_rate_ends){
+        .to_start = (double)(w->ts[0] - w->range_start),
+        .to_end = (double)(w->range_end - w->ts[last]),
+        .sampled = (double)(w->ts[last] - w->ts[0]),
+        .intervals = (double)last,
+        .first_value = w->values[0],
+        .change = w->values[last] - (from_zero ? 0 : w->values[0]),
+        .zero = from_zero ? (double)(w->ts[0] - w->start_ts[0]) : -1,
+    };
     if (counter) {
         for (size_t i = 1; i < w->count; i++)
             if (pq_fn_is_reset(w, i))
                 ends.change += w->values[i - 1];
         flag_overlaps(w);
     }
-    *ret_value = pq_rate_extrapolate(&ends, kind, w->range_start, w->range_end);
+    *ret_value = pq_rate_extrapolate(&ends, kind, pq_window_seconds(w));
     return true;
 }
 

@@ -30,19 +30,45 @@ bool pq_fn_is_reset(const struct pq_window *w, size_t i);
  * is a cumulative counter of unknown start otherwise. */
 bool pq_fn_start_says_reset(int64_t prev_ts, int64_t prev_start, int64_t ts, int64_t start);
 
-/* What the extrapolation needs to know of a window: the rest is arithmetic. */
+/* What the extrapolation needs to know of a window; the rest is arithmetic. Times are in
+ * milliseconds, as doubles: they are exact. */
 struct pq_rate_ends {
-    int64_t first_ts, last_ts;
+    double to_start, to_end; /* from the start to the first sample, from the last one to the end */
+    double sampled;          /* between first and last sample */
+    double intervals;        /* samples less one; 0 for a lone sample, which shows no interval */
     double first_value;
-    double change;      /* last - first, plus the values lost in resets, added in order */
-    size_t samples;     /* in the window */
-    bool zero_at_start; /* the counter was zero at zero_ts, inside the window */
-    int64_t zero_ts;
+    double change; /* last - first, plus the values lost in resets, added in order */
+    double zero;   /* before the first sample the counter was zero that long ago; < 0: unknown */
 };
 
 enum pq_rate_kind { PQ_RATE_RATE, PQ_RATE_INCREASE, PQ_RATE_DELTA };
 
-double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
-                           int64_t range_start, int64_t range_end);
+/* The change over the whole window; for PQ_RATE_RATE divide by @seconds, the window's length. */
+static inline double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
+                                         double seconds)
+{
+    double to_start = ends->to_start / 1000, to_end = ends->to_end / 1000;
+    double sampled = ends->sampled / 1000;
+    double interval = ends->intervals > 0 ? sampled / ends->intervals : 0;
+    double threshold = interval * 1.1, half = interval / 2;
+    double factor;
+
+    to_start = to_start >= threshold ? half : to_start;
+    to_end = to_end >= threshold ? half : to_end;
+    if (kind != PQ_RATE_DELTA) {
+        /* Going back at this pace the counter was zero that long ago: no further. */
+        double to_zero = sampled * (ends->first_value / ends->change);
+        bool known = ends->zero >= 0;
+        bool limited = (ends->change > 0) & (ends->first_value >= 0) & (to_zero < to_start);
+
+        to_start = limited ? to_zero : to_start;
+        to_start = known ? 0 : to_start;
+        sampled = known ? (ends->sampled + ends->zero) / 1000 : sampled;
+    }
+    factor = (sampled + to_start + to_end) / sampled;
+    if (kind == PQ_RATE_RATE)
+        factor /= seconds;
+    return ends->change * factor;
+}
 
 #endif
