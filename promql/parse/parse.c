@@ -409,8 +409,8 @@ static struct pq_node *parse_call(struct pq_parser *p, struct pq_token name)
     pq_check_call_count(p, node);
     for (size_t i = 0; i < node->call.arg_count; i++) {
         raise_to(node, node->call.args[i]);
-        if (!node->call.args[i]->vector.bypass_empty_check ||
-            node->call.args[i]->kind != PQ_VECTOR_SELECTOR)
+        if (node->call.args[i]->kind != PQ_VECTOR_SELECTOR ||
+            !node->call.args[i]->vector.bypass_empty_check)
             take_check(p, checks[i]);
         pq_check_argument(p, function, i, node->call.args[i]);
     }

@@ -91,6 +91,18 @@ bool pq_parse_matching(struct pq_parser *p, bool *ret_bool, struct pq_matching *
 struct pq_node *pq_make_binary(struct pq_parser *p, struct pq_node *proto,
                                const struct pq_matching *matching);
 
+/* parse_histogram.c: {{schema:1 sum:2}} after its opening braces were read; NULL and an error if it
+ * is wrong. */
+struct pq_histogram *pq_parse_histogram(struct pq_parser *p);
+/* parse_series.c: a number with an optional sign. */
+bool pq_parse_signed(struct pq_parser *p, double *ret_value);
+bool pq_parse_uint(struct pq_parser *p, uint64_t *ret_value);
+
+/* combine.c: @base plus (@factor 1) or minus (-1) @inc, a new histogram in the arena. NULL and an
+ * error if they do not fit together. */
+struct pq_histogram *pq_histogram_combine(struct pq_parser *p, const struct pq_histogram *base,
+                                          const struct pq_histogram *inc, double factor);
+
 /* parse_postfix.c: [range], [range:step], offset, @, anchored, smoothed. */
 struct pq_node *pq_parse_postfix(struct pq_parser *p, struct pq_node *node);
 
