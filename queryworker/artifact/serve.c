@@ -1,0 +1,307 @@
+/* serve.c - the worker's HTTP server. */
+#include "queryworker/artifact/serve.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "queryworker/pem.h"
+
+#define HTTP_THREADS 2
+
+struct qw_http {
+    struct qw_http_options options;
+    struct MHD_Daemon *daemon;
+    char *cert, *key;
+    int port;
+};
+
+static enum MHD_Result reply(struct qw_http *http, struct MHD_Connection *connection,
+                             unsigned status, struct MHD_Response *response)
+{
+    enum MHD_Result queued;
+
+    if (!response)
+        return MHD_NO;
+    qf_metric_add(http->options.metrics->http_requests, status / 100 - 1, 1);
+    queued = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+static enum MHD_Result reply_text(struct qw_http *http, struct MHD_Connection *connection,
+                                  unsigned status, const char *text)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+
+    if (response) {
+        (void)MHD_add_response_header(response, "Content-Type", "text/plain; charset=utf-8");
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+            (void)MHD_add_response_header(response, "Allow", "GET, HEAD");
+    }
+    return reply(http, connection, status, response);
+}
+
+static enum MHD_Result reply_metrics(struct qw_http *http, struct MHD_Connection *connection)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    struct MHD_Response *response;
+    size_t len;
+
+    qf_metrics_print(http->options.metrics->registry, &text);
+    len = text.len;
+    response = MHD_create_response_from_buffer(len, qf_strbuf_take(&text), MHD_RESPMEM_MUST_FREE);
+    if (response)
+        (void)MHD_add_response_header(response, "Content-Type",
+                                      "text/plain; version=0.0.4; charset=utf-8");
+    return reply(http, connection, MHD_HTTP_OK, response);
+}
+
+static enum MHD_Result reply_unsatisfiable(struct qw_http *http, struct MHD_Connection *connection,
+                                           uint64_t size)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+    char range[64];
+
+    (void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)size);
+    if (response)
+        (void)MHD_add_response_header(response, "Content-Range", range);
+    return reply(http, connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
+}
+
+/* The whole file or a part of it; the response owns @fd. @fetch is told what is going out. */
+static enum MHD_Result reply_file(struct qw_http *http, struct MHD_Connection *connection, int fd,
+                                  uint64_t size, struct qw_fetch *fetch)
+{
+    const char *header =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE);
+    uint64_t offset = 0, length = size;
+    enum qw_range range = qw_range_parse(header, size, &offset, &length);
+    struct MHD_Response *response;
+    char text[96];
+
+    if (range == QW_RANGE_UNSATISFIABLE) {
+        (void)close(fd);
+        return reply_unsatisfiable(http, connection, size);
+    }
+    response = MHD_create_response_from_fd_at_offset64(length, fd, offset);
+    if (!response) {
+        (void)close(fd);
+        return MHD_NO;
+    }
+    fetch->bytes = length;
+    (void)MHD_add_response_header(response, "Content-Type", "application/vnd.apache.parquet");
+    (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
+    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (range == QW_RANGE_PART) {
+        (void)snprintf(text, sizeof(text), "bytes %llu-%llu/%llu", (unsigned long long)offset,
+                       (unsigned long long)(offset + length - 1), (unsigned long long)size);
+        (void)MHD_add_response_header(response, "Content-Range", text);
+    }
+    return reply(http, connection, range == QW_RANGE_PART ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK,
+                 response);
+}
+
+static enum MHD_Result reply_artifact(struct qw_http *http, struct MHD_Connection *connection,
+                                      struct qf_str token, bool head, void **request)
+{
+    int fd = qw_spool_open_artifact(http->options.spool, token);
+    struct qw_fetch *fetch;
+    struct stat info;
+
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        if (fd >= 0)
+            (void)close(fd);
+        return reply_text(http, connection, MHD_HTTP_NOT_FOUND, "no such artifact\n");
+    }
+    fetch = qf_xcalloc(1, sizeof(*fetch));
+    fetch->message.kind = QW_MESSAGE_FETCH;
+    memcpy(fetch->token.text, token.data, QW_TOKEN_LEN);
+    fetch->started_ns = qf_clock_mono_ns();
+    if (head)
+        free(fetch); /* only what carries bytes is a fetch */
+    else
+        *request = fetch;
+    return reply_file(http, connection, fd, (uint64_t)info.st_size,
+                      head ? &(struct qw_fetch){ 0 } : fetch);
+}
+
+static enum MHD_Result route(struct qw_http *http, struct MHD_Connection *connection,
+                             const char *url, bool head, void **request)
+{
+    struct qf_str path = qf_str_from(url);
+    const struct qw_http_state *state = http->options.state;
+
+    if (qf_str_starts(path, QF_STR(QW_ARTIFACT_PATH)))
+        return reply_artifact(http, connection,
+                              qf_str_sub(path, sizeof(QW_ARTIFACT_PATH) - 1, path.len), head,
+                              request);
+    if (qf_str_is(path, "/metrics"))
+        return reply_metrics(http, connection);
+    if (qf_str_is(path, "/livez") || qf_str_is(path, "/-/healthy")) {
+        if (qf_clock_mono_ms() - atomic_load(&state->alive_ms) < QW_LIVE_MS)
+            return reply_text(http, connection, MHD_HTTP_OK, "ok\n");
+        return reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                          "the coordinator is stuck\n");
+    }
+    if (qf_str_is(path, "/readyz") || qf_str_is(path, "/-/ready")) {
+        if (atomic_load(&state->ready))
+            return reply_text(http, connection, MHD_HTTP_OK, "ok\n");
+        return reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "not accepting work\n");
+    }
+    return reply_text(http, connection, MHD_HTTP_NOT_FOUND, "not found\n");
+}
+
+/* Marks a request whose headers were seen; replaced by the fetch it may become. */
+static char headers_seen;
+
+static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload_data,
+                              size_t *upload_size, void **request)
+{
+    struct qw_http *http = ctx;
+    bool head = strcmp(method, "HEAD") == 0;
+
+    (void)version;
+    (void)upload_data;
+    if (!*request) {
+        *request = &headers_seen;
+        return MHD_YES;
+    }
+    if (*upload_size) { /* swallow a body nobody asked for */
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (!head && strcmp(method, "GET") != 0)
+        return reply_text(http, connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+    return route(http, connection, url, head, request);
+}
+
+static void completed(void *ctx, struct MHD_Connection *connection, void **request,
+                      enum MHD_RequestTerminationCode why)
+{
+    struct qw_http *http = ctx;
+    struct qw_fetch *fetch = *request;
+
+    (void)connection;
+    *request = NULL;
+    if (!fetch || (void *)fetch == &headers_seen)
+        return;
+    fetch->ended_ns = qf_clock_mono_ns();
+    fetch->complete = why == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    /* Only figures hang on it: when the coordinator is that busy they may be lost. */
+    if (!qf_mailbox_try_send(http->options.mailbox, fetch))
+        free(fetch);
+}
+
+static int listen_socket(const char *address, int *ret_port, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found = NULL;
+    struct sockaddr_storage bound;
+    socklen_t bound_len = sizeof(bound);
+    char port_text[8];
+    int port, fd = -1, one = 1, failed;
+
+    if (qw_split_address(address, &host, &port, err))
+        return -1;
+    (void)snprintf(port_text, sizeof(port_text), "%d", port);
+    failed = getaddrinfo(*host ? host : NULL, port_text, &hints, &found);
+    if (failed) {
+        (void)qf_err_set(err, QF_EINVAL, "cannot listen on %s: %s", address, gai_strerror(failed));
+        return -1;
+    }
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    failed = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 256) != 0 ||
+             getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0;
+    freeaddrinfo(found);
+    if (failed) {
+        (void)qf_err_set(err, QF_EIO, "cannot listen on %s: %s", address, strerror(errno));
+        if (fd >= 0)
+            (void)close(fd);
+        return -1;
+    }
+    *ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                  : ((struct sockaddr_in *)&bound)->sin_port);
+    return fd;
+}
+
+static bool start(struct qw_http *http, struct qf_err *err)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD;
+    struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, NULL },
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, NULL },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    int fd;
+
+    if (http->options.tls_cert) {
+        if (qw_pem_read(http->options.tls_cert, &http->cert, err) ||
+            qw_pem_read(http->options.tls_key, &http->key, err))
+            return false;
+        tls[0].ptr_value = http->cert;
+        tls[1].ptr_value = http->key;
+        flags |= MHD_USE_TLS;
+    } else {
+        tls[0].option = MHD_OPTION_END;
+    }
+    fd = listen_socket(http->options.listen, &http->port, err);
+    if (fd < 0)
+        return false;
+    http->daemon = MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET,
+                                    fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
+                                    MHD_OPTION_CONNECTION_LIMIT, (unsigned)QW_HTTP_CONNECTIONS_MAX,
+                                    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)QW_HTTP_IDLE_SECONDS,
+                                    MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_ARRAY,
+                                    tls, MHD_OPTION_END);
+    if (http->daemon)
+        return true;
+    (void)close(fd);
+    (void)qf_err_set(err, QF_EINVAL, "cannot start the HTTP server%s",
+                     http->cert ? ": bad TLS files" : "");
+    return false;
+}
+
+struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err *err)
+{
+    struct qw_http *http = qf_xcalloc(1, sizeof(*http));
+
+    http->options = *options;
+    if (!options->tls_cert != !options->tls_key)
+        (void)qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
+    else if (start(http, err))
+        return http;
+    return qw_http_free(http);
+}
+
+int qw_http_port(const struct qw_http *http)
+{
+    return http->port;
+}
+
+struct qw_http *qw_http_free(struct qw_http *http)
+{
+    if (!http)
+        return NULL;
+    if (http->daemon)
+        MHD_stop_daemon(http->daemon);
+    free(http->cert);
+    free(http->key);
+    free(http);
+    return NULL;
+}

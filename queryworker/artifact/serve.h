@@ -1,0 +1,68 @@
+/* serve.h - the worker's HTTP server: artifacts, metrics and probes.
+ *
+ *     GET /artifacts/<token>      an artifact; one byte range if asked (also HEAD)
+ *     GET /metrics                Prometheus text
+ *     GET /livez  /-/healthy      200 as long as the coordinator turns its loop
+ *     GET /readyz /-/ready        200 while work is accepted, else 503
+ *
+ * It runs on its own threads, which read the spool's folder, the metrics and the flags below and
+ * tell the coordinator by message which artifacts were fetched. */
+#ifndef QUERYWORKER_ARTIFACT_SERVE_H
+#define QUERYWORKER_ARTIFACT_SERVE_H
+
+#include <stdatomic.h>
+
+#include "base/sys/mailbox.h"
+#include "queryworker/artifact/spool.h"
+#include "queryworker/metrics.h"
+#include "queryworker/work/message.h"
+
+#define QW_ARTIFACT_PATH "/artifacts/"
+#define QW_HTTP_CONNECTIONS_MAX 1024
+#define QW_HTTP_IDLE_SECONDS 60
+/* A coordinator silent for this long is stuck: /livez says so. */
+#define QW_LIVE_MS 30000
+
+struct qw_http_state { /* written by the coordinator */
+    atomic_bool ready;
+    _Atomic int64_t alive_ms; /* monotonic time of its last turn */
+};
+
+struct qw_http_options {
+    const char *listen;             /* "host:port" or "[v6]:port"; port 0: any */
+    const char *tls_cert, *tls_key; /* PEM files; NULL: plain HTTP */
+    const struct qw_spool *spool;
+    struct qw_metrics *metrics;
+    const struct qw_http_state *state;
+    struct qf_mailbox *mailbox;
+};
+
+/* QW_MESSAGE_FETCH: a request for an artifact ended. free() it. */
+struct qw_fetch {
+    struct qw_message message;
+    struct qw_token token;
+    int64_t started_ns, ended_ns; /* monotonic */
+    uint64_t bytes;
+    bool complete; /* the client took all that it asked for */
+};
+
+struct qw_http;
+
+/* QF_EINVAL: a bad address or TLS files. QF_EIO: the address is taken. NULL on failure. */
+struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err *err);
+int qw_http_port(const struct qw_http *http);
+/* Ends open connections. Accepts NULL, returns NULL. */
+struct qw_http *qw_http_free(struct qw_http *http);
+
+/* Split "host:port" or "[host]:port"; *ret_host is the caller's to free. QF_EINVAL. */
+QF_MUST_CHECK qf_rc qw_split_address(const char *text, char **ret_host, int *ret_port,
+                                     struct qf_err *err);
+
+enum qw_range { QW_RANGE_WHOLE, QW_RANGE_PART, QW_RANGE_UNSATISFIABLE };
+/* What a Range header (NULL: none) asks of @size bytes, RFC 9110 section 14.1.2. More than one
+ * range, other units and bad syntax count as no header, as the RFC allows. PART fills offset and
+ * length. */
+enum qw_range qw_range_parse(const char *header, uint64_t size, uint64_t *ret_offset,
+                             uint64_t *ret_length);
+
+#endif

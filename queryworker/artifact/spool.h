@@ -1,0 +1,45 @@
+/* spool.h - the folder that holds artifacts, each under an unguessable name.
+ *
+ * The folder itself is the table that the HTTP threads look things up in: a file called by its
+ * token is an artifact that may be fetched, and nothing else in the folder has a name of that form.
+ * A file appears whole (rename) and goes at once (unlink); who has it open reads it to the end.
+ * Nothing is synced: artifacts do not outlive the process, and the next one empties the folder. */
+#ifndef QUERYWORKER_ARTIFACT_SPOOL_H
+#define QUERYWORKER_ARTIFACT_SPOOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "base/pure/slice.h"
+
+#define QW_TOKEN_LEN 64 /* 32 random bytes as lower-case hex */
+
+struct qw_token {
+    char text[QW_TOKEN_LEN + 1];
+};
+
+struct qw_spool;
+
+/* Make the folder if it is missing and remove what an earlier process left in it. QF_EIO. */
+struct qw_spool *qw_spool_open(const char *dir, struct qf_err *err);
+struct qw_spool *qw_spool_free(struct qw_spool *spool); /* Leaves files alone. NULL is fine. */
+
+struct qw_token qw_spool_token(void);
+/* Exactly the form of a token? */
+bool qw_token_valid(struct qf_str text);
+
+/* Where to write the artifact of @token before it is published; free() it. Any thread. */
+char *qw_spool_temp_path(const struct qw_spool *spool, const struct qw_token *token);
+/* Make what was written there available. QF_EIO, QF_ENOSPC. Any thread. */
+QF_MUST_CHECK qf_rc qw_spool_publish(const struct qw_spool *spool, const struct qw_token *token,
+                                     struct qf_err *err);
+/* Open a published artifact for reading; -1 if there is none. Any thread. */
+int qw_spool_open_artifact(const struct qw_spool *spool, struct qf_str token);
+/* Remove it, published or not; no matter if it is gone already. Any thread. */
+void qw_spool_remove(const struct qw_spool *spool, const struct qw_token *token);
+
+/* Free bytes of the disk below, 0 if unknown. */
+uint64_t qw_spool_disk_free(const struct qw_spool *spool);
+
+#endif

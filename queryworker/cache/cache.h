@@ -1,0 +1,98 @@
+/* cache.h - segments on the local disk and their open readers.
+ *
+ * Belongs to the coordinator thread; downloads run on a pool and come back as messages. Segments of
+ * a local store are read where they are; those of an object store are downloaded once, whoever and
+ * however many want them, and kept until the disk budget asks for room. What a work holds is
+ * pinned: neither evicted nor closed. Files are immutable and named after what they are a copy of,
+ * so a later process goes on using them.
+ *
+ *     hold = qw_cache_acquire(...)             every segment of a work, pinned
+ *     while hold->missing: qw_cache_dispatch(message), then qw_cache_settled() yields the hold
+ *     hold->rc says whether all are there; use paths and readers; hand opened readers in
+ *     qw_cache_release(...)  */
+#ifndef QUERYWORKER_CACHE_CACHE_H
+#define QUERYWORKER_CACHE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "base/sys/mailbox.h"
+#include "base/sys/pool.h"
+#include "proto/codec/control.h"
+#include "queryworker/metrics.h"
+#include "queryworker/work/message.h"
+#include "segments/parquet/segment_reader.h"
+#include "segments/store/store.h"
+
+struct qw_cache;
+struct qw_segment; /* one segment, on disk or on its way */
+
+struct qw_cache_options {
+    struct store *store;
+    const char *dir;      /* for downloads; made if missing */
+    struct qf_pool *pool; /* runs downloads */
+    struct qf_mailbox *mailbox;
+    struct qw_metrics *metrics;
+    size_t readers_max;        /* readers kept open beyond those in use */
+    uint64_t reader_bytes_max; /* and their memory */
+    /* Asked before a download: is there room for so many more bytes of cache? */
+    bool (*make_room)(void *ctx, uint64_t bytes);
+    void *ctx;
+};
+
+/* The segments of one work. */
+struct qw_hold {
+    void *owner;
+    struct qw_segment **segments;
+    size_t count;
+    size_t missing; /* not on disk yet; 0: settled */
+    qf_rc rc;       /* the first failure; settled at once */
+    struct qf_err err;
+    uint32_t hits, misses;
+    uint64_t download_bytes;
+    struct qw_hold *next; /* the cache's own */
+    bool listed;
+};
+
+/* Open the folder, drop what was half-written and take over what is whole. QF_EIO. */
+struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_err *err);
+/* No holds and no downloads may be left. Accepts NULL, returns NULL. */
+struct qw_cache *qw_cache_free(struct qw_cache *cache);
+
+/* Pin the segments a work needs and start to download those that are missing. Never NULL. Look at
+ * hold->rc (QF_EINVAL: a bad name, QF_ENOSPC, QF_EBUSY) and hold->missing. */
+struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment *segments,
+                                 size_t count, void *owner);
+/* Unpin; ends downloads nobody waits for any more. */
+void qw_cache_release(struct qw_cache *cache, struct qw_hold *hold);
+
+/* Handle a QW_MESSAGE_DOWNLOAD. */
+void qw_cache_dispatch(struct qw_cache *cache, struct qw_message *message);
+/* The next hold that settled since; NULL if there is none. */
+struct qw_hold *qw_cache_settled(struct qw_cache *cache);
+
+/* Valid while the segment is held and settled. */
+const char *qw_segment_path(const struct qw_segment *segment);
+uint64_t qw_segment_size(const struct qw_segment *segment); /* as announced; 0: unknown */
+struct seg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
+/* Hand in a reader that was opened for @segment; the cache owns it now. If there is one already the
+ * new one is closed. */
+void qw_segment_give_reader(struct qw_cache *cache, struct qw_segment *segment,
+                            struct seg_reader *reader);
+/* The file of @segment turned out to be bad: do not use it for further works. True if it was a copy
+ * taken over from an earlier process, so that a fresh download may well be good. */
+bool qw_segment_distrust(struct qw_cache *cache, struct qw_segment *segment);
+
+/* Remove the segment that was not used for longest; its bytes, 0 if all are in use. */
+uint64_t qw_cache_evict(struct qw_cache *cache);
+
+struct qw_cache_stats {
+    uint64_t bytes; /* on disk, downloads under way included */
+    size_t segments, readers, downloads;
+    uint64_t reader_bytes;
+};
+struct qw_cache_stats qw_cache_stats(const struct qw_cache *cache);
+
+#endif

@@ -1,0 +1,61 @@
+/* download.c - fetch one segment into a file. */
+#include "queryworker/cache/download.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/strbuf.h"
+#include "base/sys/clock.h"
+
+static qf_rc fetch_to(struct qw_download *d, const char *temp)
+{
+    struct store_call call = { .cancel = &d->cancel };
+    int fd = open(temp, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    qf_rc rc;
+
+    if (fd < 0)
+        return qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
+                          "cannot make %s: %s", temp, strerror(errno));
+    rc = store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
+    if (close(fd) != 0 && rc == QF_OK)
+        rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
+                        "cannot write %s: %s", temp, strerror(errno));
+    if (rc == QF_OK && d->size_expected && d->size != d->size_expected)
+        rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has %llu bytes, not %llu", d->name,
+                        (unsigned long long)d->size, (unsigned long long)d->size_expected);
+    if (rc == QF_OK && rename(temp, d->path) != 0)
+        rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
+                        "cannot rename %s: %s", temp, strerror(errno));
+    return rc;
+}
+
+void qw_download_run(void *arg)
+{
+    struct qw_download *d = arg;
+    struct qf_strbuf temp = QF_STRBUF_INIT;
+    int64_t started = qf_clock_mono_ns();
+    bool sent;
+
+    qf_strbuf_printf(&temp, "%s" QW_DOWNLOAD_SUFFIX, d->path);
+    d->rc = atomic_load(&d->cancel) ? QF_ECANCELED : fetch_to(d, qf_strbuf_cstr(&temp));
+    if (d->rc)
+        (void)unlink(qf_strbuf_cstr(&temp));
+    qf_strbuf_done(&temp);
+    d->duration_ns = qf_clock_mono_ns() - started;
+    sent = qf_mailbox_send(d->mailbox, d, -1);
+    assert(sent); /* the coordinator outlives its downloads */
+    (void)sent;
+}
+
+void qw_download_free(struct qw_download *download)
+{
+    free(download->name);
+    free(download->path);
+    free(download);
+}

@@ -1,0 +1,198 @@
+/* call.c - one gRPC call on the server: its operations, queue and end. */
+#include <assert.h>
+#include <grpc/byte_buffer_reader.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "queryworker/rpc/server_int.h"
+
+struct qw_call *qw_call_new(struct qw_server *server, grpc_call *call, enum qw_call_kind kind)
+{
+    struct qw_call *self = qf_xcalloc(1, sizeof(*self));
+
+    self->server = server;
+    self->kind = kind;
+    self->call = call;
+    self->out_last = &self->out_first;
+    self->health_sent = -1;
+    for (int op = 0; op < QW_OP__COUNT; op++)
+        self->tags[op] = (struct qw_tag){
+            .message = { QW_MESSAGE_RPC }, .server = server, .call = self, .op = (enum qw_op)op
+        };
+    return self;
+}
+
+static void drop_queue(struct qw_call *self)
+{
+    struct qw_out *out;
+
+    while ((out = self->out_first) != NULL) {
+        self->out_first = out->next;
+        grpc_byte_buffer_destroy(out->bytes);
+        free(out);
+    }
+    self->out_last = &self->out_first;
+    self->out_count = self->out_bytes = 0;
+}
+
+void qw_call_free(struct qw_call *self)
+{
+    drop_queue(self);
+    if (self->incoming)
+        grpc_byte_buffer_destroy(self->incoming);
+    grpc_call_unref(self->call);
+    free(self);
+}
+
+static void start(struct qw_call *self, enum qw_op tag, const grpc_op *ops, size_t count)
+{
+    grpc_call_error error;
+
+    assert(!self->busy[tag]);
+    error = grpc_call_start_batch(self->call, ops, count, &self->tags[tag], NULL);
+    assert(error == GRPC_CALL_OK); /* anything else is a misuse of the API, not bad luck */
+    (void)error;
+    self->busy[tag] = true;
+}
+
+void qw_call_start(struct qw_call *self, bool read)
+{
+    grpc_op metadata = { .op = GRPC_OP_SEND_INITIAL_METADATA };
+    grpc_op close = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER };
+
+    close.data.recv_close_on_server.cancelled = &self->canceled;
+    start(self, QW_OP_CLOSE, &close, 1);
+    start(self, QW_OP_WRITE, &metadata, 1);
+    if (read)
+        qw_call_read(self);
+}
+
+void qw_call_read(struct qw_call *self)
+{
+    grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
+
+    if (self->state != QW_CALL_LIVE || self->busy[QW_OP_READ])
+        return;
+    op.data.recv_message.recv_message = &self->incoming;
+    start(self, QW_OP_READ, &op, 1);
+}
+
+static void send_status(struct qw_call *self)
+{
+    grpc_slice details = grpc_slice_from_copied_string(self->why);
+    grpc_op op = { .op = GRPC_OP_SEND_STATUS_FROM_SERVER };
+
+    op.data.send_status_from_server.status = self->status;
+    op.data.send_status_from_server.status_details = &details;
+    start(self, QW_OP_STATUS, &op, 1);
+    grpc_slice_unref(details);
+}
+
+/* Send what comes next: a message, or at the end the status. */
+static void pump(struct qw_call *self)
+{
+    struct qw_out *out = self->out_first;
+    grpc_op op = { .op = GRPC_OP_SEND_MESSAGE };
+
+    if (self->state == QW_CALL_OVER || self->busy[QW_OP_WRITE] || self->busy[QW_OP_STATUS])
+        return;
+    if (!out) {
+        if (self->state == QW_CALL_ENDING)
+            send_status(self);
+        return;
+    }
+    self->out_first = out->next;
+    if (!self->out_first)
+        self->out_last = &self->out_first;
+    self->out_count--;
+    self->out_bytes -= out->size;
+    op.data.send_message.send_message = out->bytes;
+    start(self, QW_OP_WRITE, &op, 1);
+    grpc_byte_buffer_destroy(out->bytes);
+    free(out);
+}
+
+bool qw_call_write(struct qw_call *self, struct qf_str bytes)
+{
+    struct qw_out *out;
+    grpc_slice slice;
+
+    if (self->state != QW_CALL_LIVE || self->out_count >= QW_SERVER_QUEUE_MESSAGES_MAX ||
+        self->out_bytes + bytes.len > QW_SERVER_QUEUE_BYTES_MAX)
+        return false;
+    out = qf_xcalloc(1, sizeof(*out));
+    slice = grpc_slice_from_copied_buffer(bytes.data, bytes.len);
+    out->bytes = grpc_raw_byte_buffer_create(&slice, 1);
+    out->size = bytes.len;
+    grpc_slice_unref(slice);
+    *self->out_last = out;
+    self->out_last = &out->next;
+    self->out_count++;
+    self->out_bytes += out->size;
+    pump(self);
+    return true;
+}
+
+void qw_call_end(struct qw_call *self, grpc_status_code status, const char *why)
+{
+    if (self->state != QW_CALL_LIVE)
+        return;
+    self->state = QW_CALL_ENDING;
+    self->status = status;
+    (void)snprintf(self->why, sizeof(self->why), "%s", why);
+    self->linger_until = qf_clock_mono_ms() + QW_SERVER_LINGER_MS;
+    pump(self);
+}
+
+void qw_call_cancel(struct qw_call *self, grpc_status_code status, const char *why)
+{
+    if (self->state == QW_CALL_OVER)
+        return;
+    self->state = QW_CALL_OVER;
+    drop_queue(self);
+    (void)grpc_call_cancel_with_status(self->call, status, why, NULL);
+}
+
+void qw_call_completed(struct qw_call *self, enum qw_op op)
+{
+    assert(self->busy[op]);
+    self->busy[op] = false;
+    if (op == QW_OP_WRITE)
+        pump(self);
+    /* CLOSE comes when the status was sent or the peer is gone: there is nothing left to do. */
+    if (op == QW_OP_CLOSE)
+        self->state = QW_CALL_OVER;
+}
+
+bool qw_call_finished(const struct qw_call *self)
+{
+    if (self->state != QW_CALL_OVER)
+        return false;
+    for (int op = 0; op < QW_OP__COUNT; op++)
+        if (self->busy[op])
+            return false;
+    return true;
+}
+
+bool qw_call_take_message(struct qw_call *self, struct qf_arena *arena, struct qf_str *ret_bytes)
+{
+    grpc_byte_buffer_reader reader;
+    grpc_slice slice;
+    bool taken = false;
+
+    if (!self->incoming)
+        return false;
+    if (grpc_byte_buffer_reader_init(&reader, self->incoming)) {
+        slice = grpc_byte_buffer_reader_readall(&reader);
+        *ret_bytes = qf_arena_str(arena, (struct qf_str){ (const char *)GRPC_SLICE_START_PTR(slice),
+                                                          GRPC_SLICE_LENGTH(slice) });
+        taken = ret_bytes->data != NULL;
+        grpc_slice_unref(slice);
+        grpc_byte_buffer_reader_destroy(&reader);
+    }
+    grpc_byte_buffer_destroy(self->incoming);
+    self->incoming = NULL;
+    return taken;
+}

@@ -1,0 +1,167 @@
+/* effects.c - one step of the state machine and what it asks for. */
+#include <string.h>
+
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queryworker/work/work_int.h"
+
+void qw_co_send_status(struct qw_coordinator *co, uint64_t session)
+{
+    const struct wc_worker_stats *stats = wc_worker_stats(co->wc);
+    struct qw_session *known = qw_table_find(&co->sessions, session);
+    struct pb_worker_message message = {
+        .kind = PB_WORKER_STATUS,
+        .u.status = { .protocol_version = PB_PROTOCOL_VERSION,
+                      .worker_id = qf_str_from(co->worker_id ? co->worker_id : ""),
+                      .accepting_work = stats->accepting,
+                      .draining = stats->draining,
+                      .slots = stats->slots,
+                      .running = stats->runs[WC_RUN_RUNNING] + stats->runs[WC_RUN_STOPPING],
+                      .queue_depth = stats->runs[WC_RUN_QUEUED],
+                      .artifact_base_url = qf_str_from(co->base_url ? co->base_url : ""),
+                      .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
+    };
+
+    if (known) {
+        known->queue_depth_sent = message.u.status.queue_depth;
+        known->running_sent = message.u.status.running;
+    }
+    (void)qw_server_send(co->server, session, &message);
+}
+
+static void send_echo(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    struct pb_worker_message message = { .kind = PB_WORKER_HEARTBEAT,
+                                         .u.heartbeat = { effect->sent_at, true } };
+
+    (void)qw_server_send(co->server, effect->session.v, &message);
+}
+
+static void send_accepted(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    struct pb_worker_message message = { .kind = PB_WORKER_ACCEPTED,
+                                         .u.accepted = { effect->work.v, effect->attempt } };
+
+    (void)qw_server_send(co->server, effect->session.v, &message);
+}
+
+static void send_rejected(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    const char *reason = wc_reject_name(effect->reject);
+    struct pb_worker_message message = {
+        .kind = PB_WORKER_REJECTED,
+        .u.rejected = { effect->work.v, effect->attempt, qf_str_from(reason) },
+    };
+
+    (void)qw_server_send(co->server, effect->session.v, &message);
+    if (co->assign)
+        QF_LOG_INFO("work rejected", QF_KV_SLICE("query_id", co->assign->query_id),
+                    QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
+                    QF_KV_STR("reason", reason));
+}
+
+static void send_ready(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    struct qw_run *run = qw_run_find(co, effect->run.v);
+    struct pb_worker_message message = { .kind = PB_WORKER_READY };
+    int64_t total_ns;
+
+    if (!run)
+        return;
+    run->ready_ns = qf_clock_mono_ns();
+    total_ns = run->ready_ns - run->received_ns;
+    run->ready.timings.total_us = (uint64_t)(total_ns / 1000);
+    message.u.ready = run->ready;
+    (void)qw_server_send(co->server, effect->session.v, &message);
+    qf_metric_observe(co->m->turnaround_seconds, (double)total_ns / 1e9);
+    QF_LOG_DEBUG("work ready", QW_KV_RUN(run), QF_KV_U64("rows", run->ready.row_count),
+                 QF_KV_U64("bytes", run->ready.artifact_size_bytes),
+                 QF_KV_DOUBLE("seconds", (double)total_ns / 1e9));
+}
+
+static void send_failed(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    const struct qw_run *run = qw_run_find(co, effect->run.v);
+    bool told = run && run->err.rc == effect->failure.rc && run->err.msg[0];
+    const char *reason = told                               ? run->err.msg
+                         : run && run->phase == QW_RUN_KEPT ? "the artifact expired or was evicted"
+                                                            : qf_rc_text(effect->failure.rc);
+    struct pb_worker_message message = {
+        .kind = PB_WORKER_FAILED,
+        .u.failed = { .work_id = effect->work.v,
+                      .attempt = effect->attempt,
+                      .code = qf_str_from(qf_rc_name(effect->failure.rc)),
+                      .reason = qf_str_from(reason),
+                      .retryable = effect->failure.retryable },
+    };
+
+    (void)qw_server_send(co->server, effect->session.v, &message);
+    if (run)
+        QF_LOG_WARN("work failed", QW_KV_RUN(run),
+                    QF_KV_STR("code", qf_rc_name(effect->failure.rc)),
+                    QF_KV_U64("retryable", effect->failure.retryable), QF_KV_STR("reason", reason));
+}
+
+static void hang_up(struct qw_coordinator *co, uint64_t session)
+{
+    QF_LOG_WARN("session silent, closing it", QF_KV_U64("session", session));
+    qf_metric_add(co->m->sessions_closed, QW_SESSION_END_SILENT, 1);
+    qw_server_end(co->server, session, QF_EUNAVAILABLE, "no heartbeat for three seconds", false);
+    qw_co_forget_session(co, session);
+}
+
+static void perform(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+{
+    switch (effect->type) {
+    case WC_WORKER_DO_STATUS:
+        qw_co_send_status(co, effect->session.v);
+        break;
+    case WC_WORKER_DO_ECHO:
+        send_echo(co, effect);
+        break;
+    case WC_WORKER_DO_HANGUP:
+        hang_up(co, effect->session.v);
+        break;
+    case WC_WORKER_DO_ACCEPT:
+        qw_run_accept(co, effect->session.v, effect->run.v);
+        send_accepted(co, effect);
+        break;
+    case WC_WORKER_DO_REJECT:
+        send_rejected(co, effect);
+        break;
+    case WC_WORKER_DO_START:
+        qw_run_start(co, effect->run.v);
+        break;
+    case WC_WORKER_DO_STOP:
+        qw_run_stop(co, effect->run.v);
+        break;
+    case WC_WORKER_DO_FORGET:
+    case WC_WORKER_DO_DROP:
+        qw_run_drop(co, effect->run.v);
+        break;
+    case WC_WORKER_DO_READY:
+        send_ready(co, effect);
+        break;
+    case WC_WORKER_DO_FAILED:
+        send_failed(co, effect);
+        break;
+    case WC_WORKER_DO_DRAINED:
+        QF_LOG_INFO("drained", QF_KV_U64("unfinished", effect->count));
+        co->done = true;
+        break;
+    case WC_WORKER_DO__COUNT:
+        break;
+    }
+}
+
+qf_rc qw_co_step(struct qw_coordinator *co, struct wc_worker_event event)
+{
+    struct wc_worker_effects effects = { 0 };
+    qf_rc rc;
+
+    event.now = qf_clock_mono_ms();
+    rc = wc_worker_step(co->wc, &event, &effects);
+    for (size_t i = 0; i < effects.count; i++)
+        perform(co, &effects.items[i]);
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* executor.c - run one leaf over its segments and write the artifact. */
+#include "queryworker/work/executor.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "promql/leaf.h"
+
+static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
+{
+    struct stat info;
+
+    /* A file of another size is not the one the query was planned over. */
+    if (segment->size && stat(segment->path, &info) == 0 && (uint64_t)info.st_size != segment->size)
+        return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->path,
+                          (long long)info.st_size, (unsigned long long)segment->size);
+    segment->reader = seg_reader_open(segment->path, err);
+    if (!segment->reader)
+        return err->rc ? err->rc : QF_EIO;
+    segment->opened = true;
+    return QF_OK;
+}
+
+static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
+                           struct seg_reader ***ret_readers)
+{
+    struct seg_reader **readers =
+        QF_ARENA_ARRAY(arena, struct seg_reader *, task->segment_count + 1);
+
+    if (!readers)
+        return qf_err_set(&task->err, QF_ELIMIT, "the work's memory limit of %llu bytes is reached",
+                          (unsigned long long)task->limits.memory_bytes_max);
+    for (size_t i = 0; i < task->segment_count; i++) {
+        qf_rc rc = QF_OK;
+
+        if (atomic_load_explicit(&task->cancel, memory_order_relaxed))
+            return qf_err_set(&task->err, QF_ECANCELED, "canceled");
+        if (!task->segments[i].reader)
+            rc = open_segment(&task->segments[i], &task->err);
+        if (rc)
+            return rc;
+        readers[i] = task->segments[i].reader;
+    }
+    *ret_readers = readers;
+    return QF_OK;
+}
+
+static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_result *ret_result)
+{
+    struct pq_leaf_limits limits = { .samples_max = task->limits.samples_max };
+    struct seg_reader **readers;
+    struct pq_source *source;
+    struct pq_leaf *leaf;
+    qf_rc rc = pq_leaf_decode(arena, task->spec, &leaf, &task->err);
+
+    if (rc == QF_OK)
+        rc = open_segments(task, arena, &readers);
+    if (rc)
+        return rc;
+    source = segments_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
+                                 task->limits.memory_bytes_max);
+    rc = pq_leaf_run(leaf, source, &limits, &task->cancel, arena, ret_result, &task->err);
+    source->close(source);
+    return rc;
+}
+
+static qf_rc write_artifact(struct qw_task *task, const struct pq_leaf_result *result)
+{
+    QF_CLEANUP(qf_freep) char *path = qw_spool_temp_path(task->spool, &task->token);
+    qf_rc rc;
+
+    if (atomic_load(&task->cancel))
+        return qf_err_set(&task->err, QF_ECANCELED, "canceled");
+    rc = artifact_write_file(result, path, &task->info, &task->err);
+    if (rc == QF_OK && task->info.size_bytes > task->limits.artifact_bytes_max)
+        rc = qf_err_set(&task->err, QF_ELIMIT,
+                        "the artifact has %llu bytes, more than the limit of %llu",
+                        (unsigned long long)task->info.size_bytes,
+                        (unsigned long long)task->limits.artifact_bytes_max);
+    if (rc == QF_OK)
+        rc = qw_spool_publish(task->spool, &task->token, &task->err);
+    if (rc)
+        qw_spool_remove(task->spool, &task->token);
+    return rc;
+}
+
+void qw_task_run(void *arg)
+{
+    struct qw_task *task = arg;
+    struct qf_arena *arena = qf_arena_new(task->limits.memory_bytes_max);
+    struct pq_leaf_result result = { 0 };
+    bool sent;
+
+    task->started_ns = qf_clock_mono_ns();
+    task->rc = scan(task, arena, &result);
+    task->scanned_ns = qf_clock_mono_ns();
+    if (task->rc == QF_OK) {
+        task->series_count = result.series_count;
+        task->samples_read = result.samples_read;
+        task->rc = write_artifact(task, &result);
+    }
+    task->ended_ns = qf_clock_mono_ns();
+    (void)qf_arena_free(arena);
+    sent = qf_mailbox_send(task->mailbox, task, -1);
+    assert(sent); /* the coordinator outlives its tasks */
+    (void)sent;
+}
+
+void qw_task_free(struct qw_task *task)
+{
+    if (!task)
+        return;
+    free(task->segments);
+    free(task);
+}

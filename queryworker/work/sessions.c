@@ -1,0 +1,207 @@
+/* sessions.c - streams: what APIs say and when they end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/map.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queryworker/work/work_int.h"
+
+void qw_co_forget_session(struct qw_coordinator *co, uint64_t session)
+{
+    struct qw_session *known = qw_table_find(&co->sessions, session);
+
+    if (!known)
+        return;
+    qw_table_remove(&co->sessions, &known->node);
+    free(known);
+}
+
+static qf_rc opened(void *ctx, uint64_t session, const char *peer)
+{
+    struct qw_coordinator *co = ctx;
+    struct qw_session *known = qf_xcalloc(1, sizeof(*known));
+    qf_rc rc;
+
+    known->node.key = session;
+    qw_table_add(&co->sessions, &known->node);
+    rc = qw_co_step(
+        co, (struct wc_worker_event){ .type = WC_WORKER_EV_SESSION_OPEN, .session = { session } });
+    if (rc) {
+        qw_co_forget_session(co, session);
+        QF_LOG_WARN("session refused", QF_KV_STR("peer", peer), QF_KV_STR("why", qf_rc_text(rc)));
+        return rc;
+    }
+    qf_metric_inc(co->m->sessions_opened);
+    QF_LOG_INFO("session opened", QF_KV_U64("session", session), QF_KV_STR("peer", peer));
+    qw_co_settle(co);
+    return QF_OK;
+}
+
+/* May be called while effects are performed: the step comes later. */
+static void closed(void *ctx, uint64_t session, const char *why)
+{
+    struct qw_coordinator *co = ctx;
+    enum qw_session_end end = strcmp(why, "closed by peer") == 0       ? QW_SESSION_END_PEER
+                              : strcmp(why, "peer does not read") == 0 ? QW_SESSION_END_STUCK
+                              : strcmp(why, "stream lost") == 0        ? QW_SESSION_END_LOST
+                                                                       : QW_SESSION_END_PROTOCOL;
+
+    QF_LOG_INFO("session closed", QF_KV_U64("session", session), QF_KV_STR("why", why));
+    qf_metric_add(co->m->sessions_closed, co->done ? QW_SESSION_END_SHUTDOWN : end, 1);
+    qw_co_forget_session(co, session);
+    QF_VEC_PUSH(&co->closed, session);
+}
+
+/* This side ends the stream, with a status that says why. */
+static void refuse(struct qw_coordinator *co, uint64_t session, const char *why)
+{
+    QF_LOG_WARN("session ended", QF_KV_U64("session", session), QF_KV_STR("why", why));
+    qf_metric_add(co->m->sessions_closed, QW_SESSION_END_PROTOCOL, 1);
+    /* QF_EEXEC is the row of errors.def whose gRPC status is FAILED_PRECONDITION. */
+    qw_server_end(co->server, session, QF_EEXEC, why, true);
+    qw_co_forget_session(co, session);
+    QF_VEC_PUSH(&co->closed, session);
+}
+
+static void greet(struct qw_coordinator *co, struct qw_session *session,
+                  const struct pb_hello *hello)
+{
+    char why[120];
+
+    if (hello->protocol_version != PB_PROTOCOL_VERSION) {
+        (void)snprintf(why, sizeof(why), "protocol version %u is not supported, only %d is",
+                       hello->protocol_version, PB_PROTOCOL_VERSION);
+        refuse(co, session->node.key, why);
+        return;
+    }
+    session->greeted = true;
+    (void)snprintf(session->api_id, sizeof(session->api_id), "%.*s", QF_STR_ARG(hello->api_id));
+    QF_LOG_INFO("session greeted", QF_KV_U64("session", session->node.key),
+                QF_KV_STR("api_id", session->api_id), QF_KV_SLICE("software", hello->software));
+}
+
+static void assign(struct qw_coordinator *co, uint64_t session, struct qf_arena *arena,
+                   const struct pb_assign *message)
+{
+    co->assign = message;
+    co->assign_arena = arena;
+    co->assign_ns = qf_clock_mono_ns();
+    (void)qw_co_step(
+        co, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
+                                      .session = { session },
+                                      .work = { message->work_id },
+                                      .attempt = message->attempt,
+                                      .assign = { .query = { qf_hash_bytes(message->query_id) },
+                                                  .leaf = { message->leaf_id } } });
+    co->assign = NULL;
+    co->assign_arena = qf_arena_free(co->assign_arena); /* NULL if a run took it */
+}
+
+static void cancel_one(struct qw_coordinator *co, uint64_t session, uint64_t work, uint32_t attempt)
+{
+    (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_CANCEL,
+                                                   .session = { session },
+                                                   .work = { work },
+                                                   .attempt = attempt });
+}
+
+static void cancel(struct qw_coordinator *co, uint64_t session, const struct pb_cancel *message)
+{
+    QF_VEC(uint32_t) attempts = { 0 };
+
+    if (message->attempt) {
+        cancel_one(co, session, message->work_id, message->attempt);
+        return;
+    }
+    for (size_t i = 0; i < QW_TABLE_BUCKETS; i++)
+        for (struct qw_node *node = co->runs.buckets[i]; node; node = node->next) {
+            const struct qw_run *run = (const struct qw_run *)node;
+
+            if (run->session == session && run->work == message->work_id)
+                QF_VEC_PUSH(&attempts, run->attempt);
+        }
+    for (size_t i = 0; i < attempts.count; i++)
+        cancel_one(co, session, message->work_id, attempts.items[i]);
+    QF_VEC_DONE(&attempts);
+}
+
+static void ack(struct qw_coordinator *co, uint64_t session, const struct pb_ack *message)
+{
+    struct wc_run_id run =
+        wc_worker_find(co->wc, (struct wc_session_id){ session },
+                       (struct wc_work_id){ message->work_id }, message->attempt);
+
+    (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_ACK,
+                                                   .session = { session },
+                                                   .work = { message->work_id },
+                                                   .attempt = message->attempt });
+    qw_run_acked(co, run.v);
+}
+
+static void heartbeat(struct qw_coordinator *co, uint64_t session,
+                      const struct pb_heartbeat *message)
+{
+    int64_t rtt_us = qf_clock_mono_ns() / 1000 - message->sent_us;
+
+    if (!message->echo)
+        (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_HEARTBEAT,
+                                                       .session = { session },
+                                                       .sent_at = message->sent_us });
+    else if (rtt_us >= 0 && rtt_us < 60000000)
+        qf_metric_observe(co->m->heartbeat_rtt, (double)rtt_us / 1e6);
+}
+
+static void message(void *ctx, uint64_t session, struct qf_arena *arena,
+                    const struct pb_api_message *message)
+{
+    struct qw_coordinator *co = ctx;
+    struct qw_session *known = qw_table_find(&co->sessions, session);
+
+    if (known && !known->greeted && message->kind != PB_API_HELLO)
+        refuse(co, session, "the first message must be Hello");
+    else if (known && message->kind == PB_API_HELLO)
+        greet(co, known, &message->u.hello);
+    else if (known && message->kind == PB_API_ASSIGN)
+        assign(co, session, QF_TAKE(arena), &message->u.assign);
+    else if (known && message->kind == PB_API_CANCEL)
+        cancel(co, session, &message->u.cancel);
+    else if (known && message->kind == PB_API_ACK)
+        ack(co, session, &message->u.ack);
+    else if (known && message->kind == PB_API_HEARTBEAT)
+        heartbeat(co, session, &message->u.heartbeat);
+    else
+        qf_metric_inc(co->m->messages_unknown);
+    (void)qf_arena_free(arena);
+    qw_co_settle(co);
+}
+
+struct qw_server_handler qw_coordinator_handler(struct qw_coordinator *co)
+{
+    return (struct qw_server_handler){ co, opened, message, closed };
+}
+
+/* Once a second: a heartbeat to every API, and the queue's depth if it changed. */
+void qw_co_beat(struct qw_coordinator *co)
+{
+    const struct wc_worker_stats *stats = wc_worker_stats(co->wc);
+    uint32_t running = stats->runs[WC_RUN_RUNNING] + stats->runs[WC_RUN_STOPPING];
+    QF_VEC(uint64_t) ids = { 0 };
+
+    for (size_t i = 0; i < QW_TABLE_BUCKETS; i++)
+        for (struct qw_node *node = co->sessions.buckets[i]; node; node = node->next)
+            QF_VEC_PUSH(&ids, node->key);
+    for (size_t i = 0; i < ids.count; i++) {
+        struct pb_worker_message beat = { .kind = PB_WORKER_HEARTBEAT,
+                                          .u.heartbeat = { qf_clock_mono_ns() / 1000, false } };
+        const struct qw_session *session = qw_table_find(&co->sessions, ids.items[i]);
+
+        if (session && (session->queue_depth_sent != stats->runs[WC_RUN_QUEUED] ||
+                        session->running_sent != running))
+            qw_co_send_status(co, ids.items[i]);
+        (void)qw_server_send(co->server, ids.items[i], &beat);
+    }
+    QF_VEC_DONE(&ids);
+}

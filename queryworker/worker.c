@@ -1,0 +1,301 @@
+/* worker.c - puts the parts of the worker together and takes them apart. */
+#include "queryworker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queryworker/work/coordinator.h"
+
+/* Everything a worker consists of; zeroed parts are simply not there yet. */
+struct parts {
+    const struct qw_options *options;
+    int lock_fd;
+    uint64_t slots;
+    char *worker_id, *base_url, *control_host, *http_host;
+    struct store *store;
+    struct qf_mailbox *mailbox;
+    struct qf_pool *pool, *downloads;
+    struct qw_metrics *metrics;
+    struct qw_spool *spool;
+    struct qw_coordinator *co;
+    struct qw_server *server;
+    struct qw_cache *cache;
+    struct qw_http *http;
+    struct qw_http_state http_state;
+};
+
+static const char *given(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static char *below(const char *dir, const char *name)
+{
+    struct qf_strbuf path = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(&path, "%s/%s", dir, name);
+    return qf_strbuf_take(&path);
+}
+
+/* Two workers in one folder would remove each other's files. */
+static qf_rc lock_folder(struct parts *p, struct qf_err *err)
+{
+    const char *dir = p->options->spool;
+    QF_CLEANUP(qf_freep) char *path = below(dir, "lock");
+
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return qf_err_set(err, QF_EIO, "cannot make %s: %s", dir, strerror(errno));
+    p->lock_fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (p->lock_fd < 0)
+        return qf_err_set(err, QF_EIO, "cannot open %s: %s", path, strerror(errno));
+    if (flock(p->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return qf_err_set(err, QF_EIO, "%s is in use by another worker", dir);
+    return QF_OK;
+}
+
+/* Readers and connections are many: take what the system grants. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static qf_rc open_foundations(struct parts *p, struct qf_err *err)
+{
+    const struct qw_options *o = p->options;
+    QF_CLEANUP(qf_freep) char *artifacts = below(o->spool, "artifacts");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    qf_rc rc = store_open(&(struct store_options){ .url = o->store }, &p->store, err);
+
+    if (rc == QF_OK)
+        rc = lock_folder(p, err);
+    if (rc)
+        return rc;
+    p->slots = o->slots ? o->slots : (uint64_t)(cores > 0 ? cores : 1);
+    p->metrics = qw_metrics_new();
+    p->mailbox = qf_mailbox_new(QW_MAILBOX_CAPACITY);
+    p->spool = qw_spool_open(artifacts, err);
+    if (!p->spool)
+        return err->rc;
+    p->pool = qf_pool_new("scan", p->slots, p->slots * 2);
+    p->downloads = qf_pool_new("download", o->downloads, 65536);
+    if (!p->pool || !p->downloads)
+        return qf_err_set(err, QF_EIO, "cannot start %llu threads",
+                          (unsigned long long)(p->slots + o->downloads));
+    return QF_OK;
+}
+
+static qf_rc open_listeners(struct parts *p, struct qf_err *err)
+{
+    const struct qw_options *o = p->options;
+    int port;
+    qf_rc rc = qw_split_address(o->control_listen, &p->control_host, &port, err);
+
+    if (rc == QF_OK)
+        rc = qw_split_address(o->http_listen, &p->http_host, &port, err);
+    if (rc)
+        return rc;
+    atomic_store(&p->http_state.alive_ms, qf_clock_mono_ms());
+    p->server =
+        qw_server_new(&(struct qw_server_options){ .listen = o->control_listen,
+                                                   .tls_cert = given(o->control_tls_cert),
+                                                   .tls_key = given(o->control_tls_key),
+                                                   .tls_client_ca = given(o->control_tls_client_ca),
+                                                   .mailbox = p->mailbox,
+                                                   .handler = qw_coordinator_handler(p->co) },
+                      err);
+    if (!p->server)
+        return err->rc;
+    p->http = qw_http_new(&(struct qw_http_options){ .listen = o->http_listen,
+                                                     .tls_cert = given(o->http_tls_cert),
+                                                     .tls_key = given(o->http_tls_key),
+                                                     .spool = p->spool,
+                                                     .metrics = p->metrics,
+                                                     .state = &p->http_state,
+                                                     .mailbox = p->mailbox },
+                          err);
+    return p->http ? QF_OK : err->rc;
+}
+
+static bool is_wildcard(const char *host)
+{
+    return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* Names that depend on the ports we got. */
+static void choose_names(struct parts *p)
+{
+    const struct qw_options *o = p->options;
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    char host[256] = "localhost";
+    const char *reach;
+
+    (void)gethostname(host, sizeof(host) - 1);
+    reach = is_wildcard(p->http_host) ? host : p->http_host;
+    if (given(o->advertise_url))
+        qf_strbuf_puts(&text, o->advertise_url);
+    else
+        qf_strbuf_printf(&text, strchr(reach, ':') ? "%s://[%s]:%d" : "%s://%s:%d",
+                         given(o->http_tls_cert) ? "https" : "http", reach, qw_http_port(p->http));
+    while (text.len && text.data[text.len - 1] == '/')
+        text.data[--text.len] = '\0';
+    p->base_url = qf_strbuf_take(&text);
+    if (given(o->worker_id))
+        qf_strbuf_puts(&text, o->worker_id);
+    else
+        qf_strbuf_printf(&text, "%s-%d", host, qw_server_port(p->server));
+    p->worker_id = qf_strbuf_take(&text);
+}
+
+static void make_coordinator(struct parts *p)
+{
+    const struct qw_options *o = p->options;
+
+    p->co = qw_coordinator_new(&(struct qw_coordinator_options){
+        .limits = { .runs_max = (uint32_t)QF_MIN(o->works_max, UINT64_C(1) << 20),
+                    .slots = (uint32_t)p->slots,
+                    .artifact_ms = o->artifact_ttl_ms,
+                    .artifact_ack_ms = o->artifact_ack_ttl_ms },
+        .work_limits = { o->work_samples_max, o->work_memory_max, o->artifact_bytes_max },
+        .budget = { .limit_bytes = o->disk_budget,
+                    .floor_bytes = QF_MIN(o->disk_floor, o->disk_budget),
+                    .high_percent = (unsigned)o->disk_high,
+                    .low_percent = (unsigned)o->disk_low },
+        .drain_timeout_ms = o->drain_timeout_ms,
+        .mailbox = p->mailbox,
+        .pool = p->pool,
+        .spool = p->spool,
+        .metrics = p->metrics,
+        .http_state = &p->http_state,
+    });
+}
+
+static qf_rc open_cache(struct parts *p, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *segments = below(p->options->spool, "segments");
+
+    p->cache = qw_cache_new(
+        &(struct qw_cache_options){ .store = p->store,
+                                    .dir = segments,
+                                    .pool = p->downloads,
+                                    .mailbox = p->mailbox,
+                                    .metrics = p->metrics,
+                                    .readers_max = p->options->open_segments_max,
+                                    .reader_bytes_max = p->options->open_segments_memory,
+                                    .make_room = qw_coordinator_make_room,
+                                    .ctx = p->co },
+        err);
+    return p->cache ? QF_OK : err->rc;
+}
+
+static qf_rc start(struct parts *p, struct qf_err *err)
+{
+    qf_rc rc;
+
+    raise_file_limit();
+    rc = open_foundations(p, err);
+    if (rc == QF_OK) {
+        make_coordinator(p);
+        rc = open_cache(p, err);
+    }
+    if (rc == QF_OK)
+        rc = open_listeners(p, err);
+    if (rc)
+        return rc;
+    choose_names(p);
+    qw_coordinator_attach(p->co, p->server, p->cache, p->worker_id, p->base_url);
+    return QF_OK;
+}
+
+static void announce(const struct parts *p)
+{
+    printf("listening http=%s:%d control=%s:%d worker_id=%s\n", p->http_host, qw_http_port(p->http),
+           p->control_host, qw_server_port(p->server), p->worker_id);
+    (void)fflush(stdout);
+    QF_LOG_INFO("worker started", QF_KV_STR("worker_id", p->worker_id),
+                QF_KV_STR("url", p->base_url), QF_KV_STR("store", store_url(p->store)),
+                QF_KV_U64("slots", p->slots));
+    if (!given(p->options->control_tls_cert) && strcmp(p->control_host, "127.0.0.1") != 0 &&
+        strcmp(p->control_host, "localhost") != 0 && strcmp(p->control_host, "::1") != 0)
+        QF_LOG_WARN("the control stream is open to the network without TLS",
+                    QF_KV_STR("listen", p->options->control_listen));
+}
+
+/* A server that never served has to be stopped like any other. */
+static void stop_server(struct parts *p)
+{
+    struct qw_message *message;
+
+    if (!p->server)
+        return;
+    qw_server_stop(p->server);
+    while (!qw_server_stopped(p->server)) {
+        message = qf_mailbox_receive(p->mailbox, 1000);
+        if (message && message->kind == QW_MESSAGE_RPC)
+            qw_server_dispatch(p->server, message);
+        else
+            free(message);
+        qw_server_tick(p->server, QF_TIME_NEVER);
+    }
+}
+
+static void stop(struct parts *p)
+{
+    p->http = qw_http_free(p->http);
+    stop_server(p);
+    p->server = qw_server_free(p->server);
+    p->pool = qf_pool_free(p->pool);
+    p->downloads = qf_pool_free(p->downloads);
+    p->co = qw_coordinator_free(p->co);
+    p->cache = qw_cache_free(p->cache);
+    p->mailbox = qf_mailbox_free(p->mailbox, free); /* at most fetches are left */
+    p->spool = qw_spool_free(p->spool);
+    p->metrics = qw_metrics_free(p->metrics);
+    p->store = store_free(p->store);
+    if (p->lock_fd >= 0)
+        (void)close(p->lock_fd);
+    free(p->worker_id);
+    free(p->base_url);
+    free(p->control_host);
+    free(p->http_host);
+}
+
+qf_rc qw_worker_run(const struct qw_options *options, int signal_fd, struct qf_err *err)
+{
+    struct parts *p = qf_xcalloc(1, sizeof(*p));
+    struct qf_err local = { 0 };
+    bool ended = true;
+    qf_rc rc;
+
+    if (!err)
+        err = &local;
+    p->options = options;
+    p->lock_fd = -1;
+    rc = start(p, err);
+    if (rc == QF_OK) {
+        announce(p);
+        ended = qw_coordinator_run(p->co, signal_fd);
+    }
+    if (!ended) { /* threads still use all this: leave it to the end of the process */
+        QF_LOG_WARN("something did not end in time, leaving it");
+        return rc;
+    }
+    stop(p);
+    free(p);
+    QF_LOG_INFO("worker ended");
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* worker.h - the worker role: executes leaves of queries over segments and serves the artifacts.
+ *
+ * Threads: the caller's, which is the coordinator and owns all state; one that waits for gRPC; the
+ * pool that scans; the pool that downloads; those of the HTTP server. They meet in one mailbox. */
+#ifndef QUERYWORKER_WORKER_H
+#define QUERYWORKER_WORKER_H
+
+#include <stdint.h>
+
+#include "base/pure/err.h"
+
+struct qw_options {
+    const char *worker_id;      /* NULL or "": host name and control port */
+    const char *store;          /* URL, see segments/store/store.h */
+    const char *spool;          /* folder for artifacts and cached segments; made if missing */
+    const char *http_listen;    /* host:port */
+    const char *control_listen; /* host:port */
+    const char *advertise_url;  /* how APIs reach http_listen; NULL or "": made from it */
+    const char *control_tls_cert, *control_tls_key, *control_tls_client_ca; /* PEM files or NULL */
+    const char *http_tls_cert, *http_tls_key;
+
+    uint64_t slots;     /* works that run at once; 0: one per core */
+    uint64_t works_max; /* accepted works and kept artifacts together */
+    uint64_t downloads; /* segments downloaded at once */
+
+    uint64_t work_samples_max; /* of one work, where the API does not ask for less */
+    uint64_t work_memory_max;
+    uint64_t artifact_bytes_max;
+
+    int64_t artifact_ttl_ms;     /* without acknowledgement */
+    int64_t artifact_ack_ttl_ms; /* after it */
+    int64_t drain_timeout_ms;
+
+    uint64_t disk_budget;         /* of spool and cache together */
+    uint64_t disk_floor;          /* of it, kept for artifacts */
+    uint64_t disk_high, disk_low; /* watermarks in percent */
+
+    uint64_t open_segments_max; /* readers kept open between works */
+    uint64_t open_segments_memory;
+};
+
+/* Run until drained after SIGTERM or SIGINT arrives at @signal_fd (base/sys/signals.h); a second
+ * one ends it at once. Prints one line "listening http=HOST:PORT control=HOST:PORT worker_id=ID" to
+ * stdout when both are open. QF_OK, or why it could not start. */
+QF_MUST_CHECK qf_rc qw_worker_run(const struct qw_options *options, int signal_fd,
+                                  struct qf_err *err);
+
+#endif

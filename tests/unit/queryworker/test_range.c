@@ -1,0 +1,66 @@
+/* test_range.c - Range headers and listen addresses. */
+#include <stdlib.h>
+
+#include "queryworker/artifact/serve.h"
+#include "tests/lib/test.h"
+
+static void check_part(const char *header, uint64_t size, uint64_t offset, uint64_t length)
+{
+    uint64_t got_offset = 99, got_length = 99;
+
+    CHECK_EQ(qw_range_parse(header, size, &got_offset, &got_length), QW_RANGE_PART);
+    CHECK_EQ(got_offset, offset);
+    CHECK_EQ(got_length, length);
+}
+
+TEST(single_ranges_are_parsed)
+{
+    check_part("bytes=0-0", 10, 0, 1);
+    check_part("bytes=2-5", 10, 2, 4);
+    check_part("bytes=2-", 10, 2, 8);
+    check_part("bytes=-3", 10, 7, 3);
+    check_part("bytes=-30", 10, 0, 10);
+    check_part("bytes=9-100", 10, 9, 1);
+}
+
+TEST(ranges_outside_the_file_are_unsatisfiable)
+{
+    uint64_t offset, length;
+
+    CHECK_EQ(qw_range_parse("bytes=10-", 10, &offset, &length), QW_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qw_range_parse("bytes=-0", 10, &offset, &length), QW_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qw_range_parse("bytes=0-", 0, &offset, &length), QW_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qw_range_parse("bytes=18446744073709551615-", 10, &offset, &length),
+             QW_RANGE_UNSATISFIABLE);
+}
+
+TEST(other_range_headers_count_as_none)
+{
+    static const char *const headers[] = { "",          "bytes=",    "bytes=-",       "bytes=5-2",
+                                           "lines=1-2", "bytes=a-b", "bytes=0-1,3-4", "bytes=1" };
+    uint64_t offset, length;
+
+    CHECK_EQ(qw_range_parse(NULL, 10, &offset, &length), QW_RANGE_WHOLE);
+    for (size_t i = 0; i < QF_COUNT_OF(headers); i++)
+        CHECK_MSG(qw_range_parse(headers[i], 10, &offset, &length) == QW_RANGE_WHOLE, "%s",
+                  headers[i]);
+}
+
+TEST(addresses_are_split)
+{
+    struct qf_err err = { 0 };
+    char *host;
+    int port;
+
+    CHECK_OK(qw_split_address("127.0.0.1:80", &host, &port, &err), &err);
+    CHECK_STR(host, "127.0.0.1");
+    CHECK_EQ(port, 80);
+    free(host);
+    CHECK_OK(qw_split_address("[::1]:0", &host, &port, &err), &err);
+    CHECK_STR(host, "::1");
+    CHECK_EQ(port, 0);
+    free(host);
+    CHECK_EQ(qw_split_address("::1:80", &host, &port, NULL), QF_EINVAL);
+    CHECK_EQ(qw_split_address("host", &host, &port, NULL), QF_EINVAL);
+    CHECK_EQ(qw_split_address("host:99999", &host, &port, NULL), QF_EINVAL);
+}
