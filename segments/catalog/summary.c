@@ -13,6 +13,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/arena.h"
+#include "base/pure/base64.h"
 #include "base/pure/map.h"
 #include "base/pure/varint.h"
 #include "base/pure/vec.h"
@@ -147,23 +148,6 @@ static void set_key(unsigned char *filter, uint64_t bits, uint64_t key)
     }
 }
 
-static void print_base64(struct qf_strbuf *buf, struct qf_str bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *data = (const unsigned char *)bytes.data;
-
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        size_t left = bytes.len - i;
-        uint32_t group = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
-                         (left > 2 ? data[i + 2] : 0);
-
-        qf_strbuf_putc(buf, digits[group >> 18]);
-        qf_strbuf_putc(buf, digits[group >> 12 & 63]);
-        qf_strbuf_putc(buf, left > 1 ? digits[group >> 6 & 63] : '=');
-        qf_strbuf_putc(buf, left > 2 ? digits[group & 63] : '=');
-    }
-}
-
 static void put_varint(struct qf_strbuf *buf, uint64_t value)
 {
     unsigned char bytes[QF_VARINT_MAX];
@@ -218,7 +202,7 @@ void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *bu
     put_varint(&raw, filter_bytes);
     qf_strbuf_add(&raw, filter, filter_bytes);
     put_open_labels(&raw, builder->labels.items + closed, builder->labels.count - closed);
-    print_base64(buf, qf_strbuf_view(&raw));
+    qf_base64_encode(buf, qf_strbuf_view(&raw));
     free(filter);
 }
 
@@ -230,40 +214,6 @@ struct summary {
     const unsigned char *filter; /* behind the open labels */
     uint64_t open[];
 };
-
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static bool read_base64(struct qf_str text, struct qf_strbuf *raw)
-{
-    if (text.len % 4)
-        return false;
-    while (text.len && text.data[text.len - 1] == '=')
-        text.len--;
-    for (size_t i = 0; i < text.len; i += 4) {
-        size_t digits = text.len - i < 4 ? text.len - i : 4;
-        uint32_t group = 0;
-
-        for (size_t j = 0; j < digits; j++) {
-            int digit = base64_digit(text.data[i + j]);
-
-            if (digit < 0)
-                return false;
-            group |= (uint32_t)digit << (18 - 6 * j);
-        }
-        for (size_t j = 0; j + 1 < digits; j++)
-            qf_strbuf_putc(raw, (char)(group >> (16 - 8 * j)));
-    }
-    return true;
-}
 
 static bool get_varint(struct qf_str *bytes, uint64_t max, uint64_t *ret_value)
 {
@@ -305,7 +255,7 @@ struct summary *summary_parse(struct qf_str text)
 
     if (!qf_str_starts(text, QF_STR(VERSION)) || text.len > 2 + (SUMMARY_BYTES_MAX + 2) / 3 * 4)
         return NULL;
-    if (!read_base64(qf_str_sub(text, 2, text.len), &raw))
+    if (!qf_base64_decode(&raw, qf_str_sub(text, 2, text.len)))
         return NULL;
     return summary_decode(qf_strbuf_view(&raw));
 }
