@@ -19,7 +19,7 @@ qf_rc store_open(const struct store_options *options, struct store **ret_store, 
     if (!url.len)
         return qf_err_set(err, QF_EINVAL, "a store needs a folder or a URL");
     if (qf_str_starts(url, QF_STR("s3://")))
-        return qf_err_set(err, QF_EUNSUPPORTED, "store \"%s\": this build has no S3", url.data);
+        return s3_store_open(options, qf_str_sub(url, 5, url.len), ret_store, err);
     if (qf_str_starts(url, QF_STR("file:///")))
         return local_store_open(options, url.data + 7, ret_store, err);
     if (colon && !memchr(url.data, '/', (size_t)(colon - url.data)))
