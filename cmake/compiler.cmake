@@ -7,7 +7,7 @@ endif()
 
 add_library(pf_flags INTERFACE)
 target_compile_options(pf_flags INTERFACE
-  -Wall -Wextra -Werror -Wshadow -Wvla -fno-omit-frame-pointer
+  -Wall -Wextra -Wno-missing-field-initializers -Werror -Wshadow -Wvla -fno-omit-frame-pointer
   $<$<COMPILE_LANGUAGE:C>:-Wpedantic -Wconversion -Wswitch-enum -Wmissing-prototypes
     -Wno-sign-conversion>
   # Messages may be cut at the end of their buffer: that is documented where it happens.

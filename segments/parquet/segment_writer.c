@@ -199,7 +199,7 @@ static void begin_series(struct seg_writer *w, struct qf_labels labels)
 qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
                      const double *values, size_t count, struct qf_err *err)
 {
-    bool new_series;
+    bool new_series = false;
     qf_rc rc = check_order(w, labels, ts, count, &new_series, err);
 
     if (rc != QF_OK)

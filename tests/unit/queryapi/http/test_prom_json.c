@@ -86,7 +86,6 @@ TEST(annotations_beyond_ten_are_counted)
 
 TEST(events_are_one_data_line_and_a_blank_one)
 {
-    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 20);
     struct qf_label labels[] = { { QF_STR("__name__"), QF_STR("up") },
                                  { QF_STR("job"), QF_STR("a\"b\n") } };
     struct qf_strbuf series = QF_STRBUF_INIT, buf = QF_STRBUF_INIT;
