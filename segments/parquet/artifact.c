@@ -409,12 +409,11 @@ static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, 
     if (rows > ARTIFACT_ROW_GROUP_ROWS)
         return corrupt(reader, "a row group is too large", err);
     grow(reader, rows);
-    rc = colfile_read_numbers(reader->file, group, 0, NULL, 0, reader->ts, rows, err);
+    rc = colfile_read_numbers(reader->file, group, 0, reader->ts, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, 1, NULL, 0, reader->series, rows, err);
+        rc = colfile_read_numbers(reader->file, group, 1, reader->series, rows, err);
     for (size_t i = 0; i < values && rc == QF_OK; i++)
-        rc = colfile_read_numbers(reader->file, group, 2 + i, NULL, 0, reader->columns[i], rows,
-                                  err);
+        rc = colfile_read_numbers(reader->file, group, 2 + i, reader->columns[i], rows, err);
     if (reader->histograms && rc == QF_OK)
         rc = read_histograms(reader, group, 2 + values, rows, err);
     if (rc != QF_OK)

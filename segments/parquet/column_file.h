@@ -52,12 +52,18 @@ enum colfile_encoding {
     COLFILE_SPLIT, /* BYTE_STREAM_SPLIT */
 };
 
+enum colfile_codec {
+    COLFILE_RAW,
+    COLFILE_LZ4,  /* little to gain, little to pay */
+    COLFILE_ZSTD, /* each chunk costs some 20 us to set up the decompressor */
+};
+
 struct colfile_column {
     const char *name;
     enum colfile_type type;
     enum colfile_shape shape;
     enum colfile_encoding encoding;
-    int zstd_level; /* 0: not compressed */
+    enum colfile_codec codec;
     bool statistics;
 };
 
@@ -132,16 +138,10 @@ bool colfile_range_i64(const struct colfile *file, size_t row_group, size_t colu
 bool colfile_range_text(const struct colfile *file, size_t row_group, size_t column,
                         struct qf_strbuf *min, struct qf_strbuf *max);
 
-/* A run of values of a chunk. */
-struct colfile_span {
-    size_t start, end;
-};
-/* Decode the values of a number column into @out, which has room for all @count of them and gets
- * them at their place. Only pages that touch a span are decoded; NULL @spans: all. Spans are sorted
- * and do not overlap. QF_ECORRUPT also if the chunk does not hold exactly @count values. */
+/* Decode the values of a number column into @out. QF_ECORRUPT also if the chunk does not hold
+ * exactly @count values. */
 QF_MUST_CHECK qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group,
-                                         size_t column, const struct colfile_span *spans,
-                                         size_t span_count, void *out, size_t count,
+                                         size_t column, void *out, size_t count,
                                          struct qf_err *err);
 
 /* A text column: values as indexes into the different ones. */

@@ -264,56 +264,24 @@ std::unique_ptr<parquet::PageReader> open_pages(const colfile *file, size_t colu
                                      *file->meta->schema()->Column(static_cast<int>(column)));
 }
 
-/* Which pages to decode, and where their values belong. */
-struct PageChoice {
-    const colfile_span *spans;
-    size_t span_count;
-    size_t next_span = 0;
-    size_t position = 0; /* first value of the page after the current one */
-    size_t page_start = 0;
-    size_t page_values = 0;
-
-    bool skip(int32_t values)
-    {
-        size_t start = position;
-
-        if (values < 0)
-            throw parquet::ParquetException("a page with a negative number of values");
-        position += static_cast<size_t>(values);
-        page_start = start;
-        page_values = static_cast<size_t>(values);
-        if (!spans)
-            return false;
-        while (next_span < span_count && spans[next_span].end <= start)
-            next_span++;
-        return next_span == span_count || spans[next_span].start >= position;
-    }
-};
-
 template <typename Reader, typename Value>
-qf_rc decode(const colfile *file, parquet::ColumnReader *reader, const PageChoice &choice,
-             Value *out, size_t count, struct qf_err *err)
+qf_rc decode(const colfile *file, parquet::ColumnReader *reader, Value *out, size_t count,
+             struct qf_err *err)
 {
     Reader *typed = static_cast<Reader *>(reader);
+    size_t done = 0;
 
-    while (typed->HasNext()) {
-        size_t done = 0;
+    while (done < count && typed->HasNext()) {
+        int64_t got = 0;
 
-        if (choice.position > count)
-            return corrupt(file, "a column has too many values", err);
-        while (done < choice.page_values) {
-            int64_t got = 0;
-
-            /* Levels are not asked for: no list is empty, so every level stands for a value. */
-            typed->ReadBatch(static_cast<int64_t>(choice.page_values - done), nullptr, nullptr,
-                             out + choice.page_start + done, &got);
-            if (got <= 0)
-                return corrupt(file, "a page has too few values", err);
-            done += static_cast<size_t>(got);
-        }
+        /* Levels are not asked for: no list is empty, so every level stands for a value. */
+        typed->ReadBatch(static_cast<int64_t>(count - done), nullptr, nullptr, out + done, &got);
+        if (got <= 0)
+            break;
+        done += static_cast<size_t>(got);
     }
-    if (choice.position != count)
-        return corrupt(file, "a column has too few values", err);
+    if (done != count || typed->HasNext())
+        return corrupt(file, "a column has the wrong number of values", err);
     return QF_OK;
 }
 
@@ -504,8 +472,7 @@ bool colfile_range_text(const struct colfile *file, size_t row_group, size_t col
     }
 }
 
-qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t column,
-                           const struct colfile_span *spans, size_t span_count, void *out,
+qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t column, void *out,
                            size_t count, struct qf_err *err)
 {
     const Chunk &chunk = file->chunk(row_group, column);
@@ -520,24 +487,18 @@ qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t 
             return rc;
         const parquet::ColumnDescriptor *descr =
             file->meta->schema()->Column(static_cast<int>(column));
-        auto pages = open_pages(file, column, chunk, buffer);
-        PageChoice choice = { spans, span_count };
-
-        pages->set_data_page_filter([&choice](const parquet::DataPageStats &stats) {
-            return choice.skip(stats.num_values);
-        });
-        auto reader = parquet::ColumnReader::Make(descr, std::move(pages));
+        auto reader = parquet::ColumnReader::Make(descr, open_pages(file, column, chunk, buffer));
 
         switch (descr->physical_type()) {
         case parquet::Type::INT32:
-            return decode<parquet::Int32Reader>(file, reader.get(), choice,
-                                                static_cast<int32_t *>(out), count, err);
+            return decode<parquet::Int32Reader>(file, reader.get(), static_cast<int32_t *>(out),
+                                                count, err);
         case parquet::Type::INT64:
-            return decode<parquet::Int64Reader>(file, reader.get(), choice,
-                                                static_cast<int64_t *>(out), count, err);
+            return decode<parquet::Int64Reader>(file, reader.get(), static_cast<int64_t *>(out),
+                                                count, err);
         case parquet::Type::DOUBLE:
-            return decode<parquet::DoubleReader>(file, reader.get(), choice,
-                                                 static_cast<double *>(out), count, err);
+            return decode<parquet::DoubleReader>(file, reader.get(), static_cast<double *>(out),
+                                                 count, err);
         default:
             return corrupt(file, "not a column of numbers", err);
         }

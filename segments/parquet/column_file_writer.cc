@@ -248,9 +248,11 @@ std::shared_ptr<parquet::WriterProperties> build_properties(const colfile_schema
             builder.encoding(path, column.encoding == COLFILE_DELTA ? Encoding::DELTA_BINARY_PACKED
                                    : column.encoding == COLFILE_SPLIT ? Encoding::BYTE_STREAM_SPLIT
                                                                       : Encoding::PLAIN);
-        if (column.zstd_level) {
+        if (column.codec == COLFILE_LZ4) {
+            builder.compression(path, parquet::Compression::LZ4);
+        } else if (column.codec == COLFILE_ZSTD) {
             builder.compression(path, parquet::Compression::ZSTD);
-            builder.compression_level(path, column.zstd_level);
+            builder.compression_level(path, 1);
         }
         if (column.statistics)
             builder.enable_statistics(path);

@@ -1,8 +1,8 @@
 /* segment_cursor.c - walk over the selected rows of one segment.
  *
  * A row group is looked at in three steps, each only if the one before leaves something: its
- * statistics; its series columns, where each matcher looks at each different value once; the pages
- * of its samples that hold selected rows. */
+ * statistics; its series columns, where each matcher looks at each different value once; its
+ * samples, of which the cursor keeps what is selected. */
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -260,7 +260,7 @@ static void trim_rows(struct seg_cursor *cursor)
     cursor->row_count = kept;
 }
 
-static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const struct colfile_span *spans,
+static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t *starts,
                           struct qf_err *err)
 {
     struct seg_scratch *scratch = cursor->scratch;
@@ -269,18 +269,16 @@ static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const struct 
     qf_rc rc = reserve_scratch(cursor, total, err);
 
     if (rc == QF_OK)
-        rc = colfile_read_numbers(file, group, SEG_COL_TS, spans, cursor->row_count, scratch->ts,
-                                  total, err);
+        rc = colfile_read_numbers(file, group, SEG_COL_TS, scratch->ts, total, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(file, group, SEG_COL_VALUE, spans, cursor->row_count,
-                                  scratch->values, total, err);
+        rc = colfile_read_numbers(file, group, SEG_COL_VALUE, scratch->values, total, err);
     if (rc != QF_OK)
         return rc;
     scratch->stats.bytes += colfile_chunk_bytes(file, group, SEG_COL_TS) +
                             colfile_chunk_bytes(file, group, SEG_COL_VALUE);
     for (size_t i = 0; i < cursor->row_count; i++) {
-        cursor->rows[i].ts = scratch->ts + spans[i].start;
-        cursor->rows[i].values = scratch->values + spans[i].start;
+        cursor->rows[i].ts = scratch->ts + starts[i];
+        cursor->rows[i].values = scratch->values + starts[i];
         scratch->stats.samples += cursor->rows[i].count;
     }
     trim_rows(cursor);
@@ -289,8 +287,8 @@ static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const struct 
     return wanted ? keep_samples(cursor, wanted, total, err) : QF_OK;
 }
 
-/* List the accepted rows with their labels; spans are where their samples are. */
-static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, struct colfile_span *spans,
+/* List the accepted rows with their labels; starts: where their samples begin. */
+static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, size_t *starts,
                          struct qf_err *err)
 {
     const struct seg_series *series = &cursor->series;
@@ -311,7 +309,7 @@ static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, struct c
             return seg_corrupt(cursor->reader, "series are out of order", err);
         row->count = count;
         row->may_continue = i + 1 == series->rows;
-        spans[cursor->row_count++] = (struct colfile_span){ start - count, start };
+        starts[cursor->row_count++] = start - count;
     }
     return QF_OK;
 }
@@ -320,7 +318,7 @@ static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, struct c
 static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *err)
 {
     struct matching m = { .cursor = cursor };
-    struct colfile_span *spans;
+    size_t *starts;
     bool skipped;
     size_t rows = cursor->reader->groups[group].rows;
     qf_rc rc;
@@ -337,12 +335,12 @@ static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *
         return account(cursor, &cursor->series_memory, 0, err);
     prepare_labels(&m, &cursor->series);
     cursor->rows = QF_ARENA_ARRAY(cursor->arena, struct seg_row, rows);
-    spans = QF_ARENA_ARRAY(cursor->arena, struct colfile_span, rows);
-    rc = choose_rows(cursor, &m, spans, err);
+    starts = QF_ARENA_ARRAY(cursor->arena, size_t, rows);
+    rc = choose_rows(cursor, &m, starts, err);
     if (rc == QF_OK)
         rc = account(cursor, &cursor->series_memory, series_memory(cursor), err);
     if (rc == QF_OK && cursor->row_count)
-        rc = read_samples(cursor, group, spans, err);
+        rc = read_samples(cursor, group, starts, err);
     return rc;
 }
 

@@ -5,22 +5,23 @@
 
 /* Chosen by measurement: docs/decisions/0004-segment-format.md. */
 static const struct colfile_column columns[SEG_COL__COUNT] = {
-    [SEG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, 1, true },
-    [SEG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY, 1,
-                              false },
-    [SEG_COL_LABEL_VALUES] = { "labels", COLFILE_TEXT, COLFILE_MAP_VALUE, COLFILE_DICTIONARY, 1,
-                               false },
-    [SEG_COL_SAMPLES] = { "samples", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, 0, false },
-    [SEG_COL_MIN_TS] = { "min_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, 0, true },
-    [SEG_COL_MAX_TS] = { "max_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, 0, true },
-    [SEG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, 1, false },
-    [SEG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, 1, false },
+    [SEG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, COLFILE_RAW,
+                         true },
+    [SEG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY,
+                              COLFILE_LZ4, false },
+    [SEG_COL_LABEL_VALUES] = { "labels", COLFILE_TEXT, COLFILE_MAP_VALUE, COLFILE_DICTIONARY,
+                               COLFILE_LZ4, false },
+    [SEG_COL_SAMPLES] = { "samples", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, false },
+    [SEG_COL_MIN_TS] = { "min_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
+    [SEG_COL_MAX_TS] = { "max_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
+    [SEG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
+    [SEG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
 };
 
 const struct colfile_schema seg_schema = {
     .columns = columns,
     .column_count = SEG_COL__COUNT,
-    .page_bytes = 128u << 10,
+    .page_bytes = 1u << 20, /* a whole chunk: zstd gains both ways */
     .page_checksums = true,
 };
 

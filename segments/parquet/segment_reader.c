@@ -138,14 +138,11 @@ static qf_rc read_rest(const struct seg_reader *reader, size_t group, struct seg
     series->samples = qf_xcalloc(rows, sizeof(*series->samples));
     series->min_ts = qf_xcalloc(rows, sizeof(*series->min_ts));
     series->max_ts = qf_xcalloc(rows, sizeof(*series->max_ts));
-    rc = colfile_read_numbers(reader->file, group, SEG_COL_SAMPLES, NULL, 0, series->samples, rows,
-                              err);
+    rc = colfile_read_numbers(reader->file, group, SEG_COL_SAMPLES, series->samples, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, SEG_COL_MIN_TS, NULL, 0, series->min_ts,
-                                  rows, err);
+        rc = colfile_read_numbers(reader->file, group, SEG_COL_MIN_TS, series->min_ts, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, SEG_COL_MAX_TS, NULL, 0, series->max_ts,
-                                  rows, err);
+        rc = colfile_read_numbers(reader->file, group, SEG_COL_MAX_TS, series->max_ts, rows, err);
     if (rc == QF_OK)
         rc = check_counts(reader, group, series, err);
     return rc;

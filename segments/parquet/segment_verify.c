@@ -70,10 +70,10 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
         return rc;
     c->ts = qf_xrealloc(c->ts, info->samples * sizeof(*c->ts));
     c->values = qf_xrealloc(c->values, info->samples * sizeof(*c->values));
-    rc = colfile_read_numbers(reader->file, group, SEG_COL_TS, NULL, 0, c->ts, info->samples, err);
+    rc = colfile_read_numbers(reader->file, group, SEG_COL_TS, c->ts, info->samples, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, SEG_COL_VALUE, NULL, 0, c->values,
-                                  info->samples, err);
+        rc =
+            colfile_read_numbers(reader->file, group, SEG_COL_VALUE, c->values, info->samples, err);
     for (size_t row = 0; row < series.rows && rc == QF_OK; row++) {
         struct qf_str metric = series.metric->distinct[series.metric->index[row]];
 

@@ -1,0 +1,374 @@
+/* bench_segments.c - bytes and nanoseconds per sample of segments and artifacts, on one thread.
+ *
+ * usage: bench_segments [DIR]    files go to DIR (default /tmp) and are removed */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/pure/prng.h"
+#include "segments/demo/demo.h"
+#include "segments/parquet/artifact.h"
+#include "segments/parquet/segment_reader.h"
+#include "segments/parquet/segment_writer.h"
+
+#define HOUR INT64_C(3600000)
+
+static double now(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void die(const struct qf_err *err)
+{
+    fprintf(stderr, "%s\n", err->msg);
+    exit(1);
+}
+
+struct data {
+    size_t series, samples;
+    struct qf_labels *labels;
+    int64_t **ts;
+    double **values;
+    size_t *counts;
+};
+
+static struct data make_data(const struct demo *demo)
+{
+    struct data d = { .series = demo_series_count(demo) };
+    size_t max = demo_samples_max(demo);
+
+    d.labels = qf_xcalloc(d.series, sizeof(*d.labels));
+    d.ts = qf_xcalloc(d.series, sizeof(*d.ts));
+    d.values = qf_xcalloc(d.series, sizeof(*d.values));
+    d.counts = qf_xcalloc(d.series, sizeof(*d.counts));
+    for (size_t i = 0; i < d.series; i++) {
+        d.labels[i] = demo_labels(demo, i);
+        d.ts[i] = qf_xcalloc(max, sizeof(int64_t));
+        d.values[i] = qf_xcalloc(max, sizeof(double));
+        d.counts[i] = demo_samples(demo, i, d.ts[i], d.values[i]);
+        d.samples += d.counts[i];
+    }
+    return d;
+}
+
+static void write_segment(const struct data *d, const char *path)
+{
+    struct seg_writer_options options = { .path = path,
+                                          .tenant = QF_STR("default"),
+                                          .shard_count = 1 };
+    struct qf_err err = { 0 };
+    struct segment_name name;
+    struct seg_writer *writer;
+
+    (void)unlink(path);
+    writer = seg_writer_new(&options, &err);
+    if (!writer)
+        die(&err);
+    for (size_t i = 0; i < d->series; i++)
+        if (d->counts[i] &&
+            seg_writer_add(writer, d->labels[i], d->ts[i], d->values[i], d->counts[i], &err))
+            die(&err);
+    if (seg_writer_finish(writer, &name, &err))
+        die(&err);
+    (void)seg_writer_free(writer);
+}
+
+/* Open and read the selection; returns the samples. */
+static size_t scan(const char *path, const struct pq_select *select,
+                   struct segments_source_stats *ret_stats)
+{
+    struct qf_err err = { 0 };
+    struct seg_reader *reader = seg_reader_open(path, &err);
+    struct pq_source *source;
+    struct pq_series series;
+    bool more = true;
+    size_t samples = 0;
+
+    if (!reader)
+        die(&err);
+    source = segments_source_new(&reader, 1, select, NULL, 0);
+    for (;;) {
+        if (source->next(source, &series, &more, &err))
+            die(&err);
+        if (!more)
+            break;
+        samples += series.count;
+    }
+    *ret_stats = segments_source_stats(source);
+    source->close(source);
+    (void)seg_reader_free(reader);
+    return samples;
+}
+
+/* What Prometheus's chunks would need for the same data, to have something to compare with: bits of
+ * delta-of-delta timestamps and XOR values, without its index. */
+static double prometheus_bits(const struct data *d)
+{
+    double bits = 0;
+
+    for (size_t i = 0; i < d->series; i++) {
+        int leading = 64, trailing = 0;
+
+        for (size_t k = 2; k < d->counts[i]; k++) {
+            const int64_t *t = d->ts[i] + k;
+            int64_t dod = (t[0] - t[-1]) - (t[-1] - t[-2]);
+            uint64_t x = qf_double_bits(d->values[i][k]) ^ qf_double_bits(d->values[i][k - 1]);
+
+            bits += dod == 0                          ? 1
+                    : dod >= -8191 && dod <= 8192     ? 16
+                    : dod >= -65535 && dod <= 65536   ? 20
+                    : dod >= -524287 && dod <= 524288 ? 24
+                                                      : 68;
+            if (!x) {
+                bits += 1;
+            } else if (leading < 64 && __builtin_clzll(x) >= leading &&
+                       __builtin_ctzll(x) >= trailing) {
+                bits += 2 + 64 - leading - trailing;
+            } else {
+                leading = QF_MIN(__builtin_clzll(x), 31);
+                trailing = __builtin_ctzll(x);
+                bits += 2 + 5 + 6 + 64 - leading - trailing;
+            }
+        }
+    }
+    return bits;
+}
+
+/* Noise everywhere: scrapes jitter by some milliseconds, counters grow by anything, a sixth of the
+ * gauges is random in every bit. */
+static struct data make_noisy(struct qf_arena *arena)
+{
+    struct data d = { .series = 5000 };
+    struct qf_prng prng = { 42 };
+    size_t steps = (size_t)(6 * HOUR / 15000);
+
+    d.labels = qf_xcalloc(d.series, sizeof(*d.labels));
+    d.ts = qf_xcalloc(d.series, sizeof(*d.ts));
+    d.values = qf_xcalloc(d.series, sizeof(*d.values));
+    d.counts = qf_xcalloc(d.series, sizeof(*d.counts));
+    for (size_t i = 0; i < d.series; i++) {
+        struct qf_label *items = QF_ARENA_ARRAY(arena, struct qf_label, 2);
+        size_t kind = i * 6 / d.series;
+        double value = 0;
+
+        items[0] = (struct qf_label){ QF_STR("__name__"),
+                                      qf_str_from(qf_arena_printf(arena, "kind_%zu", kind)) };
+        items[1] = (struct qf_label){ QF_STR("instance"),
+                                      qf_str_from(qf_arena_printf(arena, "host-%05zu", i)) };
+        d.labels[i] = (struct qf_labels){ items, 2 };
+        d.ts[i] = qf_xcalloc(steps, sizeof(int64_t));
+        d.values[i] = qf_xcalloc(steps, sizeof(double));
+        for (size_t k = 0; k < steps; k++) {
+            double noise = qf_prng_unit(&prng);
+
+            d.ts[i][k] = 1767225600000 + (int64_t)k * 15000;
+            if (qf_prng_chance(&prng, 0.1))
+                d.ts[i][k] += (int64_t)qf_prng_below(&prng, 5);
+            if (kind < 2) /* counters */
+                value += (double)qf_prng_below(&prng, kind ? 20000 : 200);
+            else if (kind == 2) /* buckets of a histogram, many idle */
+                value += i % 3 ? (double)qf_prng_below(&prng, 30) : 0;
+            else if (kind == 3) /* seconds */
+                value += floor(noise * 1500) / 100;
+            else if (kind == 4) /* a gauge of whole bytes */
+                value = floor(noise * 4e9);
+            else
+                value = noise * 100;
+            d.values[i][k] = value;
+        }
+        d.counts[i] = steps;
+        d.samples += steps;
+    }
+    return d;
+}
+
+static void bench_data(const char *what, const struct data *d, const char *path)
+{
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct segments_source_stats stats;
+    struct stat status;
+    double best_write = 1e9, best_scan = 1e9;
+
+    for (int round = 0; round < 3; round++) {
+        double start = now();
+
+        write_segment(d, path);
+        best_write = QF_MIN(best_write, now() - start);
+    }
+    for (int round = 0; round < 5; round++) {
+        double start = now();
+
+        if (scan(path, &all, &stats) != d->samples)
+            abort();
+        best_scan = QF_MIN(best_scan, now() - start);
+    }
+    (void)stat(path, &status);
+    printf("%s: %zu series, %zu samples, %.2f bytes/sample (Prometheus's chunks: %.2f)\n", what,
+           d->series, d->samples, (double)status.st_size / (double)d->samples,
+           prometheus_bits(d) / 8 / (double)d->samples);
+    printf("  write %.1f M samples/s, full scan %.1f M samples/s, %.1f MiB held at most\n",
+           (double)d->samples / best_write / 1e6, (double)d->samples / best_scan / 1e6,
+           (double)stats.memory_peak / 1048576);
+}
+
+static void bench_mixed(const char *path)
+{
+    struct demo_options options = { .seed = 1,
+                                    .start = 1767225600000,
+                                    .end = 1767225600000 + 6 * HOUR,
+                                    .step = 15000,
+                                    .instances = 61 };
+    struct demo *demo = demo_new(&options);
+    struct data d = make_data(demo);
+
+    bench_data("demo data", &d, path);
+    (void)demo_free(demo);
+}
+
+static void bench_noisy(const char *path)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct data d = make_noisy(arena);
+
+    bench_data("noisy data", &d, path);
+    (void)qf_arena_free(arena);
+}
+
+/* 10,000 series of one metric, two hours: one of them, the file opened each time. */
+static void bench_select(const char *path)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct data d = { .series = 10000 };
+    struct pq_matcher matchers[] = {
+        { PQ_MATCH_EQUAL, QF_STR("__name__"), QF_STR("requests_total"), NULL },
+        { PQ_MATCH_EQUAL, QF_STR("instance"), QF_STR("host-06213:9100"), NULL },
+    };
+    struct pq_select one = { matchers, 2, INT64_MIN, INT64_MAX };
+    struct segments_source_stats stats;
+    struct qf_prng prng = { 1 };
+    double best = 1e9, total = 0;
+
+    d.labels = qf_xcalloc(d.series, sizeof(*d.labels));
+    d.ts = qf_xcalloc(d.series, sizeof(*d.ts));
+    d.values = qf_xcalloc(d.series, sizeof(*d.values));
+    d.counts = qf_xcalloc(d.series, sizeof(*d.counts));
+    for (size_t i = 0; i < d.series; i++) {
+        struct qf_label *items = QF_ARENA_ARRAY(arena, struct qf_label, 5);
+        double value = 0;
+
+        items[0] = (struct qf_label){ QF_STR("__name__"), QF_STR("requests_total") };
+        items[1] = (struct qf_label){ QF_STR("cluster"), QF_STR("eu-west-1a") };
+        items[2] = (struct qf_label){ QF_STR("instance"),
+                                      qf_str_from(qf_arena_printf(arena, "host-%05zu:9100", i)) };
+        items[3] = (struct qf_label){ QF_STR("job"), QF_STR("node") };
+        items[4] = (struct qf_label){
+            QF_STR("pod"), qf_str_from(qf_arena_printf(
+                               arena, "web-%08llx", (unsigned long long)qf_prng_next(&prng) >> 32))
+        };
+        d.labels[i] = (struct qf_labels){ items, 5 };
+        d.counts[i] = 480;
+        d.ts[i] = qf_xcalloc(480, sizeof(int64_t));
+        d.values[i] = qf_xcalloc(480, sizeof(double));
+        for (size_t k = 0; k < 480; k++) {
+            d.ts[i][k] = (int64_t)k * 15000;
+            d.values[i][k] = value += (double)qf_prng_below(&prng, 300);
+        }
+    }
+    write_segment(&d, path);
+    for (int round = 0; round < 20; round++) {
+        double start = now();
+
+        if (scan(path, &one, &stats) != 480)
+            abort();
+        best = QF_MIN(best, now() - start);
+        total += now() - start;
+    }
+    printf("select 1 of 10,000 series, with open: best %.2f ms, mean %.2f ms, %.1f MiB held at "
+           "most\n",
+           best * 1e3, total / 20 * 1e3, (double)stats.memory_peak / 1048576);
+    (void)qf_arena_free(arena);
+}
+
+static void bench_artifact(size_t series_count, size_t steps, int rounds)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    size_t rows = series_count * steps;
+    int64_t *ts = qf_xcalloc(rows, sizeof(*ts));
+    uint32_t *series = qf_xcalloc(rows, sizeof(*series));
+    double *values = qf_xcalloc(rows, sizeof(*values));
+    struct pq_leaf_result result = { .kind = PQ_LEAF_SERIES, .series_count = series_count };
+    struct qf_prng prng = { 1 };
+    double write = 1e9, read = 1e9;
+    size_t size = 0;
+    struct qf_err err = { 0 };
+
+    result.series = QF_ARENA_ARRAY(arena, struct qf_labels, series_count);
+    for (size_t i = 0; i < series_count; i++) {
+        struct qf_label *item = QF_ARENA_NEW(arena, struct qf_label);
+
+        *item = (struct qf_label){ QF_STR("instance"),
+                                   qf_str_from(qf_arena_printf(arena, "host-%07zu", i)) };
+        result.series[i] = (struct qf_labels){ item, 1 };
+    }
+    for (size_t i = 0; i < rows; i++) {
+        ts[i] = (int64_t)(i / series_count) * 15000;
+        series[i] = (uint32_t)(i % series_count);
+        values[i] = qf_prng_unit(&prng);
+    }
+    result.rows =
+        (struct pq_rows){ .count = rows, .ts = ts, .series = series, .columns = { values } };
+    for (int round = 0; round < rounds; round++) {
+        struct qf_strbuf buf = QF_STRBUF_INIT;
+        struct pq_leaf_reader *reader;
+        struct pq_rows batch = { .count = 1 };
+        double start = now();
+
+        if (artifact_write_memory(&result, &buf, NULL, &err))
+            die(&err);
+        write = QF_MIN(write, now() - start);
+        start = now();
+        reader = artifact_open_memory(qf_strbuf_view(&buf), "bench", &err);
+        if (!reader)
+            die(&err);
+        while (batch.count)
+            if (reader->next(reader, &batch, &err))
+                die(&err);
+        reader->close(reader);
+        read = QF_MIN(read, now() - start);
+        size = buf.len;
+        qf_strbuf_done(&buf);
+    }
+    printf("artifact of %zu rows, %zu bytes: write %.0f us (%.1f M rows/s), read %.0f us (%.1f M "
+           "rows/s)\n",
+           rows, size, write * 1e6, (double)rows / write / 1e6, read * 1e6,
+           (double)rows / read / 1e6);
+    free(ts);
+    free(series);
+    free(values);
+    (void)qf_arena_free(arena);
+}
+
+int main(int argc, char **argv)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/bench-%d.parquet", argc > 1 ? argv[1] : "/tmp",
+                   (int)getpid());
+    bench_mixed(path);
+    bench_noisy(path);
+    bench_select(path);
+    (void)unlink(path);
+    bench_artifact(5, 4, 200);
+    bench_artifact(200, 240, 20);
+    bench_artifact(5000, 600, 3);
+    return 0;
+}

@@ -1,0 +1,34 @@
+// duckdb_rows.js - print the rows of segments as DuckDB reads them, bit for bit.
+// usage: node duckdb_rows.js GLOB
+const { DuckDBInstance } = require('@duckdb/node-api');
+
+// The query the README shows, in the order the rows were written.
+const QUERY = (glob) => `
+    SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts, unnest(value) AS value
+    FROM read_parquet('${glob}')`;
+
+const hex = (bits) => bits.toString(16).padStart(16, '0');
+
+// DuckDB's JSON and ours escape differently; parsing evens that out, and labels stay sorted.
+const plain = (json) => JSON.stringify(JSON.parse(json));
+
+(async () => {
+    const instance = await DuckDBInstance.create(':memory:', { threads: '1' });
+    const connection = await instance.connect();
+    const result = await connection.stream(QUERY(process.argv[2]));
+    const out = [];
+    for (;;) {
+        const chunk = await result.fetchChunk();
+        if (!chunk || chunk.rowCount === 0) break;
+        const [metric, labels, ts, value] = [0, 1, 2, 3].map((i) => chunk.getColumnVector(i));
+        // NaN bits do not survive as JavaScript numbers: look at the vector's own memory.
+        const doubles = value.items;
+        const bits = new BigUint64Array(doubles.buffer, doubles.byteOffset, doubles.length);
+        for (let i = 0; i < chunk.rowCount; i++)
+            out.push(`${metric.getItem(i)}\t${plain(labels.getItem(i))}\t${ts.getItem(i)}\t${hex(bits[i])}`);
+    }
+    process.stdout.write(out.join('\n') + '\n');
+})().catch((error) => {
+    console.error(String(error));
+    process.exit(1);
+});
