@@ -1,0 +1,292 @@
+/* api.c - start, watch over and stop the parts of the API role. */
+#include "queryapi/api.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "base/sys/signals.h"
+#include "queryapi/http/listener.h"
+#include "queryapi/http/routes.h"
+
+/* How often idle connections and timers are looked at: half of it is the mean time to notice a
+ * client that went away. */
+#define TICK_MS 250
+
+struct api {
+    const struct qa_api_options *options;
+    struct qa_metrics metrics;
+    struct qf_pool *pool;
+    struct store *store;
+    struct catalog *catalog;
+    struct qa_query_env env;
+    struct qa_coord *coord;
+    struct qa_discovery *discovery;
+    struct qa_tenants *tenants;
+    struct qa_routes routes;
+    struct qa_listener *listener;
+    char id[24];
+    char spool[512];
+    atomic_bool refreshing, listed, stopping;
+};
+
+/* As many files as the system lets us: an artifact of a running query is one, a client another. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void name_things(struct api *api)
+{
+    const char *tmp = getenv("TMPDIR");
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        random = (uint32_t)getpid();
+    (void)snprintf(api->id, sizeof(api->id), "%.15s",
+                   api->options->api_id ? api->options->api_id : "");
+    if (!api->options->api_id)
+        (void)snprintf(api->id, sizeof(api->id), "api-%08" PRIx32, random);
+    if (api->options->spool_dir)
+        (void)snprintf(api->spool, sizeof(api->spool), "%s", api->options->spool_dir);
+    else
+        (void)snprintf(api->spool, sizeof(api->spool), "%s/promfabric-%s", tmp ? tmp : "/tmp",
+                       api->id);
+}
+
+/* --- catalogue --- */
+
+static void refresh_catalog(void *arg)
+{
+    struct api *api = arg;
+    struct store_call call = { .cancel = &api->stopping, .timeout_ms = 60000 };
+    struct qf_err err = { 0 };
+
+    if (catalog_refresh(api->catalog, CATALOG_REFRESH_DUE, &call, &err) == QF_OK) {
+        atomic_store(&api->listed, true);
+        qf_metric_set(api->metrics.catalog_segments, 0,
+                      (double)catalog_stats(api->catalog).segments);
+    } else if (!atomic_load(&api->stopping)) {
+        qf_metric_inc(api->metrics.catalog_errors);
+        QF_LOG_WARN("cannot list the store, will try again", QF_KV_STR("reason", err.msg));
+    }
+    atomic_store(&api->refreshing, false);
+}
+
+static void refresh_if_due(struct api *api, qf_time_ms now)
+{
+    if (now < catalog_due_ms(api->catalog) || atomic_exchange(&api->refreshing, true))
+        return;
+    if (!qf_pool_submit(api->pool, refresh_catalog, api))
+        atomic_store(&api->refreshing, false);
+}
+
+/* --- start --- */
+
+static qf_rc start_storage(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *options = api->options;
+    struct store_options store = { .url = options->store_url };
+    struct catalog_options catalog = { .refresh_interval_ms = options->catalog_interval_ms };
+    qf_rc rc = store_open(&store, &api->store, err);
+
+    if (rc)
+        return rc;
+    catalog.store = api->store;
+    api->catalog = catalog_new(&catalog);
+    api->env = (struct qa_query_env){
+        .store = api->store,
+        .catalog = api->catalog,
+        .memory_bytes_max = options->query_memory_bytes,
+        .samples_max = options->query_samples_max,
+        .series_max = options->query_series_max,
+        .works_max = options->works_max,
+        .limits = { .samples_max = options->query_samples_max,
+                    .artifact_bytes_max = options->query_artifact_bytes },
+        .slow_query_ms = options->slow_query_ms,
+    };
+    return QF_OK;
+}
+
+static void on_endpoints(void *ctx, const char *const *addresses, size_t count)
+{
+    struct api *api = ctx;
+
+    qa_coord_endpoints(api->coord, addresses, count);
+}
+
+static qf_rc start_dispatch(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *options = api->options;
+    struct qa_coord_options coord = {
+        .api_id = api->id,
+        .pool = api->pool,
+        .metrics = &api->metrics,
+        .spool_dir = api->spool,
+        .spool_bytes_max = options->spool_bytes,
+        .query_artifact_bytes_max = options->query_artifact_bytes,
+        .queries_max = options->queries_max,
+        .queries_active_max = options->queries_active_max,
+        .tenant_queue_max = options->tenant_queue_max,
+        .query_timeout_ms = options->query_timeout_ms,
+        .worker_wait_ms = options->worker_wait_ms,
+        .slow_query_ms = options->slow_query_ms,
+        .fetch_concurrency_max = options->fetch_concurrency,
+        .tls_ca_file = options->control_ca_file,
+        .tls_cert_file = options->control_cert_file,
+        .tls_key_file = options->control_key_file,
+    };
+    struct qa_discovery_options discovery = options->discovery;
+
+    api->coord = qa_coord_new(&coord, err);
+    if (!api->coord)
+        return err->rc;
+    discovery.found = on_endpoints;
+    discovery.ctx = api;
+    discovery.pool = api->pool;
+    api->discovery = qa_discovery_new(&discovery, err);
+    return api->discovery ? QF_OK : err->rc;
+}
+
+static qf_rc start_http(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *options = api->options;
+    struct qa_listener_options listener = {
+        .listen = options->listen,
+        .threads = options->http_threads,
+        .connections_max = options->connections_max,
+        .body_bytes_max = options->body_bytes_max,
+        .keepalive_ms = options->keepalive_ms,
+        .idle_timeout_ms = options->idle_timeout_ms,
+        .tls_cert_file = options->tls_cert_file,
+        .tls_key_file = options->tls_key_file,
+        .handle = qa_routes_handle,
+        .ctx = &api->routes,
+    };
+
+    api->tenants = qa_tenants_new(options->key_file, err);
+    if (!api->tenants)
+        return err->rc;
+    api->routes.coord = api->coord;
+    api->routes.env = &api->env;
+    api->routes.metrics = &api->metrics;
+    api->routes.tenants = api->tenants;
+    api->routes.cors_origin = options->cors_origin;
+    api->routes.points_max = options->points_max;
+    api->listener = qa_listener_new(&listener, err);
+    return api->listener ? QF_OK : err->rc;
+}
+
+static qf_rc start(struct api *api, struct qf_err *err)
+{
+    size_t threads = api->options->eval_threads;
+    qf_rc rc;
+
+    if (!threads)
+        threads = (size_t)QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L) + 1;
+    api->pool = qf_pool_new("eval", threads, api->options->queries_max * 2 + 16);
+    if (!api->pool)
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+    rc = start_storage(api, err);
+    if (rc == QF_OK)
+        rc = start_dispatch(api, err);
+    if (rc == QF_OK)
+        rc = start_http(api, err);
+    return rc;
+}
+
+/* --- run --- */
+
+static void tick(struct api *api)
+{
+    qf_time_ms now = qf_clock_mono_ms();
+
+    qa_listener_tick(api->listener);
+    qa_discovery_tick(api->discovery, now);
+    refresh_if_due(api, now);
+    if (!atomic_load(&api->stopping))
+        atomic_store(&api->routes.ready, atomic_load(&api->listed));
+}
+
+/* Wait for a signal that ends things, or for @timeout_ms. */
+static bool signaled(int signal_fd, int timeout_ms)
+{
+    struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
+    int number;
+
+    if (poll(&poller, 1, timeout_ms) <= 0)
+        return false;
+    while ((number = qf_signals_next(signal_fd)) != 0)
+        if (number == SIGTERM || number == SIGINT)
+            return true;
+    return false;
+}
+
+static void drain(struct api *api, int signal_fd)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + api->options->drain_timeout_ms;
+
+    atomic_store(&api->stopping, true);
+    atomic_store(&api->routes.ready, false);
+    qa_coord_drain(api->coord);
+    QF_LOG_INFO("draining", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
+    while (qa_coord_query_count(api->coord) > 0 || qa_listener_active(api->listener) > 0) {
+        if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
+            QF_LOG_WARN("drain cut short", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
+            return;
+        }
+        qa_listener_tick(api->listener);
+    }
+}
+
+static void stop(struct api *api)
+{
+    atomic_store(&api->stopping, true);
+    api->listener = qa_listener_free(api->listener);
+    api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
+    api->pool = qf_pool_free(api->pool);
+    api->discovery = qa_discovery_free(api->discovery);
+    api->tenants = qa_tenants_free(api->tenants);
+    api->catalog = catalog_free(api->catalog);
+    api->store = store_free(api->store);
+    qa_metrics_done(&api->metrics);
+}
+
+qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_err *err)
+{
+    struct api *api = qf_xcalloc(1, sizeof(*api));
+    qf_rc rc;
+
+    api->options = options;
+    raise_file_limit();
+    name_things(api);
+    qa_metrics_init(&api->metrics);
+    rc = start(api, err);
+    if (rc == QF_OK) {
+        QF_LOG_INFO("serving", QF_KV_STR("listen", options->listen),
+                    QF_KV_U64("port", qa_listener_port(api->listener)),
+                    QF_KV_STR("store", store_url(api->store)), QF_KV_STR("api_id", api->id));
+        tick(api);
+        if (options->started)
+            options->started(options->ctx, qa_listener_port(api->listener));
+        while (!signaled(signal_fd, TICK_MS))
+            tick(api);
+        drain(api, signal_fd);
+    }
+    stop(api);
+    free(api);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* api.h - the API role: everything wired together, run until a signal ends it. */
+#ifndef QUERYAPI_API_H
+#define QUERYAPI_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "queryapi/discovery/discovery.h"
+
+struct qa_api_options {
+    const char *listen;
+    const char *store_url;
+    const char *spool_dir; /* NULL: a folder of its own below the temporary folder */
+    const char *api_id;    /* NULL: made up */
+    struct qa_discovery_options discovery; /* found, ctx and pool are filled in */
+    const char *key_file;                  /* API keys, or NULL */
+    const char *cors_origin;
+    const char *tls_cert_file, *tls_key_file;                           /* HTTP */
+    const char *control_ca_file, *control_cert_file, *control_key_file; /* control streams */
+
+    size_t http_threads, eval_threads; /* 0: from the number of cores */
+    size_t connections_max;
+    uint64_t body_bytes_max;
+    uint64_t points_max;
+    uint64_t queries_max, queries_active_max, tenant_queue_max, works_max;
+    uint64_t query_memory_bytes, query_samples_max, query_series_max;
+    uint64_t query_artifact_bytes, spool_bytes;
+    uint64_t fetch_concurrency;
+    int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
+    int64_t catalog_interval_ms, keepalive_ms, idle_timeout_ms;
+
+    /* Called once it serves; may be NULL. */
+    void (*started)(void *ctx, uint16_t port);
+    void *ctx;
+};
+
+/* Run until SIGTERM or SIGINT, then drain: no new queries, those that run may finish for
+ * drain_timeout_ms; a second signal ends that too. @signal_fd comes from qf_signals_setup(). QF_OK,
+ * or why it could not start. */
+QF_MUST_CHECK qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd,
+                               struct qf_err *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* discovery.h - where workers are: a fixed list, names in DNS, or Kubernetes.
+ *
+ * One task on the pool at a time looks around and hands the whole list over; what failed to answer
+ * keeps its last list, so that a name server that is down takes no worker away. */
+#ifndef QUERYAPI_DISCOVERY_DISCOVERY_H
+#define QUERYAPI_DISCOVERY_DISCOVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/duration.h"
+#include "base/pure/err.h"
+#include "base/sys/pool.h"
+
+struct qa_discovery;
+
+enum qa_discovery_kind { QA_DISCOVERY_STATIC, QA_DISCOVERY_DNS, QA_DISCOVERY_KUBERNETES };
+bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind);
+
+#define QA_ENDPOINTS_MAX 1024
+
+struct qa_discovery_options {
+    enum qa_discovery_kind kind;
+    /* STATIC: "host:port", each one worker. DNS: "name:port", each address of the name one worker.
+     */
+    const char *const *workers;
+    size_t worker_count;
+    int64_t interval_ms; /* of DNS and Kubernetes; 0: 2 s */
+    /* KUBERNETES: the headless service whose EndpointSlices list the workers, and the name of its
+     * control port. Server, token and namespace are those of the pod unless given. */
+    const char *kubernetes_service, *kubernetes_port;
+    const char *kubernetes_namespace; /* NULL: the pod's own */
+    const char *kubernetes_server;    /* NULL: https://$KUBERNETES_SERVICE_HOST:..._PORT */
+    const char *kubernetes_secrets;   /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
+    /* Called on a pool thread with all endpoints there are. */
+    void (*found)(void *ctx, const char *const *addresses, size_t count);
+    void *ctx;
+    struct qf_pool *pool; /* borrowed */
+};
+
+/* NULL and @err filled: QF_EINVAL. */
+struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options,
+                                      struct qf_err *err);
+/* Look around if it is time to; call it often. */
+void qa_discovery_tick(struct qa_discovery *discovery, qf_time_ms now);
+/* No tick may follow; the pool has stopped or has no task of ours. Accepts NULL, returns NULL. */
+struct qa_discovery *qa_discovery_free(struct qa_discovery *discovery);
+
+/* kubernetes.c: the addresses in an EndpointSliceList, as JSON; for tests too. An endpoint that
+ * serves counts, also while it terminates: closing its stream would cancel the work it is
+ * finishing. Appends to @ret_addresses (free() each) and returns how many. QF_EPROTO: not such a
+ * list. */
+QF_MUST_CHECK qf_rc qa_kubernetes_parse(struct qf_str json, const char *port_name,
+                                        char **ret_addresses, size_t max, size_t *ret_count,
+                                        struct qf_err *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* dns.c - workers behind a name: every address it has is one. */
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "queryapi/discovery/discovery_int.h"
+
+qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list, struct qf_err *err)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+    const char *colon = strrchr(name_and_port, ':');
+    char name[256];
+    int failed;
+
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - name_and_port), name_and_port);
+    failed = getaddrinfo(name, colon + 1, &hints, &found);
+    if (failed == EAI_NONAME) /* a headless service without a pod has no address */
+        return QF_OK;
+    if (failed)
+        return qf_err_set(err, QF_EUNAVAILABLE, "%s: %s", name_and_port, gai_strerror(failed));
+    for (const struct addrinfo *at = found; at; at = at->ai_next) {
+        char host[128];
+
+        if (getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0, NI_NUMERICHOST) ==
+            0)
+            qa_endpoints_add(list, at->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+                             colon + 1);
+    }
+    freeaddrinfo(found);
+    return QF_OK;
+}

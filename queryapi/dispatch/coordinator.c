@@ -1,0 +1,358 @@
+/* coordinator.c - mailbox in, steps of the core, effects out. */
+#include "queryapi/dispatch/coordinator.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queryapi/dispatch/coordinator_int.h"
+
+/* Messages handled before timers are looked at again. */
+#define BURST_MAX 256
+/* The longest sleep: how often gauges and dial timeouts are looked at. */
+#define NAP_MS 250
+#define MAILBOX_MAX 65536
+/* How long streams may take to close when stopping. */
+#define CLOSE_MS 3000
+
+void co_post(struct qa_coord *coord, struct msg msg)
+{
+    struct msg *copy = qf_xmalloc(sizeof(*copy));
+
+    *copy = msg;
+    /* The coordinator never waits for its writers, so waiting for it always ends. */
+    if (!qf_mailbox_send(coord->box, copy, -1)) {
+        (void)qa_stream_drop(copy->stream);
+        (void)qa_fetch_free(copy->fetch);
+        free(copy->text);
+        free(copy);
+    }
+}
+
+static void perform(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct endpoint *endpoint;
+
+    switch (effect->type) {
+    case WC_API_DO_DIAL:
+        co_dial(coord, effect->worker);
+        break;
+    case WC_API_DO_HANGUP:
+        qa_rpc_hangup(coord->rpc, effect->session.v, "no longer wanted, or silent for too long");
+        break;
+    case WC_API_DO_HEARTBEAT:
+        co_heartbeat(coord, effect);
+        break;
+    case WC_API_DO_LOST:
+        endpoint = co_endpoint(coord, effect->worker);
+        qf_metric_inc(coord->options.metrics->disconnects);
+        QF_LOG_WARN("worker lost, its work goes to others",
+                    QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"),
+                    QF_KV_STR("reason", qf_rc_name(effect->rc)));
+        break;
+    case WC_API_DO_ASSIGN:
+        co_assign(coord, effect);
+        break;
+    case WC_API_DO_CANCEL:
+        co_cancel_work(coord, effect);
+        break;
+    case WC_API_DO_FETCH:
+        co_fetch(coord, effect);
+        break;
+    case WC_API_DO_ACK:
+        co_ack(coord, effect);
+        break;
+    case WC_API_DO_COMMITTED:
+        co_commit(coord, effect);
+        break;
+    case WC_API_DO_QUERY_ENDED:
+        co_query_ended(coord, co_find_query(coord, effect->query.v), effect->rc);
+        break;
+    case WC_API_DO__COUNT:
+        break;
+    }
+}
+
+static void step_one(struct qa_coord *coord, struct wc_api_event *event)
+{
+    struct wc_api_effects effects = { 0 };
+    qf_rc rc;
+
+    event->now = qf_clock_mono_ms();
+    event->random = qf_prng_next(&coord->prng);
+    rc = wc_api_step(coord->wc, event, &effects);
+    if (rc != QF_OK && event->type == WC_API_EV_QUERY_BEGIN)
+        co_query_ended(coord, co_find_query(coord, event->query.v), QF_EBUSY);
+    else if (rc != QF_OK)
+        QF_LOG_ERROR("event refused", QF_KV_STR("event", wc_api_event_name(event->type)),
+                     QF_KV_STR("reason", qf_rc_name(rc)));
+    for (size_t i = 0; i < effects.count; i++)
+        perform(coord, &effects.items[i]);
+}
+
+/* Effects are borrowed until the next step, so steps that they cause wait in `todo`. */
+void co_step(struct qa_coord *coord, struct wc_api_event event)
+{
+    if (coord->stepping) {
+        QF_VEC_PUSH(&coord->todo, event);
+        return;
+    }
+    coord->stepping = true;
+    step_one(coord, &event);
+    for (size_t i = 0; i < coord->todo.count; i++) {
+        struct wc_api_event next = coord->todo.items[i];
+
+        step_one(coord, &next);
+    }
+    coord->todo.count = 0;
+    coord->stepping = false;
+}
+
+static void handle(struct qa_coord *coord, struct msg *msg)
+{
+    switch (msg->kind) {
+    case MSG_SUBMIT:
+        co_submit(coord, msg->query);
+        break;
+    case MSG_TURN_DONE:
+        co_turn_done(coord, msg->query);
+        break;
+    case MSG_STREAM:
+        co_stream_event(coord, msg->id, (enum qa_stream_event)msg->number);
+        break;
+    case MSG_CANCEL:
+        co_cancel_by_name(coord, msg->text, msg->stream);
+        break;
+    case MSG_INSPECT:
+        co_inspect(coord, (enum qa_inspect)msg->number, msg->stream);
+        break;
+    case MSG_TAG:
+        qa_rpc_complete(coord->rpc, msg->tag, msg->number != 0);
+        break;
+    case MSG_FETCHED:
+        co_fetched(coord, msg->fetch);
+        break;
+    case MSG_ENDPOINTS:
+        if (!coord->stopping)
+            co_endpoints(coord, msg->text);
+        break;
+    case MSG_DRAIN:
+        coord->draining = true;
+        break;
+    case MSG_STOP:
+        coord->draining = coord->stopping = true;
+        co_cancel_all(coord);
+        break;
+    }
+    (void)qa_stream_drop(msg->stream);
+    free(msg->text);
+    free(msg);
+}
+
+static int64_t time_to_sleep(const struct qa_coord *coord, qf_time_ms now)
+{
+    qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), co_next_deadline(coord));
+
+    if (next <= now)
+        return 0;
+    return QF_MIN(next - now, (int64_t)NAP_MS);
+}
+
+static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
+{
+    qf_time_ms now = qf_clock_mono_ms();
+
+    if (now >= wc_api_deadline(coord->wc))
+        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_TICK });
+    co_expire(coord, now);
+    if (now >= *next_look) {
+        qa_rpc_tick(coord->rpc, now);
+        co_update_metrics(coord);
+        *next_look = now + NAP_MS;
+    }
+}
+
+static void run(void *arg)
+{
+    struct qa_coord *coord = arg;
+    qf_time_ms next_look = 0, close_by = QF_TIME_NEVER;
+
+    for (;;) {
+        qf_time_ms now = qf_clock_mono_ms();
+        struct msg *msg = qf_mailbox_receive(coord->box, time_to_sleep(coord, now));
+
+        for (int i = 0; msg && i < BURST_MAX; i++) {
+            handle(coord, msg);
+            msg = i + 1 < BURST_MAX ? qf_mailbox_try_receive(coord->box) : NULL;
+        }
+        look_at_timers(coord, &next_look);
+        if (!coord->stopping || atomic_load(&coord->query_count) > 0)
+            continue;
+        if (close_by == QF_TIME_NEVER) {
+            close_by = now + CLOSE_MS;
+            qa_rpc_cancel_all(coord->rpc);
+        }
+        if (qa_rpc_count(coord->rpc) == 0 || now >= close_by)
+            return;
+    }
+}
+
+static void post_tag(void *ctx, void *tag, bool ok)
+{
+    co_post(ctx, (struct msg){ .kind = MSG_TAG, .tag = tag, .number = ok });
+}
+
+static void post_fetched(void *ctx, struct qa_fetch *fetch)
+{
+    co_post(ctx, (struct msg){ .kind = MSG_FETCHED, .fetch = fetch });
+}
+
+static void trace(void *ctx, const char *line, size_t len)
+{
+    (void)ctx;
+    QF_LOG_DEBUG("core", QF_KV_SLICE("step", ((struct qf_str){ line, len })));
+}
+
+static struct wc_api *make_core(const struct qa_coord_options *options)
+{
+    struct wc_api_limits limits = wc_api_limits_default();
+
+    limits.queries_max = (uint32_t)options->queries_max;
+    limits.worker_wait_ms = options->worker_wait_ms;
+    return wc_api_new(&limits);
+}
+
+static bool start_parts(struct qa_coord *coord, struct qf_err *err)
+{
+    struct qa_rpc_options rpc = { .api_id = coord->options.api_id,
+                                  .post = post_tag,
+                                  .message = co_message,
+                                  .closed = co_closed,
+                                  .ctx = coord,
+                                  .tls_ca_file = coord->options.tls_ca_file,
+                                  .tls_cert_file = coord->options.tls_cert_file,
+                                  .tls_key_file = coord->options.tls_key_file };
+    struct qa_fetcher_options fetch = { .spool_dir = coord->options.spool_dir,
+                                        .spool_bytes_max = coord->options.spool_bytes_max,
+                                        .spool_bytes = &coord->spool_bytes,
+                                        .concurrency_max = coord->options.fetch_concurrency_max,
+                                        .done = post_fetched,
+                                        .ctx = coord };
+
+    coord->wc = make_core(&coord->options);
+    if (!coord->wc)
+        return qf_err_set(err, QF_ENOMEM, "out of memory") == QF_OK;
+    if (qf_log_enabled(QF_LOG_LEVEL_DEBUG))
+        wc_api_trace(coord->wc, trace, NULL);
+    coord->fetcher = qa_fetcher_new(&fetch, err);
+    if (!coord->fetcher)
+        return false;
+    coord->rpc = qa_rpc_new(&rpc, err);
+    if (!coord->rpc)
+        return false;
+    coord->thread = qf_thread_start("coordinator", run, coord);
+    if (!coord->thread)
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread") == QF_OK;
+    return true;
+}
+
+struct qa_coord *qa_coord_new(const struct qa_coord_options *options, struct qf_err *err)
+{
+    struct qa_coord *coord = qf_xcalloc(1, sizeof(*coord));
+
+    coord->options = *options;
+    coord->prng.state = (uint64_t)qf_clock_mono_ns();
+    coord->box = qf_mailbox_new(MAILBOX_MAX);
+    coord->slots = qf_xcalloc(options->queries_max, sizeof(*coord->slots));
+    coord->free_slots = qf_xcalloc(options->queries_max, sizeof(*coord->free_slots));
+    for (size_t i = 0; i < options->queries_max; i++)
+        coord->free_slots[coord->free_slot_count++] = (uint32_t)(options->queries_max - 1 - i);
+    if (!start_parts(coord, err))
+        return qa_coord_free(coord);
+    return coord;
+}
+
+static void drop_msg(void *arg)
+{
+    struct msg *msg = arg;
+
+    if (msg->kind == MSG_SUBMIT)
+        (void)qa_query_free(msg->query);
+    (void)qa_stream_drop(msg->stream);
+    (void)qa_fetch_free(msg->fetch);
+    free(msg->text);
+    free(msg);
+}
+
+struct qa_coord *qa_coord_free(struct qa_coord *coord)
+{
+    if (!coord)
+        return NULL;
+    if (coord->thread) {
+        co_post(coord, (struct msg){ .kind = MSG_STOP });
+        (void)qf_thread_join(coord->thread);
+    }
+    (void)qa_fetcher_free(coord->fetcher);
+    /* A call that did not end in time holds gRPC's queue: leave both to the exit of the process. */
+    if (coord->rpc && qa_rpc_count(coord->rpc) == 0)
+        (void)qa_rpc_free(coord->rpc);
+    qf_mailbox_close(coord->box);
+    (void)qf_mailbox_free(coord->box, drop_msg);
+    (void)wc_api_free(coord->wc);
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        free(coord->endpoints.items[i].address);
+    QF_VEC_DONE(&coord->endpoints);
+    for (size_t i = 0; i < coord->tenants.count; i++) {
+        free(coord->tenants.items[i]->name);
+        free(coord->tenants.items[i]);
+    }
+    QF_VEC_DONE(&coord->tenants);
+    QF_VEC_DONE(&coord->todo);
+    free(coord->slots);
+    free(coord->free_slots);
+    free(coord);
+    return NULL;
+}
+
+void qa_coord_submit(struct qa_coord *coord, struct qa_query *query)
+{
+    co_post(coord, (struct msg){ .kind = MSG_SUBMIT, .query = query });
+}
+
+void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qa_stream *stream)
+{
+    co_post(coord, (struct msg){ .kind = MSG_CANCEL,
+                                 .text = qf_xmemdup0(name.data, name.len),
+                                 .stream = qa_stream_ref(stream) });
+}
+
+void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *stream)
+{
+    co_post(coord, (struct msg){
+                       .kind = MSG_INSPECT, .number = (int)what, .stream = qa_stream_ref(stream) });
+}
+
+void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        qf_strbuf_printf(&text, "%s\n", addresses[i]);
+    co_post(coord, (struct msg){ .kind = MSG_ENDPOINTS, .text = qf_strbuf_take(&text) });
+}
+
+void qa_coord_drain(struct qa_coord *coord)
+{
+    co_post(coord, (struct msg){ .kind = MSG_DRAIN });
+}
+
+size_t qa_coord_query_count(const struct qa_coord *coord)
+{
+    return atomic_load(&coord->query_count);
+}
+
+bool qa_coord_has_worker(const struct qa_coord *coord)
+{
+    return atomic_load(&coord->workers_alive) > 0;
+}

@@ -1,0 +1,66 @@
+/* coordinator.h - the one thread that owns all queries, all work and all control streams.
+ *
+ * Everything reaches it as a message: new queries, ends of turns, room in a stream, gRPC tags,
+ * fetched artifacts, discovered endpoints. It steps the state machine of core_workcoord and
+ * performs its effects. It never waits for anything but its mailbox. */
+#ifndef QUERYAPI_DISPATCH_COORDINATOR_H
+#define QUERYAPI_DISPATCH_COORDINATOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+#include "base/sys/pool.h"
+#include "queryapi/http/stream.h"
+#include "queryapi/metrics.h"
+#include "queryapi/query/query.h"
+
+struct qa_coord;
+
+struct qa_coord_options {
+    const char *api_id;
+    struct qf_pool *pool; /* runs turns; borrowed. Its queue has room for queries_max * 2 tasks */
+    struct qa_metrics *metrics;
+    const char *spool_dir;
+    uint64_t spool_bytes_max;
+    uint64_t query_artifact_bytes_max; /* of one query in the spool */
+    size_t queries_max;                /* alive at once, 1..65535; beyond it 503 */
+    size_t queries_active_max;         /* planning, working or evaluating */
+    size_t tenant_queue_max;           /* waiting queries of one tenant; beyond it 429 */
+    int64_t query_timeout_ms;
+    int64_t worker_wait_ms;
+    int64_t slow_query_ms; /* < 0: none */
+    size_t fetch_concurrency_max;
+    const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */
+};
+
+/* Start the thread. NULL and @err filled on failure. */
+struct qa_coord *qa_coord_new(const struct qa_coord_options *options, struct qf_err *err);
+/* Cancel what is left, close every stream, stop. The pool must still run. */
+struct qa_coord *qa_coord_free(struct qa_coord *coord);
+
+/* The rest may be called from any thread but the coordinator's; each may wait a moment for room in
+ * the mailbox. */
+
+/* Run @query, which is taken over. Refusals are answered through its stream. */
+void qa_coord_submit(struct qa_coord *coord, struct qa_query *query);
+/* DELETE /api/v1/queries/<name>: answers 200 or 404 through @stream. */
+void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qa_stream *stream);
+
+enum qa_inspect { QA_INSPECT_WORKERS, QA_INSPECT_QUERIES, QA_INSPECT_SCALING };
+/* Answer with what is going on now, as JSON. */
+void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *stream);
+
+/* Where workers can be reached now ("host:port"); what is missing is removed. Copied. */
+void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count);
+
+/* Take no new queries. */
+void qa_coord_drain(struct qa_coord *coord);
+/* Queries alive. */
+size_t qa_coord_query_count(const struct qa_coord *coord);
+/* Is at least one worker alive? */
+bool qa_coord_has_worker(const struct qa_coord *coord);
+
+#endif

@@ -1,0 +1,489 @@
+/* workers.c - workers in the coordinator: endpoints, streams, and what is said on them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queryapi/dispatch/coordinator_int.h"
+
+#define CHECKSUM_TEXT 40
+
+/* --- endpoints --- */
+
+struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker)
+{
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        if (coord->endpoints.items[i].worker.v == worker.v)
+            return &coord->endpoints.items[i];
+    return NULL;
+}
+
+static struct endpoint *endpoint_of_session(struct qa_coord *coord, uint64_t session)
+{
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        if (coord->endpoints.items[i].session == session)
+            return &coord->endpoints.items[i];
+    return NULL;
+}
+
+/* Drop endpoints that the core has let go of. */
+static void forget_endpoints(struct qa_coord *coord)
+{
+    struct wc_api_worker_view view;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
+        struct endpoint *endpoint = &coord->endpoints.items[i];
+
+        if (endpoint->present || endpoint->session ||
+            wc_api_worker(coord->wc, endpoint->worker, &view))
+            coord->endpoints.items[kept++] = *endpoint;
+        else
+            free(endpoint->address);
+    }
+    coord->endpoints.count = kept;
+}
+
+static void discover(struct qa_coord *coord, const char *address)
+{
+    struct wc_worker_id worker;
+
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
+        struct endpoint *known = &coord->endpoints.items[i];
+
+        if (strcmp(known->address, address) != 0)
+            continue;
+        known->present = true;
+        worker = known->worker;
+        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
+        return;
+    }
+    worker.v = ++coord->workers;
+    QF_VEC_PUSH(
+        &coord->endpoints,
+        (struct endpoint){ .worker = worker, .address = qf_xstrdup(address), .present = true });
+    QF_LOG_INFO("worker discovered", QF_KV_STR("address", address));
+    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
+}
+
+void co_endpoints(struct qa_coord *coord, char *addresses)
+{
+    char *line, *rest = addresses;
+
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        coord->endpoints.items[i].present = false;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        if (*line)
+            discover(coord, line);
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
+        struct endpoint *endpoint = &coord->endpoints.items[i];
+
+        if (!endpoint->present)
+            co_step(coord,
+                    (struct wc_api_event){ .type = WC_API_EV_REMOVED, .worker = endpoint->worker });
+    }
+    forget_endpoints(coord);
+}
+
+/* --- streams --- */
+
+void co_dial(struct qa_coord *coord, struct wc_worker_id worker)
+{
+    struct endpoint *endpoint = co_endpoint(coord, worker);
+
+    if (!endpoint)
+        return;
+    qf_metric_inc(coord->options.metrics->dials);
+    endpoint->session = ++coord->sessions;
+    endpoint->connected = false;
+    qa_rpc_dial(coord->rpc, endpoint->session, endpoint->address);
+}
+
+void co_closed(void *ctx, uint64_t session, const char *why)
+{
+    struct qa_coord *coord = ctx;
+    struct endpoint *endpoint = endpoint_of_session(coord, session);
+    struct wc_api_event event = { .type = WC_API_EV_DISCONNECTED };
+
+    if (!endpoint)
+        return;
+    if (endpoint->connected) {
+        QF_LOG_WARN("control stream closed", QF_KV_STR("worker_id", endpoint->name),
+                    QF_KV_STR("address", endpoint->address), QF_KV_STR("reason", why));
+        endpoint->lost_ns = qf_clock_mono_ns();
+        event.session.v = session;
+    } else {
+        QF_LOG_DEBUG("dial failed", QF_KV_STR("address", endpoint->address),
+                     QF_KV_STR("reason", why));
+    }
+    event.worker = endpoint->worker;
+    endpoint->session = 0;
+    endpoint->connected = false;
+    if (!coord->stopping)
+        co_step(coord, event);
+}
+
+/* The first message of a stream: it is up. */
+static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
+                           const struct pb_status *status)
+{
+    if (status->protocol_version != PB_PROTOCOL_VERSION) {
+        char why[100];
+
+        (void)snprintf(why, sizeof(why), "the worker speaks protocol %" PRIu32 ", this API %d",
+                       status->protocol_version, PB_PROTOCOL_VERSION);
+        QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
+                     QF_KV_STR("reason", why));
+        qa_rpc_hangup(coord->rpc, endpoint->session, why);
+        return;
+    }
+    (void)snprintf(endpoint->name, sizeof(endpoint->name), "%.*s", QF_STR_ARG(status->worker_id));
+    endpoint->connected = true;
+    if (endpoint->lost_ns)
+        qf_metric_observe(coord->options.metrics->reconnect_seconds,
+                          (double)(qf_clock_mono_ns() - endpoint->lost_ns) / 1e9);
+    QF_LOG_INFO("worker connected", QF_KV_STR("worker_id", endpoint->name),
+                QF_KV_STR("address", endpoint->address), QF_KV_U64("slots", status->slots));
+    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_CONNECTED,
+                                          .worker = endpoint->worker,
+                                          .session.v = endpoint->session });
+}
+
+void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct pb_api_message message = { .kind = PB_API_HEARTBEAT,
+                                      .u.heartbeat.sent_us = qf_clock_mono_ns() / 1000 };
+
+    qa_rpc_send(coord->rpc, effect->session.v, &message);
+}
+
+/* --- what workers say --- */
+
+static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
+                        struct wc_api_event *event, const struct pb_status *status)
+{
+    if (!endpoint->connected)
+        connect_stream(coord, endpoint, status);
+    if (!endpoint->connected)
+        return;
+    if (status->draining)
+        QF_LOG_INFO("worker drains", QF_KV_STR("worker_id", endpoint->name));
+    event->type = WC_API_EV_STATUS;
+    event->status.worker_key = wc_worker_key(status->worker_id);
+    event->status.accepting = status->accepting_work;
+    event->status.draining = status->draining;
+    event->status.slots = status->slots;
+    event->status.queue_depth = status->queue_depth;
+    co_step(coord, *event);
+}
+
+static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
+                           const struct pb_heartbeat *heartbeat)
+{
+    if (!heartbeat->echo) {
+        struct pb_api_message echo = { .kind = PB_API_HEARTBEAT,
+                                       .u.heartbeat = { heartbeat->sent_us, true } };
+
+        qa_rpc_send(coord->rpc, event->session.v, &echo);
+        return;
+    }
+    qf_metric_observe(coord->options.metrics->heartbeat_seconds,
+                      (double)(qf_clock_mono_ns() / 1000 - heartbeat->sent_us) / 1e6);
+    event->type = WC_API_EV_HEARTBEAT;
+    event->sent_at = heartbeat->sent_us / 1000;
+    co_step(coord, *event);
+}
+
+/* The work a message is about, NULL if it is over. */
+static struct qa_work *work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query)
+{
+    struct wc_api_item_view view;
+
+    *ret_query = NULL;
+    if (!wc_api_item(coord->wc, (struct wc_work_id){ work }, &view))
+        return NULL;
+    *ret_query = co_find_query(coord, view.query.v);
+    return co_find_work(*ret_query, work);
+}
+
+static void hear_accepted(struct qa_coord *coord, struct wc_api_event *event)
+{
+    struct qa_query *query;
+    struct qa_work *work = work_of(coord, event->work.v, &query);
+
+    if (work && work->assigned_ns)
+        qf_metric_observe(coord->options.metrics->accept_seconds,
+                          (double)(qf_clock_mono_ns() - work->assigned_ns) / 1e9);
+    event->type = WC_API_EV_ACCEPTED;
+    co_step(coord, *event);
+}
+
+static enum wc_reject reject_of(struct qf_str reason)
+{
+    for (int i = 0; i < WC_REJECT__COUNT; i++)
+        if (qf_str_is(reason, wc_reject_name((enum wc_reject)i)))
+            return (enum wc_reject)i;
+    return WC_REJECT_NOT_ACCEPTING;
+}
+
+static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
+                        struct wc_api_event *event, const struct pb_failed *failed)
+{
+    struct qa_query *query;
+    struct qa_work *work = work_of(coord, event->work.v, &query);
+    char code[64];
+
+    (void)snprintf(code, sizeof(code), "%.*s", QF_STR_ARG(failed->code));
+    if (work)
+        work->waiting_ns = qf_clock_mono_ns();
+    if (query)
+        (void)snprintf(query->co.reason, sizeof(query->co.reason), "%.*s",
+                       QF_STR_ARG(failed->reason));
+    qf_metric_inc(coord->options.metrics->work_failed);
+    QF_LOG_WARN(failed->retryable ? "work failed, will be run again" : "work failed",
+                QF_KV_STR("query_id", query ? query->name : "?"),
+                QF_KV_U64("work_id", event->work.v), QF_KV_U64("attempt", event->attempt),
+                QF_KV_STR("worker_id", endpoint->name), QF_KV_STR("code", code),
+                QF_KV_SLICE("reason", failed->reason));
+    event->type = WC_API_EV_FAILED;
+    event->failure.rc = qf_rc_from_name(code);
+    event->failure.retryable = failed->retryable;
+    co_step(coord, *event);
+}
+
+static void hear_ready(struct qa_coord *coord, struct wc_api_event *event,
+                       const struct pb_ready *ready)
+{
+    event->type = WC_API_EV_READY;
+    if (!qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
+                           &event->checksum) ||
+        ready->artifact_url.len == 0) {
+        event->type = WC_API_EV_FAILED;
+        event->failure.rc = QF_EPROTO;
+        event->failure.retryable = true;
+    }
+    coord->ready = ready;
+    co_step(coord, *event);
+    coord->ready = NULL;
+}
+
+void co_message(void *ctx, uint64_t session, const struct pb_worker_message *message)
+{
+    struct qa_coord *coord = ctx;
+    struct endpoint *endpoint = endpoint_of_session(coord, session);
+    struct wc_api_event event = { .session.v = session };
+
+    if (!endpoint || coord->stopping)
+        return;
+    event.worker = endpoint->worker;
+    if (!endpoint->connected && message->kind != PB_WORKER_STATUS) {
+        qa_rpc_hangup(coord->rpc, session, "the worker did not send its status first");
+        return;
+    }
+    switch (message->kind) {
+    case PB_WORKER_STATUS:
+        hear_status(coord, endpoint, &event, &message->u.status);
+        break;
+    case PB_WORKER_HEARTBEAT:
+        hear_heartbeat(coord, &event, &message->u.heartbeat);
+        break;
+    case PB_WORKER_ACCEPTED:
+        event.work.v = message->u.accepted.work_id;
+        event.attempt = message->u.accepted.attempt;
+        hear_accepted(coord, &event);
+        break;
+    case PB_WORKER_REJECTED:
+        event.type = WC_API_EV_REJECTED;
+        event.work.v = message->u.rejected.work_id;
+        event.attempt = message->u.rejected.attempt;
+        event.reject = reject_of(message->u.rejected.reason);
+        co_step(coord, event);
+        break;
+    case PB_WORKER_READY:
+        event.work.v = message->u.ready.work_id;
+        event.attempt = message->u.ready.attempt;
+        hear_ready(coord, &event, &message->u.ready);
+        break;
+    case PB_WORKER_FAILED:
+        event.work.v = message->u.failed.work_id;
+        event.attempt = message->u.failed.attempt;
+        hear_failed(coord, endpoint, &event, &message->u.failed);
+        break;
+    case PB_WORKER_UNKNOWN:
+        break; /* of a newer version */
+    }
+}
+
+/* --- what we say to workers --- */
+
+void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct qa_query *query = co_find_query(coord, effect->query.v);
+    struct qa_work *work = co_find_work(query, effect->work.v);
+    struct pb_api_message message = { .kind = PB_API_ASSIGN };
+    struct pb_assign *assign = &message.u.assign;
+    int64_t now = qf_clock_mono_ns(), left;
+
+    if (!work)
+        return;
+    left = query->co.deadline - qf_clock_mono_ms();
+    *assign = (struct pb_assign){ .query_id = qf_str_from(query->name),
+                                  .leaf_id = work->leaf_id,
+                                  .work_id = effect->work.v,
+                                  .attempt = effect->attempt,
+                                  .affinity_key = work->affinity_key,
+                                  .tenant = query->ask.tenant,
+                                  .spec = work->spec,
+                                  .segments = work->segments,
+                                  .segment_count = work->segment_count,
+                                  .limits = query->env->limits,
+                                  .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1) };
+    if (work->waiting_ns)
+        qf_metric_observe(coord->options.metrics->assign_seconds,
+                          (double)(now - work->waiting_ns) / 1e9);
+    work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
+    work->assigned_ns = now;
+    qa_rpc_send(coord->rpc, effect->session.v, &message);
+    QF_LOG_DEBUG("work assigned", QF_KV_STR("query_id", query->name),
+                 QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
+                 QF_KV_U64("worker", effect->worker.v));
+}
+
+void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct pb_api_message message = { .kind = PB_API_CANCEL,
+                                      .u.cancel = { .work_id = effect->work.v,
+                                                    .attempt = effect->attempt,
+                                                    .reason = QF_STR("no longer needed") } };
+
+    qa_rpc_send(coord->rpc, effect->session.v, &message);
+}
+
+void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct pb_api_message message = {
+        .kind = PB_API_ACK, .u.ack = { .work_id = effect->work.v, .attempt = effect->attempt }
+    };
+    char text[CHECKSUM_TEXT] = "";
+
+    if (coord->fetched)
+        (void)snprintf(text, sizeof(text), "xxh3:%016" PRIx64 "%016" PRIx64,
+                       coord->fetched->checksum.high, coord->fetched->checksum.low);
+    message.u.ack.artifact_checksum = qf_str_from(text);
+    qa_rpc_send(coord->rpc, effect->session.v, &message);
+}
+
+/* --- artifacts --- */
+
+void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    const struct pb_ready *ready = coord->ready;
+    struct qa_query *query = co_find_query(coord, effect->query.v);
+    struct qa_fetch *fetch;
+
+    if (!ready || !query)
+        return;
+    fetch = qf_xcalloc(1, sizeof(*fetch));
+    fetch->query = effect->query.v;
+    fetch->work = effect->work.v;
+    fetch->attempt = effect->attempt;
+    fetch->ready_ns = qf_clock_mono_ns();
+    fetch->url = qf_xmemdup0(ready->artifact_url.data, ready->artifact_url.len);
+    fetch->size_bytes = ready->artifact_size_bytes;
+    (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
+                            &fetch->checksum);
+    if (query->co.artifact_bytes + fetch->size_bytes > coord->options.query_artifact_bytes_max) {
+        (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                       "the query's results on workers are larger than %" PRIu64 " bytes",
+                       coord->options.query_artifact_bytes_max);
+        (void)qa_fetch_free(fetch);
+        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
+                                              .query = effect->query,
+                                              .rc = QF_ELIMIT });
+        return;
+    }
+    if (qa_fetcher_submit(coord->fetcher, fetch))
+        return;
+    (void)qa_fetch_free(fetch);
+    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
+                                          .work = effect->work,
+                                          .attempt = effect->attempt,
+                                          .fetch_error = WC_FETCH_IO });
+}
+
+static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
+{
+    struct qa_query *query = co_find_query(coord, fetch->query);
+    struct qa_work *work = co_find_work(query, fetch->work);
+
+    qf_metric_add(coord->options.metrics->fetch_failures,
+                  fetch->spool_full ? (size_t)WC_FETCH__COUNT : (size_t)fetch->error, 1);
+    QF_LOG_WARN(fetch->spool_full ? "artifact not fetched, its query fails"
+                                  : "artifact not fetched, its work will be run again",
+                QF_KV_STR("query_id", query ? query->name : "?"), QF_KV_U64("work_id", fetch->work),
+                QF_KV_U64("attempt", fetch->attempt),
+                QF_KV_STR("code", wc_fetch_error_name(fetch->error)),
+                QF_KV_STR("reason", fetch->detail));
+    if (work)
+        work->waiting_ns = qf_clock_mono_ns();
+    if (query && query->co.in_core) {
+        (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                       "an artifact was not fetched: %s", fetch->detail);
+        if (fetch->spool_full) {
+            co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
+                                                  .query.v = fetch->query,
+                                                  .rc = QF_ENOSPC });
+            return;
+        }
+    }
+    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
+                                          .work.v = fetch->work,
+                                          .attempt = fetch->attempt,
+                                          .fetch_error = fetch->error });
+}
+
+static void observe_fetch(struct qa_coord *coord, const struct qa_fetch *fetch)
+{
+    struct qa_metrics *m = coord->options.metrics;
+
+    qf_metric_observe(m->ready_to_fetch_seconds,
+                      (double)(fetch->started_ns - fetch->ready_ns) / 1e9);
+    qf_metric_observe(m->fetch_seconds, (double)(fetch->ended_ns - fetch->started_ns) / 1e9);
+    qf_metric_add(m->fetch_bytes, 0, (double)fetch->size_bytes);
+}
+
+void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
+{
+    if (!fetch->ok) {
+        fetch_failed(coord, fetch);
+        (void)qa_fetch_free(fetch);
+        return;
+    }
+    observe_fetch(coord, fetch);
+    coord->fetched = fetch;
+    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCHED,
+                                          .work.v = fetch->work,
+                                          .attempt = fetch->attempt,
+                                          .checksum = fetch->checksum });
+    coord->fetched = NULL;
+    if (fetch->path) /* nobody wanted it */
+        (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
+    (void)qa_fetch_free(fetch);
+}
+
+void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect)
+{
+    struct qa_query *query = co_find_query(coord, effect->query.v);
+    struct qa_work *work = co_find_work(query, effect->work.v);
+    struct qa_fetch *fetch = coord->fetched;
+
+    if (!work || !fetch || work->artifact)
+        return;
+    work->artifact = QF_TAKE(fetch->path);
+    work->artifact_bytes = fetch->size_bytes;
+    query->co.artifact_bytes += fetch->size_bytes;
+    query->co.committed++;
+    co_progress(coord, query);
+}

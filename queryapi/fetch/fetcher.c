@@ -1,0 +1,355 @@
+/* fetcher.c - artifact downloads on libcurl's multi interface. */
+#include "queryapi/fetch/fetcher.h"
+
+#include <curl/curl.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/mailbox.h"
+#include "base/sys/thread.h"
+
+#define FILE_SUFFIX ".artifact"
+
+struct transfer {
+    struct transfer *next;
+    struct qa_fetcher *fetcher;
+    struct qa_fetch *fetch;
+    CURL *easy; /* kept with its slot, so that its settings and connection are reused */
+    int fd;
+    uint64_t received;
+    XXH3_state_t *hash;
+    bool too_long, disk_failed;
+    char error[CURL_ERROR_SIZE];
+};
+
+struct qa_fetcher {
+    struct qa_fetcher_options options;
+    struct qf_mailbox *requests;
+    struct qf_thread *thread;
+    CURLM *multi;
+    atomic_bool stop;
+    struct transfer *slots, *free_slots;
+    size_t running;
+    uint64_t file_number;
+    char *dir;
+};
+
+bool qa_checksum_parse(const char *text, size_t len, struct wc_checksum *ret_checksum)
+{
+    uint64_t parts[2] = { 0 };
+
+    if (len != 5 + 32 || memcmp(text, "xxh3:", 5) != 0)
+        return false;
+    for (size_t i = 0; i < 32; i++) {
+        char c = text[5 + i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+        if (digit < 0)
+            return false;
+        parts[i / 16] = parts[i / 16] << 4 | (uint64_t)digit;
+    }
+    *ret_checksum = (struct wc_checksum){ .high = parts[0], .low = parts[1] };
+    return true;
+}
+
+struct qa_fetch *qa_fetch_free(struct qa_fetch *fetch)
+{
+    if (!fetch)
+        return NULL;
+    if (fetch->path)
+        (void)unlink(fetch->path);
+    free(fetch->path);
+    free(fetch->url);
+    free(fetch);
+    return NULL;
+}
+
+static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
+{
+    struct transfer *transfer = arg;
+    size_t len = size * count, done = 0;
+
+    if (transfer->received + len > transfer->fetch->size_bytes) {
+        transfer->too_long = true;
+        return 0;
+    }
+    while (done < len) {
+        ssize_t wrote = write(transfer->fd, data + done, len - done);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0) {
+            transfer->disk_failed = true;
+            return 0;
+        }
+        done += (size_t)wrote;
+    }
+    (void)XXH3_128bits_update(transfer->hash, data, len);
+    transfer->received += len;
+    return len;
+}
+
+static qf_rc prepare_spool(const char *dir, struct qf_err *err)
+{
+    DIR *handle;
+    struct dirent *entry;
+
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return qf_err_set(err, QF_EIO, "cannot make the spool %s: %s", dir, strerror(errno));
+    handle = opendir(dir);
+    if (!handle)
+        return qf_err_set(err, QF_EIO, "cannot read the spool %s: %s", dir, strerror(errno));
+    while ((entry = readdir(handle)) != NULL)
+        if (strstr(entry->d_name, FILE_SUFFIX))
+            (void)unlinkat(dirfd(handle), entry->d_name, 0);
+    (void)closedir(handle);
+    if (access(dir, W_OK) != 0)
+        return qf_err_set(err, QF_EIO, "cannot write to the spool %s: %s", dir, strerror(errno));
+    return QF_OK;
+}
+
+/* Hand a request back. */
+static void finish(struct transfer *transfer)
+{
+    struct qa_fetcher *fetcher = transfer->fetcher;
+    struct qa_fetch *fetch = transfer->fetch;
+
+    if (transfer->fd >= 0)
+        (void)close(transfer->fd);
+    transfer->fd = -1;
+    transfer->fetch = NULL;
+    transfer->next = fetcher->free_slots;
+    fetcher->free_slots = transfer;
+    fetch->ended_ns = qf_clock_mono_ns();
+    if (!fetch->ok && fetch->path) {
+        (void)unlink(fetch->path);
+        free(fetch->path);
+        fetch->path = NULL;
+        (void)atomic_fetch_sub(fetcher->options.spool_bytes, fetch->size_bytes);
+    }
+    fetcher->options.done(fetcher->options.ctx, fetch);
+}
+
+static void set_options(struct transfer *transfer)
+{
+    const struct qa_fetcher_options *options = &transfer->fetcher->options;
+    CURL *easy = transfer->easy;
+
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 3000L);
+    (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+                           (long)QF_MAX(options->stall_timeout_ms / 1000, (int64_t)1));
+    if (options->tls_ca_file)
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, options->tls_ca_file);
+}
+
+/* Room in the spool is taken before the first byte comes. */
+static bool reserve(struct qa_fetcher *fetcher, uint64_t bytes)
+{
+    uint64_t used = atomic_load(fetcher->options.spool_bytes);
+
+    do {
+        if (used + bytes > fetcher->options.spool_bytes_max)
+            return false;
+    } while (!atomic_compare_exchange_weak(fetcher->options.spool_bytes, &used, used + bytes));
+    return true;
+}
+
+static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
+{
+    struct transfer *transfer = fetcher->free_slots;
+    char path[4096];
+
+    fetcher->free_slots = transfer->next;
+    transfer->fetch = fetch;
+    transfer->fd = -1;
+    transfer->received = 0;
+    transfer->too_long = transfer->disk_failed = false;
+    transfer->error[0] = '\0';
+    fetch->started_ns = qf_clock_mono_ns();
+    fetch->error = WC_FETCH_IO;
+    (void)XXH3_128bits_reset(transfer->hash);
+    if (!reserve(fetcher, fetch->size_bytes)) {
+        fetch->spool_full = true;
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "the spool is full");
+        finish(transfer);
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%" PRIu64 FILE_SUFFIX, fetcher->dir,
+                   fetcher->file_number++);
+    fetch->path = qf_xstrdup(path);
+    transfer->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (transfer->fd < 0) {
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "%s: %s", path, strerror(errno));
+        fetch->spool_full = true;
+        finish(transfer);
+        return;
+    }
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, fetch->url);
+    (void)curl_multi_add_handle(fetcher->multi, transfer->easy);
+    fetcher->running++;
+}
+
+/* Decide how a transfer that libcurl is done with went. */
+static void conclude(struct transfer *transfer, CURLcode code)
+{
+    struct qa_fetch *fetch = transfer->fetch;
+    XXH128_hash_t hash = XXH3_128bits_digest(transfer->hash);
+    long status = 0;
+
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_OK && transfer->received == fetch->size_bytes &&
+        hash.high64 == fetch->checksum.high && hash.low64 == fetch->checksum.low) {
+        fetch->ok = true;
+    } else if (code == CURLE_OK || transfer->too_long) {
+        fetch->error = WC_FETCH_CHECKSUM;
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "%" PRIu64 " of %" PRIu64 " bytes%s",
+                       transfer->received, fetch->size_bytes,
+                       transfer->received == fetch->size_bytes ? ", wrong checksum" : "");
+    } else {
+        fetch->error = status == 404 || status == 410 ? WC_FETCH_EXPIRED : WC_FETCH_IO;
+        fetch->spool_full = transfer->disk_failed;
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "%s",
+                       transfer->error[0] ? transfer->error : curl_easy_strerror(code));
+    }
+}
+
+static void collect(struct qa_fetcher *fetcher)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(fetcher->multi, &left)) != NULL) {
+        struct transfer *transfer = NULL;
+        CURLcode code = message->data.result;
+        CURL *easy = message->easy_handle;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
+        (void)curl_multi_remove_handle(fetcher->multi, easy);
+        fetcher->running--;
+        conclude(transfer, code);
+        finish(transfer);
+    }
+}
+
+static void run(void *arg)
+{
+    struct qa_fetcher *fetcher = arg;
+    int still;
+
+    while (!atomic_load(&fetcher->stop)) {
+        while (fetcher->free_slots) {
+            struct qa_fetch *fetch = qf_mailbox_try_receive(fetcher->requests);
+
+            if (!fetch)
+                break;
+            begin(fetcher, fetch);
+        }
+        (void)curl_multi_perform(fetcher->multi, &still);
+        collect(fetcher);
+        if (fetcher->free_slots && qf_mailbox_count(fetcher->requests))
+            continue;
+        (void)curl_multi_poll(fetcher->multi, NULL, 0, 1000, NULL);
+    }
+}
+
+struct qa_fetcher *qa_fetcher_new(const struct qa_fetcher_options *options, struct qf_err *err)
+{
+    struct qa_fetcher *fetcher;
+
+    if (prepare_spool(options->spool_dir, err) != QF_OK)
+        return NULL;
+    fetcher = qf_xcalloc(1, sizeof(*fetcher));
+    fetcher->options = *options;
+    fetcher->dir = qf_xstrdup(options->spool_dir);
+    if (!fetcher->options.concurrency_max)
+        fetcher->options.concurrency_max = 16;
+    if (!fetcher->options.queue_max)
+        fetcher->options.queue_max = 65536;
+    if (!fetcher->options.stall_timeout_ms)
+        fetcher->options.stall_timeout_ms = 5000;
+    fetcher->requests = qf_mailbox_new(fetcher->options.queue_max);
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    fetcher->multi = curl_multi_init();
+    (void)curl_multi_setopt(fetcher->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                            (long)fetcher->options.concurrency_max * 2);
+    fetcher->slots = qf_xcalloc(fetcher->options.concurrency_max, sizeof(*fetcher->slots));
+    for (size_t i = 0; i < fetcher->options.concurrency_max; i++) {
+        struct transfer *slot = &fetcher->slots[i];
+
+        slot->fetcher = fetcher;
+        slot->fd = -1;
+        slot->easy = curl_easy_init();
+        slot->hash = XXH3_createState();
+        set_options(slot);
+        slot->next = fetcher->free_slots;
+        fetcher->free_slots = slot;
+    }
+    fetcher->thread = qf_thread_start("fetch", run, fetcher);
+    if (!fetcher->thread) {
+        (void)qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread");
+        return qa_fetcher_free(fetcher);
+    }
+    return fetcher;
+}
+
+static void drop_request(void *fetch)
+{
+    (void)qa_fetch_free(fetch);
+}
+
+struct qa_fetcher *qa_fetcher_free(struct qa_fetcher *fetcher)
+{
+    if (!fetcher)
+        return NULL;
+    atomic_store(&fetcher->stop, true);
+    (void)curl_multi_wakeup(fetcher->multi);
+    (void)qf_thread_join(fetcher->thread);
+    for (size_t i = 0; i < fetcher->options.concurrency_max; i++) {
+        struct transfer *slot = &fetcher->slots[i];
+
+        if (slot->fetch) {
+            (void)curl_multi_remove_handle(fetcher->multi, slot->easy);
+            (void)qa_fetch_free(slot->fetch);
+        }
+        if (slot->fd >= 0)
+            (void)close(slot->fd);
+        curl_easy_cleanup(slot->easy);
+        (void)XXH3_freeState(slot->hash);
+    }
+    (void)curl_multi_cleanup(fetcher->multi);
+    (void)qf_mailbox_free(fetcher->requests, drop_request);
+    (void)rmdir(fetcher->dir);
+    free(fetcher->dir);
+    free(fetcher->slots);
+    free(fetcher);
+    return NULL;
+}
+
+bool qa_fetcher_submit(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
+{
+    if (!qf_mailbox_try_send(fetcher->requests, fetch))
+        return false;
+    (void)curl_multi_wakeup(fetcher->multi);
+    return true;
+}

@@ -1,0 +1,545 @@
+/* routes.c - from a request to an answer or a query. */
+#include "queryapi/http/routes.h"
+
+#include <inttypes.h>
+
+#include "base/pure/utf8.h"
+#include "base/sys/clock.h"
+#include "promql/parse.h"
+#include "queryapi/http/params.h"
+#include "queryapi/http/prom_json.h"
+
+#define MATCHES_MAX 64
+
+/* One request being routed. */
+struct visit {
+    struct qa_routes *routes;
+    struct qa_request *request;
+    struct qa_stream *stream;
+    struct qf_str tenant;
+    struct qf_str rest; /* what stands for '*' in the route's path */
+};
+
+struct route {
+    const char *path; /* '*' stands for one or more characters */
+    unsigned methods;
+    bool open; /* needs no tenant and no key */
+    enum qa_query_kind kind;
+    void (*handle)(struct visit *visit);
+};
+
+static void answer_json(struct visit *visit, int status, struct qf_str body)
+{
+    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qa_stream_answer(visit->stream, status, "application/json", body);
+}
+
+static void answer_text(struct visit *visit, int status, const char *text)
+{
+    qa_stream_answer(visit->stream, status, "text/plain; charset=utf-8", qf_str_from(text));
+}
+
+static void fail(struct visit *visit, enum qa_query_kind kind, const struct qf_err *err)
+{
+    qa_answer_error(visit->stream, kind, err->rc, err->msg);
+}
+
+static struct qf_str param(const struct visit *visit, const char *name)
+{
+    return qa_params_get(&visit->request->params, name);
+}
+
+/* --- queries --- */
+
+static void submit(struct visit *visit, struct qa_query *query)
+{
+    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qa_coord_submit(visit->routes->coord, query);
+}
+
+/* A query whose strings are copies in its own arena: the request may be gone before it. */
+static struct qa_query *new_query(struct visit *visit, enum qa_query_kind kind, struct qf_str text)
+{
+    struct qa_query *query = qa_query_new(visit->routes->env, visit->stream);
+
+    query->ask.kind = kind;
+    query->ask.tenant = qf_arena_str(query->arena, visit->tenant);
+    query->ask.text = qf_arena_str(query->arena, text);
+    return query;
+}
+
+/* timeout, limit, lookback_delta, stats: the same for both query endpoints. */
+static qf_rc read_common(struct visit *visit, struct qa_ask *ask, struct qf_err *err)
+{
+    struct qf_str timeout = param(visit, "timeout"), limit = param(visit, "limit"),
+                  lookback = param(visit, "lookback_delta");
+    qf_rc rc = QF_OK;
+
+    if (limit.len)
+        rc = qa_param_limit(limit, &ask->limit, err);
+    if (rc == QF_OK && timeout.len)
+        rc = qa_param_duration("timeout", timeout, &ask->timeout_ms, err);
+    if (rc == QF_OK && lookback.len)
+        rc = qa_param_duration("lookback_delta", lookback, &ask->lookback_ms, err);
+    if (rc == QF_OK && (ask->timeout_ms < 0 || ask->lookback_ms < 0))
+        rc = qf_err_set(err, QF_EINVAL, "timeout and lookback_delta must not be negative");
+    ask->stats = param(visit, "stats").len > 0;
+    return rc;
+}
+
+static qf_rc check_text(struct qf_str text, struct qf_err *err)
+{
+    if (!qf_utf8_valid(text))
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"query\": the text is not valid UTF-8");
+    return QF_OK;
+}
+
+static void handle_query(struct visit *visit)
+{
+    struct qa_ask ask = { .start_ms = qf_clock_wall_ms() };
+    struct qf_str time = param(visit, "time"), text = param(visit, "query");
+    struct qf_err err = { 0 };
+    struct qa_query *query;
+    qf_rc rc = read_common(visit, &ask, &err);
+
+    if (rc == QF_OK && time.len)
+        rc = qa_param_time("time", time, &ask.start_ms, &err);
+    if (rc == QF_OK)
+        rc = check_text(text, &err);
+    if (rc) {
+        fail(visit, QA_QUERY_INSTANT, &err);
+        return;
+    }
+    query = new_query(visit, QA_QUERY_INSTANT, text);
+    ask.kind = QA_QUERY_INSTANT;
+    ask.end_ms = ask.start_ms;
+    ask.tenant = query->ask.tenant;
+    ask.text = query->ask.text;
+    query->ask = ask;
+    submit(visit, query);
+}
+
+/* end >= start, a positive step, not too many points. */
+static qf_rc check_range(const struct visit *visit, const struct qa_ask *ask, struct qf_err *err)
+{
+    if (ask->end_ms < ask->start_ms)
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"end\": end timestamp must not be before start time");
+    if (ask->step_ms <= 0)
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"step\": zero or negative query resolution step "
+                          "widths are not accepted. Try a positive integer");
+    if ((uint64_t)(ask->end_ms - ask->start_ms) / (uint64_t)ask->step_ms >
+        visit->routes->points_max)
+        return qf_err_set(err, QF_EINVAL,
+                          "exceeded maximum resolution of 11,000 points per timeseries. Try "
+                          "decreasing the query resolution (?step=XX)");
+    return QF_OK;
+}
+
+static void handle_query_range(struct visit *visit)
+{
+    struct qf_str text = param(visit, "query");
+    struct qa_ask ask = { 0 };
+    struct qf_err err = { 0 };
+    struct qa_query *query;
+    qf_rc rc = qa_param_time("start", param(visit, "start"), &ask.start_ms, &err);
+
+    if (rc == QF_OK)
+        rc = qa_param_time("end", param(visit, "end"), &ask.end_ms, &err);
+    if (rc == QF_OK)
+        rc = qa_param_duration("step", param(visit, "step"), &ask.step_ms, &err);
+    if (rc == QF_OK)
+        rc = check_range(visit, &ask, &err);
+    if (rc == QF_OK)
+        rc = read_common(visit, &ask, &err);
+    if (rc == QF_OK)
+        rc = check_text(text, &err);
+    if (rc) {
+        fail(visit, QA_QUERY_RANGE, &err);
+        return;
+    }
+    query = new_query(visit, QA_QUERY_RANGE, text);
+    ask.kind = QA_QUERY_RANGE;
+    ask.tenant = query->ask.tenant;
+    ask.text = query->ask.text;
+    query->ask = ask;
+    submit(visit, query);
+}
+
+/* s, e and step of the event stream. */
+static qf_rc read_events_range(struct visit *visit, struct qa_ask *ask, struct qf_err *err)
+{
+    struct qf_str start = param(visit, "s"), end = param(visit, "e"), step = param(visit, "step");
+    qf_time_ms now = qf_clock_wall_ms();
+    qf_rc rc =
+        qa_param_when("e", end.len ? end : QF_STR("now"), now, QF_TIME_NEVER, &ask->end_ms, err);
+
+    if (rc == QF_OK)
+        rc = qa_param_when("s", start.len ? start : QF_STR("e-1h"), now, ask->end_ms,
+                           &ask->start_ms, err);
+    if (rc)
+        return rc;
+    ask->step_ms = qa_default_step(ask->end_ms - ask->start_ms);
+    if (step.len)
+        rc = qa_param_duration("step", step, &ask->step_ms, err);
+    return rc ? rc : check_range(visit, ask, err);
+}
+
+static void handle_events(struct visit *visit)
+{
+    struct qa_request *request = visit->request;
+    struct qa_ask ask = { .kind = QA_QUERY_EVENTS };
+    struct qf_err err = { 0 };
+    struct qa_query *query;
+    qf_rc rc = QF_OK;
+
+    if (request->method == QA_METHOD_POST &&
+        !qf_str_is(request->content_type, "application/x-www-form-urlencoded"))
+        rc = qa_params_add_json(request->arena, &request->params, request->body, &err);
+    if (rc == QF_OK)
+        rc = read_events_range(visit, &ask, &err);
+    if (rc == QF_OK)
+        rc = read_common(visit, &ask, &err);
+    if (rc == QF_OK)
+        rc = check_text(param(visit, "q"), &err);
+    if (rc == QF_OK && param(visit, "q").len == 0)
+        rc = qf_err_set(&err, QF_EINVAL, "\"q\", the query, is missing");
+    if (rc) {
+        fail(visit, QA_QUERY_EVENTS, &err);
+        return;
+    }
+    query = new_query(visit, QA_QUERY_EVENTS, param(visit, "q"));
+    ask.progress =
+        qf_str_is(param(visit, "progress"), "true") || qf_str_is(param(visit, "progress"), "1");
+    ask.tenant = query->ask.tenant;
+    ask.text = query->ask.text;
+    query->ask = ask;
+    qa_coord_submit(visit->routes->coord, query);
+}
+
+/* --- series and labels --- */
+
+/* match[], start, end and limit. Without start and end all times count. */
+static qf_rc read_matches(struct visit *visit, struct qa_query *query, struct qf_err *err)
+{
+    const struct qa_params *params = &visit->request->params;
+    struct qf_str start = param(visit, "start"), end = param(visit, "end"),
+                  limit = param(visit, "limit");
+    struct qf_str *matches = QF_ARENA_ARRAY(query->arena, struct qf_str, MATCHES_MAX);
+    qf_rc rc = QF_OK;
+
+    query->ask.start_ms = INT64_MIN / 4; /* far beyond any sample, far from any overflow */
+    query->ask.end_ms = INT64_MAX / 4;
+    query->ask.matches = matches;
+    for (size_t i = 0; i < params->count; i++) {
+        if (!qf_str_is(params->items[i].name, "match[]"))
+            continue;
+        if (query->ask.match_count == MATCHES_MAX)
+            return qf_err_set(err, QF_EINVAL, "more than %d match[] parameters", MATCHES_MAX);
+        matches[query->ask.match_count++] = qf_arena_str(query->arena, params->items[i].value);
+    }
+    if (start.len)
+        rc = qa_param_time("start", start, &query->ask.start_ms, err);
+    if (rc == QF_OK && end.len)
+        rc = qa_param_time("end", end, &query->ask.end_ms, err);
+    if (rc == QF_OK && query->ask.end_ms < query->ask.start_ms)
+        rc = qf_err_set(err, QF_EINVAL,
+                        "invalid parameter \"end\": end timestamp must not be before start time");
+    if (rc == QF_OK && limit.len)
+        rc = qa_param_limit(limit, &query->ask.limit, err);
+    return rc;
+}
+
+static void submit_matches(struct visit *visit, struct qa_query *query, qf_rc rc,
+                           const struct qf_err *err)
+{
+    struct qf_str *all;
+
+    if (rc) {
+        fail(visit, query->ask.kind, err);
+        (void)qa_query_free(query);
+        return;
+    }
+    if (query->ask.match_count == 0) { /* every series has a name or some other label */
+        all = QF_ARENA_NEW(query->arena, struct qf_str);
+        if (all)
+            *all = QF_STR("{__name__=~\".+\"}");
+        query->ask.matches = all;
+        query->ask.match_count = all ? 1 : 0;
+    }
+    query->ask.text = query->ask.matches[0];
+    submit(visit, query);
+}
+
+static void handle_series(struct visit *visit)
+{
+    struct qa_query *query = new_query(visit, QA_QUERY_SERIES, QF_STR(""));
+    struct qf_err err = { 0 };
+    qf_rc rc = read_matches(visit, query, &err);
+
+    if (rc == QF_OK && query->ask.match_count == 0)
+        rc = qf_err_set(&err, QF_EINVAL, "no match[] parameter provided");
+    submit_matches(visit, query, rc, &err);
+}
+
+static void handle_labels(struct visit *visit)
+{
+    struct qa_query *query = new_query(visit, QA_QUERY_LABELS, QF_STR(""));
+    struct qf_err err = { 0 };
+
+    submit_matches(visit, query, read_matches(visit, query, &err), &err);
+}
+
+static void handle_label_values(struct visit *visit)
+{
+    struct qa_query *query = new_query(visit, QA_QUERY_LABEL_VALUES, QF_STR(""));
+    struct qf_err err = { 0 };
+    qf_rc rc = read_matches(visit, query, &err);
+
+    query->ask.label =
+        qf_arena_str(query->arena, qa_unescape_name(visit->request->arena, visit->rest));
+    if (rc == QF_OK && (query->ask.label.len == 0 || !qf_utf8_valid(query->ask.label)))
+        rc = qf_err_set(&err, QF_EINVAL, "invalid label name: \"%.*s\"",
+                        QF_STR_ARG(qf_str_sub(visit->rest, 0, 100)));
+    submit_matches(visit, query, rc, &err);
+}
+
+/* --- what needs no data --- */
+
+static void handle_metadata(struct visit *visit)
+{
+    /* Segments keep no metadata of metrics. */
+    answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{}}"));
+}
+
+static void handle_exemplars(struct visit *visit)
+{
+    answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
+}
+
+static void handle_rules(struct visit *visit)
+{
+    answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"groups\":[]}}"));
+}
+
+static void handle_alerts(struct visit *visit)
+{
+    answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"alerts\":[]}}"));
+}
+
+static void handle_buildinfo(struct visit *visit)
+{
+    answer_json(visit, 200,
+                QF_STR("{\"status\":\"success\",\"data\":{\"version\":\"3.14.0\",\"revision\":"
+                       "\"promfabric-" PROMFABRIC_VERSION "\",\"branch\":\"\",\"buildUser\":\"\","
+                       "\"buildDate\":\"\",\"goVersion\":\"\"}}"));
+}
+
+/* format_query and parse_query: parse, and print in one form or the other. */
+static void handle_parsed(struct visit *visit,
+                          void (*print)(struct qf_strbuf *, const struct pq_node *))
+{
+    struct qf_arena *arena = qf_arena_new(visit->routes->env->memory_bytes_max);
+    struct qf_strbuf text = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
+    struct qf_str query = param(visit, "query");
+    struct qf_err err = { 0 }, framed = { 0 };
+    struct pq_node *expr;
+    qf_rc rc = check_text(query, &framed);
+
+    if (rc == QF_OK)
+        rc = pq_parse(arena, query, &(struct pq_parse_options){ 0 }, &expr, &err);
+    if (rc == QF_OK) {
+        print(&text, expr);
+        qf_strbuf_puts(&body, "{\"status\":\"success\",\"data\":");
+        qf_strbuf_str(&body, qf_strbuf_view(&text));
+        qf_strbuf_putc(&body, '}');
+        answer_json(visit, 200, qf_strbuf_view(&body));
+    } else {
+        if (rc == QF_EPARSE) {
+            pq_parse_error_print(&text, query, &err);
+            (void)qf_err_set(&framed, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&text));
+        } else {
+            (void)qf_err_set(&framed, rc, "%s", err.msg);
+        }
+        fail(visit, QA_QUERY_INSTANT, &framed);
+    }
+    qf_strbuf_done(&text);
+    qf_strbuf_done(&body);
+    (void)qf_arena_free(arena);
+}
+
+static void print_pretty(struct qf_strbuf *buf, const struct pq_node *expr)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    pq_pretty(&text, expr, 100);
+    qf_strbuf_json(buf, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static void handle_format_query(struct visit *visit)
+{
+    handle_parsed(visit, print_pretty);
+}
+
+static void handle_parse_query(struct visit *visit)
+{
+    handle_parsed(visit, pq_ast_json);
+}
+
+/* --- operating --- */
+
+static void handle_metrics(struct visit *visit)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_metrics_print(visit->routes->metrics->registry, &text);
+    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qa_stream_answer(visit->stream, 200, "text/plain; version=0.0.4; charset=utf-8",
+                     qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static void handle_live(struct visit *visit)
+{
+    answer_text(visit, 200, "Promfabric is Healthy.\n");
+}
+
+static void handle_ready(struct visit *visit)
+{
+    if (atomic_load(&visit->routes->ready))
+        answer_text(visit, 200, "Promfabric is Ready.\n");
+    else
+        answer_text(visit, 503, "Service Unavailable\n");
+}
+
+static void handle_workers(struct visit *visit)
+{
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_WORKERS, visit->stream);
+}
+
+static void handle_queries(struct visit *visit)
+{
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_QUERIES, visit->stream);
+}
+
+static void handle_cancel(struct visit *visit)
+{
+    qa_coord_cancel(visit->routes->coord, visit->rest, visit->stream);
+}
+
+static void handle_scaling(struct visit *visit)
+{
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_SCALING, visit->stream);
+}
+
+#define GET (QA_METHOD_GET | QA_METHOD_HEAD)
+#define GET_POST (QA_METHOD_GET | QA_METHOD_POST)
+
+static const struct route routes[] = {
+    { "/api/v1/metrics/query", GET_POST, false, QA_QUERY_EVENTS, handle_events },
+    { "/api/v1/query", GET_POST, false, QA_QUERY_INSTANT, handle_query },
+    { "/api/v1/query_range", GET_POST, false, QA_QUERY_RANGE, handle_query_range },
+    { "/api/v1/series", GET_POST, false, QA_QUERY_SERIES, handle_series },
+    { "/api/v1/labels", GET_POST, false, QA_QUERY_LABELS, handle_labels },
+    { "/api/v1/label/*/values", QA_METHOD_GET, false, QA_QUERY_LABEL_VALUES, handle_label_values },
+    { "/api/v1/metadata", GET, false, QA_QUERY_INSTANT, handle_metadata },
+    { "/api/v1/query_exemplars", GET_POST, false, QA_QUERY_INSTANT, handle_exemplars },
+    { "/api/v1/rules", GET, false, QA_QUERY_INSTANT, handle_rules },
+    { "/api/v1/alerts", GET, false, QA_QUERY_INSTANT, handle_alerts },
+    { "/api/v1/format_query", GET_POST, false, QA_QUERY_INSTANT, handle_format_query },
+    { "/api/v1/parse_query", GET_POST, false, QA_QUERY_INSTANT, handle_parse_query },
+    { "/api/v1/status/buildinfo", GET, false, QA_QUERY_INSTANT, handle_buildinfo },
+    { "/api/v1/workers", QA_METHOD_GET, false, QA_QUERY_INSTANT, handle_workers },
+    { "/api/v1/queries", QA_METHOD_GET, false, QA_QUERY_INSTANT, handle_queries },
+    { "/api/v1/queries/*", QA_METHOD_DELETE, false, QA_QUERY_INSTANT, handle_cancel },
+    { "/monitor/scaling", QA_METHOD_GET, true, QA_QUERY_INSTANT, handle_scaling },
+    { "/metrics", GET, true, QA_QUERY_INSTANT, handle_metrics },
+    { "/livez", GET, true, QA_QUERY_INSTANT, handle_live },
+    { "/-/healthy", GET, true, QA_QUERY_INSTANT, handle_live },
+    { "/readyz", GET, true, QA_QUERY_INSTANT, handle_ready },
+    { "/-/ready", GET, true, QA_QUERY_INSTANT, handle_ready },
+};
+
+static bool path_matches(const char *pattern, struct qf_str path, struct qf_str *ret_rest)
+{
+    const char *star = strchr(pattern, '*');
+    struct qf_str before, after;
+
+    if (!star)
+        return qf_str_is(path, pattern);
+    before = (struct qf_str){ pattern, (size_t)(star - pattern) };
+    after = qf_str_from(star + 1);
+    if (path.len <= before.len + after.len || !qf_str_starts(path, before) ||
+        !qf_str_ends(path, after))
+        return false;
+    *ret_rest = qf_str_sub(path, before.len, path.len - after.len);
+    return true;
+}
+
+static void add_cors(struct visit *visit)
+{
+    const char *allowed = visit->routes->cors_origin;
+
+    if (!allowed || visit->request->origin.len == 0)
+        return;
+    if (strcmp(allowed, "*") != 0 && !qf_str_is(visit->request->origin, allowed))
+        return;
+    qa_stream_header(visit->stream, "Access-Control-Allow-Origin", allowed);
+    qa_stream_header(visit->stream, "Access-Control-Allow-Headers",
+                     "Accept, Authorization, Content-Type, Origin, X-Scope-OrgID");
+    qa_stream_header(visit->stream, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+    qa_stream_header(visit->stream, "Access-Control-Expose-Headers", "Date, X-Query-Id");
+    if (strcmp(allowed, "*") != 0)
+        qa_stream_header(visit->stream, "Vary", "Origin");
+}
+
+static void refuse_method(struct visit *visit, const struct route *route)
+{
+    char allow[64];
+
+    (void)snprintf(allow, sizeof(allow), "%s%s%sOPTIONS",
+                   route->methods & QA_METHOD_GET ? "GET, " : "",
+                   route->methods & QA_METHOD_POST ? "POST, " : "",
+                   route->methods & QA_METHOD_DELETE ? "DELETE, " : "");
+    qa_stream_header(visit->stream, "Allow", allow);
+    answer_text(visit, 405, "Method Not Allowed\n");
+}
+
+void qa_routes_handle(void *ctx, struct qa_request *request, struct qa_stream *stream)
+{
+    struct visit visit = { .routes = ctx, .request = request, .stream = stream };
+    const struct route *wrong_method = NULL;
+
+    add_cors(&visit);
+    if (request->method == QA_METHOD_OPTIONS) {
+        qa_stream_answer(stream, 204, "text/plain", QF_STR(""));
+        return;
+    }
+    for (size_t i = 0; i < QF_COUNT_OF(routes); i++) {
+        const struct route *route = &routes[i];
+        struct qf_err err = { 0 };
+
+        if (!path_matches(route->path, request->path, &visit.rest))
+            continue;
+        if (!(route->methods & (unsigned)request->method)) {
+            wrong_method = route;
+            continue;
+        }
+        if (!route->open &&
+            qa_tenants_of(visit.routes->tenants, request, &visit.tenant, &err) != QF_OK) {
+            if (err.rc == QF_EAUTH)
+                qa_stream_header(stream, "WWW-Authenticate", "Bearer");
+            fail(&visit, route->kind, &err);
+            return;
+        }
+        route->handle(&visit);
+        return;
+    }
+    if (wrong_method)
+        refuse_method(&visit, wrong_method);
+    else
+        answer_text(&visit, 404, "404 page not found\n");
+}

@@ -1,0 +1,28 @@
+/* tenants.h - who asks: API keys and tenants.
+ *
+ * Without a key file every request is served; its tenant is X-Scope-OrgID, or "default". With one,
+ * a request needs `Authorization: Bearer KEY` and its tenant is the key's; X-Scope-OrgID may repeat
+ * it, and chooses freely if the key's tenant is "*".
+ *
+ * The file has one "KEY TENANT" per line; '#' starts a comment. */
+#ifndef QUERYAPI_HTTP_TENANTS_H
+#define QUERYAPI_HTTP_TENANTS_H
+
+#include "base/pure/err.h"
+#include "queryapi/http/request.h"
+
+struct qa_tenants;
+
+#define QA_TENANT_DEFAULT "default"
+
+/* @key_file may be NULL. NULL and @err filled: QF_EIO, QF_EINVAL. */
+struct qa_tenants *qa_tenants_new(const char *key_file, struct qf_err *err);
+struct qa_tenants *qa_tenants_free(struct qa_tenants *tenants);
+
+/* The tenant of a request. QF_EAUTH: no key or a wrong one; QF_EDENIED: another tenant's data;
+ * QF_EINVAL: not the name of a tenant. */
+QF_MUST_CHECK qf_rc qa_tenants_of(const struct qa_tenants *tenants,
+                                  const struct qa_request *request, struct qf_str *ret_tenant,
+                                  struct qf_err *err);
+
+#endif

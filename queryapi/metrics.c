@@ -1,0 +1,52 @@
+/* metrics.c - registration of the API's metrics. */
+#include "queryapi/metrics.h"
+
+#include "base/pure/err.h"
+#include "base/pure/macros.h"
+
+static const char *const qa_outcomes[] = {
+    "ok",
+#define QF_ERROR(code, number, name, text, http, grpc, prom_type, retryable) name,
+#include "base/pure/errors.def"
+#undef QF_ERROR
+    NULL,
+};
+static const int outcome_codes[] = {
+    QF_OK,
+#define QF_ERROR(code, number, name, text, http, grpc, prom_type, retryable) code,
+#include "base/pure/errors.def"
+#undef QF_ERROR
+};
+static const char *const qa_query_states[] = { "queued", "planning", "working", "answering", NULL };
+static const char *const qa_worker_states[] = { "known", "alive", "accepting", "draining", NULL };
+static const char *const qa_affinity[] = { "hit", "miss", NULL };
+static const char *const qa_fetch_errors[] = { "io", "checksum", "expired", "spool", NULL };
+static const char *const qa_status_classes[] = { "2xx", "4xx", "5xx", NULL };
+
+void qa_metrics_init(struct qa_metrics *metrics)
+{
+    struct qf_metrics *r = metrics->registry = qf_metrics_new();
+
+#define QA_COUNTER(field, name, help)                                                              \
+    metrics->field = qf_metrics_counter(r, name, help, NULL, NULL);
+#define QA_COUNTER_BY(field, name, help, label, values)                                            \
+    metrics->field = qf_metrics_counter(r, name, help, label, values);
+#define QA_GAUGE(field, name, help) metrics->field = qf_metrics_gauge(r, name, help, NULL, NULL);
+#define QA_GAUGE_BY(field, name, help, label, values)                                              \
+    metrics->field = qf_metrics_gauge(r, name, help, label, values);
+#define QA_HISTOGRAM(field, name, help) metrics->field = qf_metrics_histogram(r, name, help, NULL);
+#include "queryapi/metrics.def"
+}
+
+void qa_metrics_done(struct qa_metrics *metrics)
+{
+    metrics->registry = qf_metrics_free(metrics->registry);
+}
+
+size_t qa_metrics_error_index(int rc)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(outcome_codes); i++)
+        if (outcome_codes[i] == rc)
+            return i;
+    return qa_metrics_error_index(QF_EINTERNAL);
+}

@@ -1,0 +1,289 @@
+/* plan.c - from what was asked to plans and work items. */
+#include <inttypes.h>
+
+#include "base/sys/clock.h"
+#include "promql/functions.h"
+#include "promql/parse.h"
+#include "queryapi/query/query_int.h"
+#include "workcoord/rendezvous.h"
+
+/* Put Prometheus's frame around what is wrong with the query itself. */
+static qf_rc frame_error(const struct qa_query *query, struct qf_str text, const char *param,
+                         const struct qf_err *cause, struct qf_err *err)
+{
+    struct qf_strbuf message = QF_STRBUF_INIT;
+    qf_rc rc = cause->rc;
+
+    if (rc == QF_EPARSE || (rc == QF_EINVAL && cause->pos_end > cause->pos_start))
+        pq_parse_error_print(&message, text, cause);
+    else
+        qf_strbuf_puts(&message, cause->msg);
+    if (rc != QF_EPARSE && rc != QF_EINVAL) {
+        (void)qf_err_set(err, rc, "%s", qf_strbuf_cstr(&message));
+    } else if (query->ask.kind == QA_QUERY_EVENTS) {
+        (void)qf_err_set(err, rc, "%s", qf_strbuf_cstr(&message));
+    } else {
+        (void)qf_err_set(err, rc, "invalid parameter \"%s\": %s", param, qf_strbuf_cstr(&message));
+    }
+    qf_strbuf_done(&message);
+    return rc;
+}
+
+static struct pq_query_params params_of(const struct qa_query *query)
+{
+    const struct qa_ask *ask = &query->ask;
+
+    return (struct pq_query_params){ .start_ms = ask->start_ms,
+                                     .end_ms = ask->end_ms,
+                                     .step_ms = ask->step_ms,
+                                     .lookback_ms = ask->lookback_ms,
+                                     .samples_max = query->env->samples_max,
+                                     .series_max = query->env->series_max };
+}
+
+static qf_rc add_part(struct qa_query *query, const struct pq_node *expr, struct qf_str text,
+                      const struct pq_query_params *params, struct qf_err *err)
+{
+    struct pq_plan *plan;
+    qf_rc rc = pq_plan_new(query->arena, expr, text, params, &plan, err);
+
+    if (rc == QF_OK)
+        query->parts[query->part_count++] = (struct qa_plan_part){ .plan = plan };
+    return rc;
+}
+
+static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
+{
+    struct pq_query_params params = params_of(query);
+    struct qf_err cause = { 0 };
+    struct pq_node *expr;
+    qf_rc rc =
+        pq_parse(query->arena, query->ask.text, &(struct pq_parse_options){ 0 }, &expr, &cause);
+
+    if (rc == QF_OK)
+        rc = add_part(query, expr, query->ask.text, &params, &cause);
+    return rc == QF_OK ? QF_OK : frame_error(query, query->ask.text, "query", &cause, err);
+}
+
+/* The time range of series and labels, cut to where there are data: a window has to have ends. */
+static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struct qf_err *err)
+{
+    struct catalog_query ask = { .tenant = tenant,
+                                 .min_ts = query->ask.start_ms,
+                                 .max_ts = query->ask.end_ms };
+    struct catalog_answer found;
+    int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+    qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
+
+    if (rc)
+        return rc;
+    for (size_t g = 0; g < found.group_count; g++) {
+        for (size_t i = 0; i < found.groups[g].segment_count; i++) {
+            min_ts = QF_MIN(min_ts, found.groups[g].segments[i].min_ts);
+            max_ts = QF_MAX(max_ts, found.groups[g].segments[i].max_ts);
+        }
+    }
+    query->ask.start_ms = QF_MAX(query->ask.start_ms, min_ts);
+    query->ask.end_ms = QF_MIN(query->ask.end_ms, max_ts);
+    return QF_OK;
+}
+
+/* last_over_time(SELECTOR[end - start]) at the end: every series with a sample in the range, under
+ * its full name. */
+static struct pq_node *series_expression(struct qa_query *query, const struct pq_matcher *matchers,
+                                         size_t matcher_count)
+{
+    struct pq_node *selector = QF_ARENA_NEW(query->arena, struct pq_node);
+    struct pq_node *matrix = QF_ARENA_NEW(query->arena, struct pq_node);
+    struct pq_node *call = QF_ARENA_NEW(query->arena, struct pq_node);
+    struct pq_node **args = QF_ARENA_ARRAY(query->arena, struct pq_node *, 1);
+
+    if (!selector || !matrix || !call || !args)
+        return NULL;
+    selector->kind = PQ_VECTOR_SELECTOR;
+    selector->vector.matchers = matchers;
+    selector->vector.matcher_count = matcher_count;
+    matrix->kind = PQ_MATRIX_SELECTOR;
+    matrix->matrix.selector = selector;
+    matrix->matrix.range_ms = query->ask.end_ms - query->ask.start_ms + 1; /* left end is open */
+    call->kind = PQ_CALL;
+    call->call.function = pq_function_get(PQ_FN_LAST_OVER_TIME);
+    args[0] = matrix;
+    call->call.args = args;
+    call->call.arg_count = 1;
+    return call;
+}
+
+static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_err *err)
+{
+    struct pq_query_params params = { .start_ms = query->ask.end_ms,
+                                      .end_ms = query->ask.end_ms,
+                                      .samples_max = query->env->samples_max,
+                                      .series_max = query->env->series_max };
+    const struct pq_matcher *matchers;
+    const struct pq_node *expr;
+    struct qf_err cause = { 0 };
+    size_t count;
+    bool selective = false;
+    qf_rc rc = pq_parse_selector(query->arena, match, &matchers, &count, &cause);
+
+    if (rc)
+        return frame_error(query, match, "match[]", &cause, err);
+    for (size_t i = 0; i < count; i++)
+        selective |= !pq_matcher_matches(&matchers[i], QF_STR(""));
+    if (!selective)
+        return qf_err_set(err, QF_EINVAL,
+                          "invalid parameter \"match[]\": match[] must contain at least one "
+                          "non-empty matcher");
+    if (query->ask.end_ms < query->ask.start_ms)
+        return QF_OK; /* no data in the range: the selector was checked, the answer is empty */
+    expr = series_expression(query, matchers, count);
+    if (!expr)
+        return qf_err_set(err, QF_ELIMIT, "the query is too large");
+    return add_part(query, expr, match, &params, err);
+}
+
+static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
+{
+    qf_rc rc = cut_range(query, query->ask.tenant, err);
+
+    for (size_t i = 0; rc == QF_OK && i < query->ask.match_count; i++)
+        rc = plan_match(query, query->ask.matches[i], err);
+    return rc;
+}
+
+static bool copy_segments(struct qa_query *query, const struct catalog_group *group,
+                          struct qa_work *work)
+{
+    work->segments = QF_ARENA_ARRAY(query->arena, struct pb_segment, group->segment_count);
+    if (!work->segments)
+        return false;
+    work->segment_count = group->segment_count;
+    for (size_t i = 0; i < group->segment_count; i++) {
+        const struct catalog_segment *from = &group->segments[i];
+
+        work->segments[i] = (struct pb_segment){ .name = from->name,
+                                                 .size_bytes = from->size,
+                                                 .etag = from->etag,
+                                                 .mtime_ms = from->mtime_ms,
+                                                 .shard = from->shard,
+                                                 .shard_count = from->shard_count,
+                                                 .generation = from->generation };
+    }
+    return true;
+}
+
+/* One work item per shard group of a leaf. */
+static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, struct qf_err *err)
+{
+    struct qa_plan_part *of = &query->parts[part];
+    const struct pq_leaf *spec = of->plan->leaves[leaf];
+    struct catalog_query ask = { .tenant = query->ask.tenant,
+                                 .min_ts = spec->select.min_ts,
+                                 .max_ts = spec->select.max_ts,
+                                 .matchers = spec->select.matchers,
+                                 .matcher_count = spec->select.matcher_count };
+    struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct catalog_answer found;
+    struct qf_str encoded;
+    struct qa_work *works;
+    qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
+
+    if (rc)
+        return rc;
+    if (query->work_count + found.group_count > query->env->works_max)
+        return qf_err_set(err, QF_ELIMIT, "the query needs more than %" PRIu64 " work items",
+                          query->env->works_max);
+    pq_leaf_encode(spec, &bytes);
+    encoded = qf_arena_str(query->arena, qf_strbuf_view(&bytes));
+    qf_strbuf_done(&bytes);
+    works = qf_arena_grow(query->arena, query->works, query->work_count,
+                          query->work_count + found.group_count, sizeof(*works));
+    if (!encoded.data || (found.group_count && !works))
+        return qf_err_set(err, QF_ELIMIT, "the query is too large");
+    query->works = works;
+    for (size_t g = 0; g < found.group_count; g++) {
+        const struct catalog_group *group = &found.groups[g];
+        struct qa_work *work = &query->works[query->work_count];
+
+        *work = (struct qa_work){ .plan = part,
+                                  .leaf = leaf,
+                                  .leaf_id = of->leaf_base + leaf,
+                                  .column = (uint32_t)g,
+                                  .spec = encoded,
+                                  .affinity = wc_affinity_key(query->ask.tenant, group->shard) };
+        work->affinity_key = qf_str_from(qf_arena_printf(
+            query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), group->shard));
+        if (!copy_segments(query, group, work))
+            return qf_err_set(err, QF_ELIMIT, "the query is too large");
+        query->segment_count += group->segment_count;
+        query->work_count++;
+    }
+    of->columns = QF_MAX(of->columns, found.group_count);
+    return QF_OK;
+}
+
+static qf_rc make_works(struct qa_query *query, struct qf_err *err)
+{
+    uint32_t leaf_base = 0;
+
+    for (uint32_t part = 0; part < query->part_count; part++) {
+        const struct pq_plan *plan = query->parts[part].plan;
+
+        query->parts[part].leaf_base = leaf_base;
+        for (uint32_t leaf = 0; leaf < plan->leaf_count; leaf++) {
+            qf_rc rc = add_leaf(query, part, leaf, err);
+
+            if (rc)
+                return rc;
+        }
+        leaf_base += (uint32_t)plan->leaf_count;
+    }
+    return QF_OK;
+}
+
+/* A local folder is cheap to look at, so that what was just written counts at once; a bucket is
+ * looked at every few seconds. */
+static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
+{
+    const struct qa_query_env *env = query->env;
+    struct store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
+    struct qf_err cause = { 0 };
+    qf_rc rc = catalog_refresh(
+        env->catalog, store_has_tokens(env->store) ? CATALOG_REFRESH_NOW : CATALOG_REFRESH_DUE,
+        &call, &cause);
+
+    query->snapshot = catalog_snapshot(env->catalog);
+    if (rc == QF_OK && query->snapshot)
+        return QF_OK;
+    /* An old index could miss segments: better no answer than a smaller one. */
+    return qf_err_set(err, rc ? rc : QF_EUNAVAILABLE, "cannot list the store: %s", cause.msg);
+}
+
+qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
+{
+    bool expression = query->ask.kind <= QA_QUERY_RANGE;
+    qf_rc rc = QF_OK;
+
+    query->parts = QF_ARENA_ARRAY(query->arena, struct qa_plan_part,
+                                  QF_MAX(query->ask.match_count, (size_t)1));
+    if (!query->parts)
+        return qf_err_set(err, QF_ELIMIT, "the query is too large");
+    if (expression) /* a bad query costs no look at the store */
+        rc = plan_expression(query, err);
+    if (rc == QF_OK)
+        rc = take_snapshot(query, err);
+    if (rc == QF_OK && !expression)
+        rc = plan_matches(query, err);
+    if (rc == QF_OK)
+        rc = make_works(query, err);
+    if (rc)
+        return rc;
+    query->timings.planned_ns = qf_clock_mono_ns();
+    query->next = QA_NEXT_WORK;
+    if (query->ask.kind == QA_QUERY_EVENTS) {
+        qa_stream_header(query->stream, "Cache-Control", "no-cache");
+        qa_stream_begin(query->stream, 200, "text/event-stream");
+    }
+    return QF_OK;
+}

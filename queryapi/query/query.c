@@ -1,0 +1,117 @@
+/* query.c - life of one query, and how it fails. */
+#include "queryapi/query/query.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "queryapi/http/prom_json.h"
+#include "queryapi/query/query_int.h"
+
+const char *qa_query_kind_name(enum qa_query_kind kind)
+{
+    static const char *const names[] = { "events", "query",  "query_range",
+                                         "series", "labels", "label_values" };
+
+    return kind < QF_COUNT_OF(names) ? names[kind] : "?";
+}
+
+struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream)
+{
+    struct qa_query *query = qf_xcalloc(1, sizeof(*query));
+
+    query->env = env;
+    query->arena = qf_arena_new(env->memory_bytes_max);
+    query->stream = qa_stream_ref(stream);
+    query->timings.submitted_ns = qf_clock_mono_ns();
+    atomic_init(&query->canceled, false);
+    return query;
+}
+
+struct qa_query *qa_query_free(struct qa_query *query)
+{
+    if (!query)
+        return NULL;
+    qa_answer_done(query);
+    for (size_t i = 0; i < query->part_count; i++)
+        (void)pq_eval_free(query->parts[i].eval);
+    for (size_t i = 0; i < query->work_count; i++) {
+        if (!query->works[i].artifact)
+            continue;
+        (void)unlink(query->works[i].artifact);
+        free(query->works[i].artifact);
+    }
+    (void)catalog_snapshot_drop(query->snapshot);
+    (void)qa_stream_drop(query->stream);
+    (void)qf_arena_free(query->arena);
+    free(query);
+    return NULL;
+}
+
+void qa_query_turn(struct qa_query *query, enum qa_turn turn)
+{
+    qf_rc rc;
+
+    query->next = QA_NEXT_OVER;
+    if (atomic_load(&query->canceled))
+        rc = query->cancel_rc;
+    else
+        rc = turn == QA_TURN_PLAN ? qa_query_plan(query, &query->err)
+                                  : qa_query_answer(query, &query->err);
+    if (rc == QF_ECANCELED && atomic_load(&query->canceled))
+        rc = query->cancel_rc; /* a deadline is a way to be canceled */
+    if (rc != QF_OK) {
+        qa_query_fail(query, rc, query->err.rc ? query->err.msg : qf_rc_text(rc));
+        query->next = QA_NEXT_OVER;
+    }
+}
+
+/* Prometheus's words where it has some. */
+static const char *message_for(qf_rc rc, const char *message)
+{
+    if (rc == QF_ETIMEOUT)
+        return "query timed out in query execution";
+    if (rc == QF_ECANCELED)
+        return "query was canceled in query execution";
+    return message;
+}
+
+void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc,
+                     const char *message)
+{
+    struct qf_strbuf body = QF_STRBUF_INIT;
+
+    message = message_for(rc, message);
+    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE)
+        qa_stream_header(stream, "Retry-After", "1");
+    if (kind == QA_QUERY_EVENTS) {
+        qf_strbuf_printf(&body,
+                         "{\"status\":\"error\",\"code\":\"%s\",\"message\":", qf_rc_name(rc));
+        qf_strbuf_json(&body, qf_str_from(message));
+        qf_strbuf_putc(&body, '}');
+    } else {
+        qa_json_error(&body, qf_rc_prom_type(rc), qf_str_from(message));
+    }
+    qa_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
+    qf_strbuf_done(&body);
+}
+
+void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message)
+{
+    struct qf_strbuf events = QF_STRBUF_INIT;
+
+    query->rc = rc;
+    if (!query->err.rc)
+        (void)qf_err_set(&query->err, rc, "%s", message_for(rc, message));
+    if (!qa_stream_begun(query->stream)) {
+        qa_answer_error(query->stream, query->ask.kind, rc, message);
+    } else if (query->ask.kind == QA_QUERY_EVENTS) {
+        qa_sse_error(&events, qf_rc_name(rc), qf_str_from(message_for(rc, message)));
+        (void)qa_stream_write(query->stream, qf_strbuf_view(&events));
+        qa_stream_end(query->stream);
+    } else {
+        qa_stream_abort(query->stream); /* half a JSON document: the reader must not take it */
+    }
+    qf_strbuf_done(&events);
+}

@@ -1,0 +1,161 @@
+/* query.h - the life of one query: from what the client asked to the last byte of its answer.
+ *
+ *     SUBMITTED -> PLAN turn -> WORK (workers run, artifacts arrive) -> ANSWER turns -> over
+ *
+ * A query belongs to the coordinator, which lends it to a pool thread for one turn at a time: a
+ * turn plans, or evaluates and writes as long as the client's stream has room. Between turns nobody
+ * waits: no thread is held by a query whose workers or whose client are slow.
+ *
+ * Every kind of request takes this path. Series and labels are instant queries as well:
+ * last_over_time() over the time range asked for, one plan per match[]. */
+#ifndef QUERYAPI_QUERY_QUERY_H
+#define QUERYAPI_QUERY_QUERY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/duration.h"
+#include "base/pure/err.h"
+#include "base/pure/strbuf.h"
+#include "proto/codec/control.h"
+#include "promql/eval.h"
+#include "promql/plan.h"
+#include "queryapi/http/stream.h"
+#include "segments/catalog/catalog.h"
+
+enum qa_query_kind {
+    QA_QUERY_EVENTS, /* POST /api/v1/metrics/query */
+    QA_QUERY_INSTANT,
+    QA_QUERY_RANGE,
+    QA_QUERY_SERIES,
+    QA_QUERY_LABELS,
+    QA_QUERY_LABEL_VALUES,
+    QA_QUERY__COUNT,
+};
+const char *qa_query_kind_name(enum qa_query_kind kind);
+
+/* What the client asked. Strings live in the query's arena. */
+struct qa_ask {
+    enum qa_query_kind kind;
+    struct qf_str tenant;
+    struct qf_str text; /* PromQL; of series and labels what the client wrote, for logs */
+    int64_t start_ms, end_ms, step_ms; /* step 0: one point at start */
+    int64_t timeout_ms;                /* 0: the server's */
+    int64_t lookback_ms;               /* 0: the default */
+    uint64_t limit;                    /* series or names in the answer; 0: none */
+    bool stats, progress;
+    const struct qf_str *matches; /* of series and labels */
+    size_t match_count;
+    struct qf_str label; /* of label values */
+};
+
+/* What all queries of a process share. */
+struct qa_query_env {
+    struct store *store;
+    struct catalog *catalog;
+    size_t memory_bytes_max; /* per query: plan, evaluation and collected answer */
+    uint64_t samples_max;    /* 0: none */
+    uint64_t series_max;     /* 0: none */
+    uint64_t works_max;      /* work items of one query */
+    struct pb_limits limits; /* sent to workers */
+    int64_t slow_query_ms;   /* queries longer than this are logged; < 0: none */
+};
+
+/* One unit of work: a leaf over one shard group. */
+struct qa_work {
+    uint32_t plan, leaf; /* leaf within its plan */
+    uint32_t leaf_id;    /* within the query */
+    uint32_t column;     /* which of the leaf's readers it becomes */
+    struct qf_str spec;
+    uint64_t affinity;
+    struct qf_str affinity_key;
+    struct pb_segment *segments;
+    size_t segment_count;
+    /* Set by the coordinator. */
+    char *artifact; /* path of the committed bytes; the query removes the file */
+    uint64_t artifact_bytes;
+    int64_t waiting_ns;  /* since when it has no worker: plan, or loss of the last one */
+    int64_t assigned_ns; /* when it was last sent */
+};
+
+enum qa_turn { QA_TURN_PLAN, QA_TURN_ANSWER };
+/* What a turn wants next. */
+enum qa_next {
+    QA_NEXT_WORK, /* planned: run query->works */
+    QA_NEXT_ROOM, /* the stream is full: another ANSWER turn once it has room */
+    QA_NEXT_OVER, /* answered, with success or an error */
+};
+
+struct qa_plan_part {
+    const struct pq_plan *plan;
+    struct pq_eval *eval;
+    uint32_t leaf_base; /* leaf_id of its first leaf */
+    size_t columns;     /* readers per leaf */
+};
+
+struct qa_timings {
+    int64_t submitted_ns, admitted_ns, planned_ns, fetched_ns, first_ns, over_ns;
+};
+
+struct qa_answer; /* answer.c */
+
+struct qa_query {
+    uint64_t id;
+    char name[40]; /* the query_id in logs, answers and on workers */
+    struct qf_arena *arena;
+    struct qa_ask ask;
+    const struct qa_query_env *env;
+    struct qa_stream *stream;
+    atomic_bool canceled;
+    qf_rc cancel_rc; /* why; written before canceled */
+
+    /* Of the thread that has the turn. */
+    struct catalog_snapshot *snapshot;
+    struct qa_plan_part *parts;
+    size_t part_count;
+    struct qa_work *works;
+    size_t work_count;
+    size_t segment_count;
+    struct qa_answer *answer;
+    enum qa_next next;
+    qf_rc rc; /* how it ended */
+    struct qf_err err;
+    struct qa_timings timings;
+    uint64_t points;
+
+    /* Of the coordinator. */
+    struct {
+        int state;
+        uint64_t first_work;
+        size_t committed;
+        uint64_t artifact_bytes;
+        qf_time_ms deadline;
+        bool in_turn, in_core, active;
+        bool room; /* the stream got room while a turn was under way */
+        struct qa_query *next_queued;
+        void *tenant;
+        void *coord;
+        enum qa_turn turn;
+        char reason[300]; /* what a worker said of the work that failed */
+    } co;
+};
+
+/* A new query with an arena of its own, into which the caller puts ask's strings. The stream is
+ * kept until the query is freed. */
+struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream);
+struct qa_query *qa_query_free(struct qa_query *query); /* Accepts NULL, returns NULL. */
+
+/* Run a turn on this thread and set query->next. */
+void qa_query_turn(struct qa_query *query, enum qa_turn turn);
+
+/* End the answer with an error: a JSON document with the right status if nothing was sent yet, else
+ * an error event or a cut connection. Never waits. */
+void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message);
+
+/* The error answer of @kind for a request that never became a query. */
+void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc,
+                     const char *message);
+
+#endif

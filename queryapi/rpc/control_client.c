@@ -1,0 +1,456 @@
+/* control_client.c - control streams on the gRPC C core. */
+#include "queryapi/rpc/control_client.h"
+
+#include <fcntl.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "base/sys/thread.h"
+
+#define PEM_BYTES_MAX ((size_t)1 << 20)
+
+enum tag_kind { TAG_SEND, TAG_RECV, TAG_STATUS };
+
+struct call;
+
+struct tag {
+    struct call *call;
+    enum tag_kind kind;
+};
+
+struct outgoing {
+    struct outgoing *next;
+    grpc_byte_buffer *bytes;
+    size_t size;
+};
+
+/* One session. It lives until every batch it started has come back. */
+struct call {
+    struct call *next;
+    struct qa_rpc *rpc;
+    uint64_t session;
+    grpc_channel *channel;
+    grpc_call *call;
+    struct tag send, recv, status;
+    int pending; /* batches under way */
+    bool heard, closing;
+    qf_time_ms dial_deadline;
+    char why[200];
+
+    grpc_byte_buffer *received;
+    grpc_metadata_array initial, trailing;
+    grpc_status_code code;
+    grpc_slice details;
+
+    struct outgoing *head, **tail; /* head is being sent while `sending` */
+    bool sending;
+    size_t queued, queued_bytes;
+};
+
+struct qa_rpc {
+    struct qa_rpc_options options;
+    grpc_completion_queue *queue;
+    grpc_channel_credentials *credentials;
+    struct qf_thread *thread;
+    struct call *calls;
+    size_t count;
+    struct qf_arena *scratch; /* of the message being decoded */
+};
+
+static void forward_completions(void *arg)
+{
+    struct qa_rpc *rpc = arg;
+
+    for (;;) {
+        grpc_event event =
+            grpc_completion_queue_next(rpc->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+
+        if (event.type == GRPC_QUEUE_SHUTDOWN)
+            return;
+        if (event.type == GRPC_OP_COMPLETE)
+            rpc->options.post(rpc->options.ctx, event.tag, event.success != 0);
+    }
+}
+
+static char *read_pem(const char *path, struct qf_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = qf_xcalloc(1, PEM_BYTES_MAX + 1);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, PEM_BYTES_MAX);
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (len > 0)
+        return text;
+    (void)qf_err_set(err, QF_EIO, "cannot read %s", path);
+    free(text);
+    return NULL;
+}
+
+static grpc_channel_credentials *make_credentials(const struct qa_rpc_options *options,
+                                                  struct qf_err *err)
+{
+    grpc_channel_credentials *credentials = NULL;
+    char *ca, *cert = NULL, *key = NULL;
+
+    if (!options->tls_ca_file)
+        return grpc_insecure_credentials_create();
+    ca = read_pem(options->tls_ca_file, err);
+    if (ca && options->tls_cert_file)
+        cert = read_pem(options->tls_cert_file, err);
+    if (cert)
+        key = read_pem(options->tls_key_file, err);
+    if (ca && (!options->tls_cert_file || key)) {
+        grpc_ssl_pem_key_cert_pair pair = { key, cert };
+
+        credentials = grpc_ssl_credentials_create(ca, key ? &pair : NULL, NULL, NULL);
+        if (!credentials)
+            (void)qf_err_set(err, QF_EINVAL, "%s: not usable as TLS files", options->tls_ca_file);
+    }
+    free(ca);
+    free(cert);
+    free(key);
+    return credentials;
+}
+
+struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *err)
+{
+    struct qa_rpc *rpc = qf_xcalloc(1, sizeof(*rpc));
+
+    grpc_init();
+    rpc->options = *options;
+    if (!rpc->options.queue_messages_max)
+        rpc->options.queue_messages_max = 65536;
+    if (!rpc->options.queue_bytes_max)
+        rpc->options.queue_bytes_max = (size_t)64 << 20;
+    if (!rpc->options.dial_timeout_ms)
+        rpc->options.dial_timeout_ms = 5000;
+    rpc->scratch = qf_arena_new(PB_DECODE_BYTES_MAX);
+    rpc->queue = grpc_completion_queue_create_for_next(NULL);
+    rpc->credentials = make_credentials(options, err);
+    if (!rpc->credentials)
+        return qa_rpc_free(rpc);
+    rpc->thread = qf_thread_start("grpc", forward_completions, rpc);
+    if (!rpc->thread) {
+        (void)qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread");
+        return qa_rpc_free(rpc);
+    }
+    return rpc;
+}
+
+struct qa_rpc *qa_rpc_free(struct qa_rpc *rpc)
+{
+    if (!rpc)
+        return NULL;
+    grpc_completion_queue_shutdown(rpc->queue);
+    if (!rpc->thread) /* nobody else empties the queue */
+        (void)grpc_completion_queue_next(rpc->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    (void)qf_thread_join(rpc->thread);
+    grpc_completion_queue_destroy(rpc->queue);
+    if (rpc->credentials)
+        grpc_channel_credentials_release(rpc->credentials);
+    (void)qf_arena_free(rpc->scratch);
+    free(rpc);
+    grpc_shutdown();
+    return NULL;
+}
+
+size_t qa_rpc_count(const struct qa_rpc *rpc)
+{
+    return rpc->count;
+}
+
+static struct call *find(struct qa_rpc *rpc, uint64_t session)
+{
+    for (struct call *call = rpc->calls; call; call = call->next)
+        if (call->session == session)
+            return call;
+    return NULL;
+}
+
+/* End the call; the first reason given is the one reported. */
+static void end_call(struct call *call, const char *why)
+{
+    if (call->closing)
+        return;
+    call->closing = true;
+    (void)snprintf(call->why, sizeof(call->why), "%s", why);
+    (void)grpc_call_cancel(call->call, NULL);
+}
+
+static void start(struct call *call, const grpc_op *ops, size_t count, struct tag *tag)
+{
+    if (grpc_call_start_batch(call->call, ops, count, tag, NULL) == GRPC_CALL_OK)
+        call->pending++;
+    else
+        end_call(call, "cannot start a gRPC operation");
+}
+
+static void receive_next(struct call *call, bool first)
+{
+    grpc_op ops[2] = { { .op = GRPC_OP_RECV_MESSAGE } };
+
+    ops[0].data.recv_message.recv_message = &call->received;
+    if (first) {
+        ops[1].op = GRPC_OP_RECV_INITIAL_METADATA;
+        ops[1].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
+    }
+    start(call, ops, first ? 2 : 1, &call->recv);
+}
+
+static void send_next(struct call *call, bool first)
+{
+    grpc_op ops[2] = { { .op = GRPC_OP_SEND_MESSAGE } };
+
+    if (!call->head || call->sending || call->closing)
+        return;
+    ops[0].data.send_message.send_message = call->head->bytes;
+    ops[1].op = GRPC_OP_SEND_INITIAL_METADATA;
+    call->sending = true;
+    start(call, ops, first ? 2 : 1, &call->send);
+}
+
+static void enqueue(struct call *call, const struct pb_api_message *message)
+{
+    struct outgoing *item;
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    grpc_slice slice;
+
+    if (call->closing)
+        return;
+    pb_api_encode(&buf, message);
+    if (call->queued >= call->rpc->options.queue_messages_max ||
+        call->queued_bytes + buf.len > call->rpc->options.queue_bytes_max) {
+        qf_strbuf_done(&buf);
+        end_call(call, "the worker does not read its messages");
+        return;
+    }
+    slice = grpc_slice_from_copied_buffer(buf.data ? buf.data : "", buf.len);
+    item = qf_xcalloc(1, sizeof(*item));
+    item->bytes = grpc_raw_byte_buffer_create(&slice, 1);
+    item->size = buf.len;
+    grpc_slice_unref(slice);
+    qf_strbuf_done(&buf);
+    *call->tail = item;
+    call->tail = &item->next;
+    call->queued++;
+    call->queued_bytes += item->size;
+}
+
+static void drop_head(struct call *call)
+{
+    struct outgoing *item = call->head;
+
+    call->head = item->next;
+    if (!call->head)
+        call->tail = &call->head;
+    call->queued--;
+    call->queued_bytes -= item->size;
+    grpc_byte_buffer_destroy(item->bytes);
+    free(item);
+}
+
+/* A channel of its own per dial, so that the backoff between dials is ours alone. */
+static grpc_channel *make_channel(const struct qa_rpc *rpc, const char *address)
+{
+    grpc_arg args[] = {
+        { .type = GRPC_ARG_INTEGER,
+          .key = (char *)(uintptr_t)GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+          .value.integer = 1 },
+        { .type = GRPC_ARG_INTEGER,
+          .key = (char *)(uintptr_t)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+          .value.integer = (int)PB_MESSAGE_BYTES_MAX },
+        { .type = GRPC_ARG_INTEGER,
+          .key = (char *)(uintptr_t)GRPC_ARG_ENABLE_RETRIES,
+          .value.integer = 0 },
+        { .type = GRPC_ARG_INTEGER,
+          .key = (char *)(uintptr_t)GRPC_ARG_ENABLE_HTTP_PROXY,
+          .value.integer = 0 },
+    };
+    grpc_channel_args all = { QF_COUNT_OF(args), args };
+
+    return grpc_channel_create(address, rpc->credentials, &all);
+}
+
+void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address)
+{
+    struct pb_api_message hello = {
+        .kind = PB_API_HELLO,
+        .u.hello = { .protocol_version = PB_PROTOCOL_VERSION,
+                     .api_id = qf_str_from(rpc->options.api_id),
+                     .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
+    };
+    grpc_op status = { .op = GRPC_OP_RECV_STATUS_ON_CLIENT };
+    struct call *call = qf_xcalloc(1, sizeof(*call));
+
+    call->rpc = rpc;
+    call->session = session;
+    call->dial_deadline = qf_clock_mono_ms() + rpc->options.dial_timeout_ms;
+    call->tail = &call->head;
+    call->send = (struct tag){ call, TAG_SEND };
+    call->recv = (struct tag){ call, TAG_RECV };
+    call->status = (struct tag){ call, TAG_STATUS };
+    grpc_metadata_array_init(&call->initial);
+    grpc_metadata_array_init(&call->trailing);
+    call->details = grpc_empty_slice();
+    call->channel = make_channel(rpc, address);
+    call->call = grpc_channel_create_call(call->channel, NULL, GRPC_PROPAGATE_DEFAULTS, rpc->queue,
+                                          grpc_slice_from_static_string(PB_CONTROL_METHOD), NULL,
+                                          gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+    call->next = rpc->calls;
+    rpc->calls = call;
+    rpc->count++;
+    status.data.recv_status_on_client.trailing_metadata = &call->trailing;
+    status.data.recv_status_on_client.status = &call->code;
+    status.data.recv_status_on_client.status_details = &call->details;
+    start(call, &status, 1, &call->status);
+    enqueue(call, &hello);
+    send_next(call, true);
+    receive_next(call, true);
+}
+
+void qa_rpc_send(struct qa_rpc *rpc, uint64_t session, const struct pb_api_message *message)
+{
+    struct call *call = find(rpc, session);
+
+    if (!call)
+        return;
+    enqueue(call, message);
+    send_next(call, false);
+}
+
+void qa_rpc_hangup(struct qa_rpc *rpc, uint64_t session, const char *why)
+{
+    struct call *call = find(rpc, session);
+
+    if (call)
+        end_call(call, why);
+}
+
+void qa_rpc_cancel_all(struct qa_rpc *rpc)
+{
+    for (struct call *call = rpc->calls; call; call = call->next)
+        end_call(call, "the API is shutting down");
+}
+
+void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now)
+{
+    for (struct call *call = rpc->calls; call; call = call->next)
+        if (!call->heard && now >= call->dial_deadline)
+            end_call(call, "the worker does not answer");
+}
+
+/* The bytes of a message in one piece, for the decoder. */
+static void decode(struct call *call)
+{
+    struct qa_rpc *rpc = call->rpc;
+    struct pb_worker_message message;
+    struct qf_err err = { 0 };
+    grpc_byte_buffer_reader reader;
+    grpc_slice slice;
+    struct qf_str bytes;
+    qf_rc rc;
+
+    if (!grpc_byte_buffer_reader_init(&reader, call->received)) {
+        end_call(call, "unreadable message");
+        return;
+    }
+    slice = grpc_byte_buffer_reader_readall(&reader);
+    grpc_byte_buffer_reader_destroy(&reader);
+    bytes = (struct qf_str){ (const char *)GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice) };
+    qf_arena_reset(rpc->scratch);
+    rc = pb_worker_decode(rpc->scratch, bytes, &message, &err);
+    grpc_slice_unref(slice);
+    if (rc != QF_OK) {
+        end_call(call, err.msg);
+        return;
+    }
+    call->heard = true;
+    rpc->options.message(rpc->options.ctx, call->session, &message);
+}
+
+static void on_received(struct call *call, bool ok)
+{
+    grpc_byte_buffer *bytes = call->received;
+
+    if (!ok || !bytes) {
+        end_call(call, ""); /* the status says why */
+        return;
+    }
+    if (!call->closing)
+        decode(call);
+    grpc_byte_buffer_destroy(bytes);
+    call->received = NULL;
+    if (!call->closing)
+        receive_next(call, false);
+}
+
+static void on_status(struct call *call)
+{
+    char *details = grpc_slice_to_c_string(call->details);
+
+    if (!call->why[0])
+        (void)snprintf(call->why, sizeof(call->why), "%s (status %d)",
+                       details[0] ? details : "the worker closed the stream", (int)call->code);
+    gpr_free(details);
+    call->closing = true;
+}
+
+static void free_call(struct call *call)
+{
+    struct qa_rpc *rpc = call->rpc;
+    struct call **at = &rpc->calls;
+
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    rpc->count--;
+    while (call->head)
+        drop_head(call);
+    if (call->received)
+        grpc_byte_buffer_destroy(call->received);
+    grpc_metadata_array_destroy(&call->initial);
+    grpc_metadata_array_destroy(&call->trailing);
+    grpc_slice_unref(call->details);
+    grpc_call_unref(call->call);
+    grpc_channel_destroy(call->channel);
+    rpc->options.closed(rpc->options.ctx, call->session, call->why);
+    free(call);
+}
+
+void qa_rpc_complete(struct qa_rpc *rpc, void *opaque, bool ok)
+{
+    struct tag *tag = opaque;
+    struct call *call = tag->call;
+
+    (void)rpc;
+    call->pending--;
+    switch (tag->kind) {
+    case TAG_SEND:
+        call->sending = false;
+        drop_head(call);
+        if (!ok)
+            end_call(call, "");
+        send_next(call, false);
+        break;
+    case TAG_RECV:
+        on_received(call, ok);
+        break;
+    case TAG_STATUS:
+        on_status(call);
+        break;
+    }
+    if (call->pending == 0)
+        free_call(call);
+}

@@ -1,0 +1,58 @@
+/* control_client.h - the API's end of the control streams: one gRPC call per worker session.
+ *
+ * All functions are called on the coordinator's thread, which alone touches calls. A thread of its
+ * own waits on gRPC's completion queue and forwards each tag through `post`; the coordinator hands
+ * it back with qa_rpc_complete(), from where the callbacks are called. No call blocks.
+ *
+ * A session's outgoing queue is bounded: a worker that does not read is a lost worker. */
+#ifndef QUERYAPI_RPC_CONTROL_CLIENT_H
+#define QUERYAPI_RPC_CONTROL_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/duration.h"
+#include "base/pure/err.h"
+#include "proto/codec/control.h"
+
+struct qa_rpc;
+
+struct qa_rpc_options {
+    const char *api_id;
+    /* Give @tag to the coordinator, which calls qa_rpc_complete(tag, ok). Called on the completion
+     * thread; may wait. */
+    void (*post)(void *ctx, void *tag, bool ok);
+    /* On the coordinator's thread: */
+    void (*message)(void *ctx, uint64_t session, const struct pb_worker_message *message);
+    /* The session is over; called exactly once per dial. */
+    void (*closed)(void *ctx, uint64_t session, const char *why);
+    void *ctx;
+    /* Zero means the default. */
+    size_t queue_messages_max; /* 65536 */
+    size_t queue_bytes_max;    /* 64 MiB */
+    int64_t dial_timeout_ms;   /* 5 s to the first message */
+    /* Mutual TLS: PEM files, all or none. */
+    const char *tls_ca_file, *tls_cert_file, *tls_key_file;
+};
+
+struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *err);
+/* Cancel every call. Their `closed` callbacks come as their tags complete. */
+void qa_rpc_cancel_all(struct qa_rpc *rpc);
+/* Calls that are not yet over. */
+size_t qa_rpc_count(const struct qa_rpc *rpc);
+/* Only once qa_rpc_count() is 0. Accepts NULL, returns NULL. */
+struct qa_rpc *qa_rpc_free(struct qa_rpc *rpc);
+
+/* Open a stream to @address ("host:port") as @session, and say hello. */
+void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address);
+/* Queue a message; too much of it ends the session. Unknown sessions are ignored. */
+void qa_rpc_send(struct qa_rpc *rpc, uint64_t session, const struct pb_api_message *message);
+/* End the session; `closed` follows. */
+void qa_rpc_hangup(struct qa_rpc *rpc, uint64_t session, const char *why);
+
+void qa_rpc_complete(struct qa_rpc *rpc, void *tag, bool ok);
+/* End dials that take too long. */
+void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now);
+
+#endif
