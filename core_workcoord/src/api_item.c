@@ -36,9 +36,11 @@ static void send_assign(struct wc_api *wc, struct wc_item *item)
     (void)emit_to_peer(wc, item, WC_API_DO_ASSIGN);
 }
 
+/* Not on a stream that is just being lost: one of its items may have ended the query of another. */
 static void send_cancel(struct wc_api *wc, struct wc_item *item)
 {
-    (void)emit_to_peer(wc, item, WC_API_DO_CANCEL);
+    if (wc->peers[item->peer].session.v)
+        (void)emit_to_peer(wc, item, WC_API_DO_CANCEL);
 }
 
 static void count_accepted(struct wc_api *wc, struct wc_item *item)

@@ -115,11 +115,11 @@ static void end_stream(struct wc_api *wc, uint32_t slot)
 
     emit_for(wc, slot, WC_API_DO_LOST)->rc = QF_EUNAVAILABLE;
     wc->stats.workers_lost++;
+    peer->session = (struct wc_session_id){ 0 };
     for (int list = 0; list < WC_PEER__LISTS; list++) {
         while (peer->items[list].count)
             wc_item_hear(wc, peer->items[list].head, WC_ITEM_HEARD_LOST);
     }
-    peer->session = (struct wc_session_id){ 0 };
     peer->accepting = false;
     set_draining(wc, peer, false);
     wc_timers_clear(&wc->timers, slot);

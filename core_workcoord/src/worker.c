@@ -45,8 +45,8 @@ static void carve(struct wc_worker *wc, struct wc_carver *carver)
     wc_timers_carve(&wc->timers, carver, wc_timer_drain(wc) + 1);
     wc->state_size = carver->used;
     /* Per run two (FAILED and DROP, or ACCEPT and START), per session two (HANGUP and STATUS), and
-     * REJECT or ECHO, the DROP that makes room, and DRAINED. */
-    wc->effect_capacity = 2 * (size_t)limits->runs_max + 2 * (size_t)limits->sessions_max + 3;
+     * REJECT or ECHO and STATUS, the DROP that makes room, and DRAINED. */
+    wc->effect_capacity = 2 * (size_t)limits->runs_max + 2 * (size_t)limits->sessions_max + 4;
     wc->effects = wc_carve(carver, wc->effect_capacity, sizeof(*wc->effects));
 }
 
@@ -216,12 +216,14 @@ static qf_rc on_session_closed(struct wc_worker *wc)
 static qf_rc on_heartbeat(struct wc_worker *wc)
 {
     struct wc_worker_effect *effect;
+    uint32_t session = session_of_message(wc);
 
-    if (session_of_message(wc) == WC_NONE)
+    if (session == WC_NONE)
         return QF_OK;
     effect = wc_worker_emit(wc, WC_WORKER_DO_ECHO);
     effect->session = wc->event->session;
     effect->sent_at = wc->event->sent_at;
+    emit_status(wc, session);
     return QF_OK;
 }
 

@@ -36,7 +36,9 @@
  *
  * Work is rejected only while the worker is not accepting: it drains, it was told not to accept, or
  * its table is full of work that is not yet acknowledged (acknowledged artifacts make room).
- * Whenever accepting or draining changes, every session gets a STATUS. */
+ * Whenever
+ * accepting or draining changes, every session gets a STATUS; each heartbeat is answered with one
+ * too, which keeps the numbers an API shows fresh and corrects whatever it believes wrongly. */
 #ifndef WORKCOORD_WORKER_H
 #define WORKCOORD_WORKER_H
 

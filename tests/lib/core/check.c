@@ -1,0 +1,116 @@
+/* check.c - walk the tables and compare what must agree. */
+#include "tests/lib/core/check.h"
+
+#include "api_int.h"
+
+static uint32_t list_len(const struct wc_list *list, const struct wc_link *links)
+{
+    uint32_t count = 0;
+
+    for (uint32_t slot = list->head; slot != WC_NONE && count <= list->count;
+         slot = links[slot].next)
+        count++;
+    return count;
+}
+
+static const char *check_item(const struct wc_api *wc, const struct wc_item *item, uint32_t slot)
+{
+    const struct wc_peer *peer = item->peer == WC_NONE ? NULL : &wc->peers[item->peer];
+    bool placed = item->state == WC_ITEM_ASSIGNED || item->state == WC_ITEM_ACCEPTED ||
+                  item->state == WC_ITEM_READY;
+
+    if (placed != (peer != NULL))
+        return "an item has a worker in the wrong state";
+    if (peer && (peer->state != WC_WORKER_ALIVE || !peer->session.v))
+        return "an item sits on a worker that is not alive";
+    if (item->state == WC_ITEM_ASSIGNED && (peer->draining || peer->leaving))
+        return "unstarted work sits on a draining or leaving worker";
+    if (item->state == WC_ITEM_PENDING && !item->waiting)
+        return "a pending item was left unattended by the step";
+    if (item->state == WC_ITEM_PENDING && wc->stats.workers_available && !item->hold)
+        return "an item is pending although a worker is available";
+    if (item->state == WC_ITEM_PENDING && item->hold && !wc->timers.pos[wc_timer_item(wc, slot)])
+        return "an item is held back without an end";
+    if (item->failures >= wc->limits.attempts_max)
+        return "an item outlived its attempts";
+    if (item->late > item->attempt)
+        return "a late download of the future";
+    return NULL;
+}
+
+static const char *check_queries(const struct wc_api *wc, uint32_t *counts, uint32_t *ret_items)
+{
+    for (uint32_t q = wc->query_order.head; q != WC_NONE; q = wc->query_links[q].next) {
+        const struct wc_query *query = &wc->queries[q];
+        uint32_t fetched = counts[WC_ITEM_FETCHED];
+
+        if (!query->items.count)
+            return "a query without items is alive";
+        for (uint32_t i = query->items.head; i != WC_NONE; i = wc->item_query_links[i].next) {
+            const char *why = check_item(wc, &wc->items[i], i);
+
+            if (why)
+                return why;
+            counts[wc->items[i].state]++;
+            ++*ret_items;
+        }
+        fetched = counts[WC_ITEM_FETCHED] - fetched;
+        if (fetched != query->committed)
+            return "committed and fetched disagree";
+        if (fetched == query->items.count)
+            return "a finished query is alive";
+    }
+    return NULL;
+}
+
+static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
+{
+    uint32_t available = 0, draining = 0, alive = 0, streams = 0;
+
+    for (uint32_t p = wc->peer_order.head; p != WC_NONE; p = wc->peer_links[p].next) {
+        const struct wc_peer *peer = &wc->peers[p];
+        bool takes =
+            peer->state == WC_WORKER_ALIVE && peer->accepting && !peer->draining && !peer->leaving;
+
+        if (takes != peer->available)
+            return "rotation disagrees with the worker's flags";
+        if (peer->state != WC_WORKER_DIALING && !wc->timers.pos[p])
+            return "a worker has no timer: it would never be dialed or missed";
+        for (int list = 0; list < WC_PEER__LISTS; list++)
+            *ret_placed += list_len(&peer->items[list], wc->item_place_links);
+        available += takes;
+        draining += peer->draining;
+        alive += peer->state == WC_WORKER_ALIVE;
+        streams += peer->session.v != 0;
+    }
+    if (available != wc->stats.workers_available || draining != wc->stats.workers_draining ||
+        alive != wc->stats.workers_alive || streams != wc->streams)
+        return "the gauges of workers are wrong";
+    return NULL;
+}
+
+const char *core_check_api(const struct wc_api *wc)
+{
+    uint32_t counts[WC_ITEM__COUNT] = { 0 }, items = 0, placed = 0;
+    const char *why = check_queries(wc, counts, &items);
+
+    if (!why)
+        why = check_peers(wc, &placed);
+    if (why)
+        return why;
+    for (int state = 0; state < WC_ITEM__COUNT; state++) {
+        if (counts[state] != wc->item_counts[state])
+            return "the gauges of items are wrong";
+    }
+    if (items + wc->item_pool.count != wc->limits.items_max)
+        return "an item slot leaked";
+    if (wc->query_order.count + wc->query_pool.count != wc->limits.queries_max)
+        return "a query slot leaked";
+    if (wc->peer_order.count + wc->peer_pool.count != wc->limits.workers_max)
+        return "a worker slot leaked";
+    if (placed != counts[WC_ITEM_ASSIGNED] + counts[WC_ITEM_ACCEPTED] + counts[WC_ITEM_READY])
+        return "an item is not on its worker's list";
+    if (wc->fresh.count || wc->parked.count != counts[WC_ITEM_PENDING])
+        return "an item is pending but not parked";
+    return NULL;
+}
