@@ -99,9 +99,10 @@ struct pq_leaf {
     double param;        /* k of topk, bottomk, limitk */
     struct qf_str label; /* of count_values */
 
-    /* The chain drops metric names and they are to go before grouping, so that two series that
-     * differ by name alone are an error at any step at which both have a value. */
-    bool drop_names;
+    /* Metric names that a stage drops are kept until the end of the query. Otherwise they go before
+     * grouping, and two series that differ by name alone are an error at any step at which both
+     * have a value. */
+    bool delayed_name_removal;
 };
 
 /* The wire form: versioned protobuf bytes, equal for equal leaves (ids and positions aside). */
@@ -116,6 +117,9 @@ QF_MUST_CHECK qf_rc pq_leaf_decode(struct qf_arena *arena, struct qf_str bytes,
 
 /* Same question: all but id and positions are equal. */
 bool pq_leaf_equal(const struct pq_leaf *a, const struct pq_leaf *b);
+
+/* The stages drop the metric name. */
+bool pq_leaf_drops_names(const struct pq_leaf *leaf);
 
 /* The grid on which the leaf answers (that of its last time stage). */
 const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf);

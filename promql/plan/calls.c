@@ -1,0 +1,259 @@
+/* calls.c - function calls, all but range functions and info(). */
+#include "promql/func/range.h"
+#include "promql/leaf/values.h"
+#include "promql/plan/plan_int.h"
+
+/* Functions of one value each, with up to two scalars; dates may leave the vector out. */
+static bool is_value_function(const struct pq_node *call)
+{
+    size_t params = call->call.arg_count ? call->call.arg_count - 1 : 0;
+
+    return pq_values_is_function(call->call.function->id, params);
+}
+
+static struct pq_plan_node *time_vector(struct pq_planner *p, const struct pq_grid *grid)
+{
+    struct pq_plan_node *vector = pq_plan_node_new(p, PQ_PLAN_TO_VECTOR, NULL, grid, 1);
+
+    if (vector)
+        vector->children[0] = pq_plan_node_new(p, PQ_PLAN_TIME, NULL, grid, 0);
+    return vector;
+}
+
+static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_node *call,
+                                          const struct pq_grid *grid)
+{
+    size_t count = call->call.arg_count;
+    struct pq_stage stage = { .kind = PQ_STAGE_FUNCTION,
+                              .pos = call->pos,
+                              .function = call->call.function->id };
+    struct pq_plan_node *child, *node;
+    bool constant = count <= 1 + PQ_STAGE_PARAMS_MAX;
+
+    child = count == 0 ? time_vector(p, grid) : pq_plan_expr(p, call->call.args[0], grid);
+    if (!child)
+        return NULL;
+    for (size_t i = 1; i < count && constant; i++)
+        constant = pq_plan_constant(p, call->call.args[i], &stage.params[stage.param_count++]);
+    if (pq_leaf_open(p, child) && constant && pq_leaf_push(p, child->leaf, stage)) {
+        child->ast = call;
+        child->drops_names = true;
+        return child;
+    }
+    node = pq_plan_node_new(p, PQ_PLAN_FUNCTION, call, grid, count ? count : 1);
+    if (!node)
+        return NULL;
+    node->function = stage.function;
+    node->children[0] = child;
+    for (size_t i = 1; i < count; i++)
+        node->children[i] = pq_plan_expr(p, call->call.args[i], grid);
+    node->drops_names = true;
+    return node;
+}
+
+/* timestamp() and start_timestamp() of a selector look at its samples, not at the steps. */
+static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq_node *call,
+                                           const struct pq_grid *grid)
+{
+    const struct pq_node *arg = pq_unwrap(call->call.args[0]);
+    bool start = call->call.function->id == PQ_FN_START_TIMESTAMP;
+    struct pq_plan_node *child = pq_plan_expr(p, arg, grid), *node;
+
+    if (!child)
+        return NULL;
+    if (arg->kind == PQ_VECTOR_SELECTOR && !arg->vector.smoothed) {
+        struct pq_plan_node *leaf = child->kind == PQ_PLAN_REPEAT ? child->children[0] : child;
+
+        leaf->leaf->stages[0].take = start ? PQ_TAKE_START_TIMESTAMP : PQ_TAKE_TIMESTAMP;
+        leaf->ast = call;
+        leaf->drops_names = true;
+        return child;
+    }
+    if (start) /* only samples have one */
+        return pq_plan_node_new(p, PQ_PLAN_EMPTY, call, grid, 0);
+    node = pq_plan_node_new(p, PQ_PLAN_TIMESTAMP, call, grid, 1);
+    if (!node)
+        return NULL;
+    node->children[0] = child;
+    node->drops_names = true;
+    return node;
+}
+
+/* The labels absent() can know: those that equality matchers pin down, each once. */
+static struct qf_labels absent_labels(struct pq_planner *p, const struct pq_node *selector)
+{
+    size_t count = selector->vector.matcher_count, kept = 0;
+    struct qf_label *items = QF_ARENA_ARRAY(p->arena, struct qf_label, count);
+
+    for (size_t i = 0; i < count && items; i++) {
+        const struct pq_matcher *m = &selector->vector.matchers[i];
+        bool unique = true;
+
+        for (size_t j = 0; j < count; j++)
+            unique &= j == i || !qf_str_eq(selector->vector.matchers[j].name, m->name);
+        if (unique && m->type == PQ_MATCH_EQUAL && !qf_str_is(m->name, QF_METRIC_NAME))
+            items[kept++] = (struct qf_label){ m->name, m->value };
+    }
+    return items ? qf_labels_normalize(items, kept) : (struct qf_labels){ 0 };
+}
+
+/* Only whether there is any series matters: that travels as one group per shard. */
+static void any_series(struct pq_planner *p, struct pq_plan_node *child)
+{
+    struct pq_leaf *leaf = pq_leaf_open(p, child);
+
+    if (!leaf)
+        return;
+    leaf->kind = PQ_LEAF_GROUP;
+    leaf->agg = PQ_AGG_GROUP;
+    child->drops_names = false;
+}
+
+static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_node *call,
+                                        const struct pq_grid *grid)
+{
+    const struct pq_node *arg = call->call.args[0];
+    struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_ABSENT, call, grid, 1), *child;
+
+    if (!node)
+        return NULL;
+    if (call->call.function->id == PQ_FN_ABSENT_OVER_TIME) {
+        struct pq_node *present = QF_ARENA_NEW(p->arena, struct pq_node);
+
+        if (!present)
+            return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
+        *present = *call;
+        present->call.function = pq_function_get(PQ_FN_PRESENT_OVER_TIME);
+        child = pq_plan_range_call(p, present, grid);
+        arg = pq_unwrap(arg);
+    } else {
+        child = pq_plan_expr(p, arg, grid);
+    }
+    if (!child)
+        return NULL;
+    if (arg->kind == PQ_MATRIX_SELECTOR)
+        arg = arg->matrix.selector;
+    if (arg->kind == PQ_VECTOR_SELECTOR)
+        node->labels = absent_labels(p, arg);
+    any_series(p, child);
+    node->children[0] = child;
+    return node;
+}
+
+/* A node of one vector and any number of string arguments. */
+static struct pq_plan_node *plan_with_strings(struct pq_planner *p, const struct pq_node *call,
+                                              const struct pq_grid *grid, enum pq_plan_kind kind)
+{
+    struct pq_plan_node *node = pq_plan_node_new(p, kind, call, grid, 1);
+    size_t count = call->call.arg_count - 1;
+    struct qf_str *strings = QF_ARENA_ARRAY(p->arena, struct qf_str, count);
+
+    if (!node || !strings)
+        return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
+    for (size_t i = 0; i < count; i++)
+        strings[i] = pq_unwrap(call->call.args[i + 1])->string.value;
+    node->strings = strings;
+    node->string_count = count;
+    node->function = call->call.function->id;
+    if (node->function == PQ_FN_LABEL_REPLACE)
+        p->rc = pq_label_replace_init(&node->replace, p->arena, strings[0], strings[1], strings[2],
+                                      strings[3], p->err);
+    if (node->function == PQ_FN_LABEL_JOIN)
+        p->rc = pq_label_join_check(strings[0], strings + 2, count - 2, p->err);
+    if (p->rc != QF_OK)
+        return NULL;
+    node->children[0] = pq_plan_expr(p, call->call.args[0], grid);
+    return node;
+}
+
+/* histogram_quantile(q, v), histogram_fraction(lower, upper, v), histogram_quantiles(v, "label",
+ * q...), histogram_count(v) and the like: child 0 is the vector, the scalars follow. */
+static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_node *call,
+                                         const struct pq_grid *grid)
+{
+    struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_BUCKETS, call, grid, 0);
+    size_t count = call->call.arg_count, next = 1;
+
+    if (!node)
+        return NULL;
+    node->children = QF_ARENA_ARRAY(p->arena, struct pq_plan_node *, count);
+    if (!node->children)
+        return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
+    node->function = call->call.function->id;
+    for (size_t i = 0; i < count && p->rc == QF_OK; i++) {
+        const struct pq_node *arg = pq_unwrap(call->call.args[i]);
+
+        if (pq_node_type(arg) == PQ_TYPE_STRING)
+            node->label = arg->string.value;
+        else if (pq_node_type(arg) == PQ_TYPE_VECTOR)
+            node->children[0] = pq_plan_expr(p, arg, grid);
+        else
+            node->children[next++] = pq_plan_expr(p, arg, grid);
+    }
+    node->child_count = next;
+    node->drops_names = true;
+    return node;
+}
+
+static struct pq_plan_node *plan_children(struct pq_planner *p, const struct pq_node *call,
+                                          const struct pq_grid *grid, enum pq_plan_kind kind)
+{
+    struct pq_plan_node *node = pq_plan_node_new(p, kind, call, grid, call->call.arg_count);
+
+    if (!node)
+        return NULL;
+    node->function = call->call.function->id;
+    for (size_t i = 0; i < call->call.arg_count; i++)
+        node->children[i] = pq_plan_expr(p, call->call.args[i], grid);
+    return node;
+}
+
+struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *call,
+                                  const struct pq_grid *grid)
+{
+    int function = call->call.function->id;
+
+    if (pq_fn_range_kernel((enum pq_function_id)function, PQ_WINDOW_PLAIN))
+        return pq_plan_range_call(p, call, grid);
+    if (is_value_function(call))
+        return plan_function(p, call, grid);
+    switch (function) {
+    case PQ_FN_TIME:
+        return pq_plan_node_new(p, PQ_PLAN_TIME, call, grid, 0);
+    case PQ_FN_MIN_OF:
+    case PQ_FN_MAX_OF:
+        return plan_children(p, call, grid, PQ_PLAN_SCALAR_OP);
+    case PQ_FN_SCALAR:
+        return plan_children(p, call, grid, PQ_PLAN_TO_SCALAR);
+    case PQ_FN_VECTOR:
+        return plan_children(p, call, grid, PQ_PLAN_TO_VECTOR);
+    case PQ_FN_TIMESTAMP:
+    case PQ_FN_START_TIMESTAMP:
+        return plan_timestamp(p, call, grid);
+    case PQ_FN_ABSENT:
+    case PQ_FN_ABSENT_OVER_TIME:
+        return plan_absent(p, call, grid);
+    case PQ_FN_LABEL_REPLACE:
+    case PQ_FN_LABEL_JOIN:
+        return plan_with_strings(p, call, grid, PQ_PLAN_LABEL);
+    case PQ_FN_SORT:
+    case PQ_FN_SORT_DESC:
+    case PQ_FN_SORT_BY_LABEL:
+    case PQ_FN_SORT_BY_LABEL_DESC:
+        return plan_with_strings(p, call, grid, PQ_PLAN_SORT);
+    case PQ_FN_HISTOGRAM_AVG:
+    case PQ_FN_HISTOGRAM_COUNT:
+    case PQ_FN_HISTOGRAM_FRACTION:
+    case PQ_FN_HISTOGRAM_QUANTILE:
+    case PQ_FN_HISTOGRAM_QUANTILES:
+    case PQ_FN_HISTOGRAM_STDDEV:
+    case PQ_FN_HISTOGRAM_STDVAR:
+    case PQ_FN_HISTOGRAM_SUM:
+        return plan_buckets(p, call, grid);
+    case PQ_FN_INFO:
+        return pq_plan_info(p, call, grid);
+    default:
+        return pq_planner_fail(p, QF_EUNSUPPORTED, "function %s is not known to the planner",
+                               call->call.function->name);
+    }
+}

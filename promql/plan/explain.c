@@ -1,0 +1,131 @@
+/* explain.c - plans for people and programs to read. */
+#include <inttypes.h>
+
+#include "promql/parse.h"
+#include "promql/plan/plan_int.h"
+
+static void node_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
+{
+    switch ((int)node->kind) {
+    case PQ_PLAN_NUMBER:
+        qf_strbuf_printf(buf, " %.17g", node->number);
+        break;
+    case PQ_PLAN_LEAF:
+        qf_strbuf_printf(buf, " %" PRIu32, node->leaf->id);
+        break;
+    case PQ_PLAN_FUNCTION:
+    case PQ_PLAN_WINDOW:
+    case PQ_PLAN_BUCKETS:
+    case PQ_PLAN_SORT:
+    case PQ_PLAN_LABEL:
+        qf_strbuf_printf(buf, " %s", pq_function_get((enum pq_function_id)node->function)->name);
+        break;
+    case PQ_PLAN_AGGREGATE:
+    case PQ_PLAN_SELECT:
+        qf_strbuf_printf(buf, " %s", pq_agg_text(node->ast->aggregate.op));
+        break;
+    case PQ_PLAN_BINARY:
+    case PQ_PLAN_SET:
+        qf_strbuf_printf(buf, " %s", pq_op_text(node->ast->binary.op));
+        break;
+    default:
+        break;
+    }
+}
+
+static void explain_node(struct qf_strbuf *buf, const struct pq_plan_node *node, int depth)
+{
+    qf_strbuf_printf(buf, "%*s%s", 2 * depth, "", pq_plan_kind_text(node->kind));
+    node_details(buf, node);
+    if (node->kind == PQ_PLAN_REPEAT)
+        qf_strbuf_printf(buf, " x%" PRIu64, node->grid.count);
+    if (node->drops_names)
+        qf_strbuf_puts(buf, " drops names");
+    qf_strbuf_putc(buf, '\n');
+    for (size_t i = 0; i < node->child_count; i++)
+        explain_node(buf, node->children[i], depth + 1);
+}
+
+static const char *leaf_kind_text(enum pq_leaf_kind kind)
+{
+    static const char *const texts[PQ_LEAF__COUNT] = {
+        [PQ_LEAF_SERIES] = "series",
+        [PQ_LEAF_SAMPLES] = "samples",
+        [PQ_LEAF_SUM] = "sum",
+        [PQ_LEAF_AVG] = "avg",
+        [PQ_LEAF_VARIANCE] = "variance",
+        [PQ_LEAF_MIN] = "min",
+        [PQ_LEAF_MAX] = "max",
+        [PQ_LEAF_COUNT] = "count",
+        [PQ_LEAF_GROUP] = "group",
+        [PQ_LEAF_COUNT_VALUES] = "count_values",
+        [PQ_LEAF_CANDIDATES] = "candidates",
+    };
+
+    return texts[kind];
+}
+
+void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan)
+{
+    explain_node(buf, plan->root, 0);
+    for (size_t i = 0; i < plan->leaf_count; i++) {
+        const struct pq_leaf *leaf = plan->leaves[i];
+        const struct pq_grid *grid = pq_leaf_grid(leaf);
+
+        qf_strbuf_printf(buf, "leaf %zu: %s: ", i, leaf_kind_text(leaf->kind));
+        pq_leaf_print(buf, leaf);
+        qf_strbuf_printf(buf,
+                         "\n  reads [%" PRId64 ", %" PRId64 "], answers %" PRIu64
+                         " steps of %" PRId64 " ms from %" PRId64 "\n",
+                         leaf->select.min_ts, leaf->select.max_ts, grid->count, grid->step_ms,
+                         grid->start_ms);
+    }
+}
+
+static void json_node(struct qf_strbuf *buf, const struct pq_plan_node *node)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(buf, "{\"node\":");
+    qf_strbuf_json(buf, qf_str_from(pq_plan_kind_text(node->kind)));
+    node_details(&text, node);
+    if (text.len > 1) {
+        qf_strbuf_puts(buf, ",\"what\":");
+        qf_strbuf_json(buf, qf_str_sub(qf_strbuf_view(&text), 1, text.len));
+    }
+    if (node->kind == PQ_PLAN_LEAF)
+        qf_strbuf_printf(buf, ",\"leaf\":%" PRIu32, node->leaf->id);
+    qf_strbuf_printf(buf, ",\"start\":%" PRId64 ",\"step\":%" PRId64 ",\"steps\":%" PRIu64,
+                     node->grid.start_ms, node->grid.step_ms, node->grid.count);
+    qf_strbuf_printf(buf, ",\"dropsNames\":%s,\"children\":[",
+                     node->drops_names ? "true" : "false");
+    for (size_t i = 0; i < node->child_count; i++) {
+        if (i)
+            qf_strbuf_putc(buf, ',');
+        json_node(buf, node->children[i]);
+    }
+    qf_strbuf_puts(buf, "]}");
+}
+
+void pq_plan_explain_json(struct qf_strbuf *buf, const struct pq_plan *plan)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(buf, "{\"query\":");
+    qf_strbuf_json(buf, plan->query);
+    qf_strbuf_puts(buf, ",\"leaves\":[");
+    for (size_t i = 0; i < plan->leaf_count; i++) {
+        const struct pq_leaf *leaf = plan->leaves[i];
+
+        qf_strbuf_reset(&text);
+        pq_leaf_print(&text, leaf);
+        qf_strbuf_printf(buf, "%s{\"id\":%zu,\"kind\":\"%s\",\"expr\":", i ? "," : "", i,
+                         leaf_kind_text(leaf->kind));
+        qf_strbuf_json(buf, qf_strbuf_view(&text));
+        qf_strbuf_printf(buf, ",\"start\":%" PRId64 ",\"end\":%" PRId64 ",\"steps\":%" PRIu64 "}",
+                         leaf->select.min_ts, leaf->select.max_ts, pq_leaf_grid(leaf)->count);
+    }
+    qf_strbuf_puts(buf, "],\"tree\":");
+    json_node(buf, plan->root);
+    qf_strbuf_putc(buf, '}');
+}
