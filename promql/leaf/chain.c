@@ -1,0 +1,271 @@
+/* chain.c - one series through the stages of a leaf. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "promql/func/extended.h"
+#include "promql/func/texts.h"
+#include "promql/leaf/leaf_int.h"
+#include "promql/leaf/values.h"
+
+void pq_chain_init(struct pq_chain *chain, const struct pq_leaf *leaf, uint64_t samples_max,
+                   struct pq_notes *notes)
+{
+    uint64_t steps = 1;
+
+    *chain = (struct pq_chain){ .leaf = leaf, .notes = notes, .samples_max = samples_max };
+    for (size_t i = 0; i < leaf->stage_count; i++)
+        steps = QF_MAX(steps, leaf->stages[i].grid.count);
+    chain->lane_capacity = (size_t)steps;
+    for (size_t i = 0; i < QF_COUNT_OF(chain->lanes); i++) {
+        chain->lanes[i].values = qf_xcalloc(chain->lane_capacity, sizeof(double));
+        chain->lanes[i].present = qf_xcalloc(chain->lane_capacity, 1);
+    }
+}
+
+void pq_chain_done(struct pq_chain *chain)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(chain->lanes); i++) {
+        free(chain->lanes[i].values);
+        free(chain->lanes[i].present);
+    }
+    free(chain->ts);
+    free(chain->start_ts);
+    free(chain->values);
+    free(chain->order);
+}
+
+static void reserve(struct pq_chain *chain, size_t count)
+{
+    if (count <= chain->capacity)
+        return;
+    count = QF_MAX(count, chain->capacity * 2);
+    chain->ts = qf_xrealloc(chain->ts, count * sizeof(*chain->ts));
+    chain->start_ts = qf_xrealloc(chain->start_ts, count * sizeof(*chain->start_ts));
+    chain->values = qf_xrealloc(chain->values, count * sizeof(*chain->values));
+    chain->order = qf_xrealloc(chain->order, count * sizeof(*chain->order));
+    chain->capacity = count;
+}
+
+/* The samples of a series as range functions want them. */
+static struct pq_fn_samples without_stale(struct pq_chain *chain, const struct pq_series *series)
+{
+    const int64_t *start_ts = chain->leaf->start_timestamps ? series->start_ts : NULL;
+    struct pq_fn_samples samples = { series->ts, series->values, start_ts, series->count };
+
+    reserve(chain, series->count);
+    if (!pq_fn_has_stale(series->values, series->count))
+        return samples;
+    samples.count = pq_fn_drop_stale(series->ts, series->values, start_ts, series->count, chain->ts,
+                                     chain->values, chain->start_ts);
+    samples.ts = chain->ts;
+    samples.values = chain->values;
+    samples.start_ts = start_ts ? chain->start_ts : NULL;
+    return samples;
+}
+
+/* The values of the grid below a subquery, as samples. */
+static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_lane *lane,
+                                      const struct pq_grid *grid)
+{
+    size_t count = 0;
+
+    reserve(chain, lane->points);
+    for (size_t k = 0; k < lane->count; k++) {
+        if (!lane->present[k])
+            continue;
+        chain->ts[count] = pq_grid_time(grid, k);
+        chain->values[count++] = lane->values[k];
+    }
+    return (struct pq_fn_samples){ chain->ts, chain->values, NULL, count };
+}
+
+/* Newest sample of (ref - lookback, ref] for each step; a stale marker ends the series. */
+static void run_instant(const struct pq_stage *stage, const struct pq_series *series,
+                        struct pq_lane *out)
+{
+    int64_t ref = stage->grid.start_ms - stage->offset_ms;
+    size_t next = 0; /* first sample after ref */
+
+    out->points = 0;
+    for (size_t k = 0; k < out->count; k++, ref += stage->grid.step_ms) {
+        while (next < series->count && series->ts[next] <= ref)
+            next++;
+        out->present[k] = next > 0 && series->ts[next - 1] > ref - stage->range_ms &&
+                          !qf_is_stale(series->values[next - 1]);
+        out->values[k] = out->present[k] ? series->values[next - 1] : 0;
+        out->points += out->present[k];
+        if (!out->present[k] || stage->take == PQ_TAKE_VALUE)
+            continue;
+        if (stage->take == PQ_TAKE_TIMESTAMP)
+            out->values[k] = (double)series->ts[next - 1] / 1000;
+        else
+            out->values[k] = series->start_ts ? (double)series->start_ts[next - 1] / 1000 : 0;
+    }
+}
+
+static void run_smoothed(const struct pq_stage *stage, const struct pq_fn_samples *samples,
+                         struct pq_lane *out)
+{
+    out->points = 0;
+    for (size_t k = 0; k < out->count; k++) {
+        int64_t ref = pq_grid_time(&stage->grid, k) - stage->offset_ms;
+        size_t first, count = pq_fn_find_window(samples->ts, samples->count, ref - stage->range_ms,
+                                                ref + stage->lookback_ms, &first);
+
+        out->values[k] = 0;
+        out->present[k] = pq_fn_smoothed_at(samples->ts + first, samples->values + first, count,
+                                            ref, &out->values[k]);
+        out->points += out->present[k];
+    }
+}
+
+static enum pq_window_mode window_mode(const struct pq_stage *stage)
+{
+    if (stage->anchored)
+        return PQ_WINDOW_ANCHORED;
+    return stage->smoothed ? PQ_WINDOW_SMOOTHED : PQ_WINDOW_PLAIN;
+}
+
+void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
+                     unsigned flags)
+{
+    if (pq_fn_range_wants_counter((enum pq_function_id)stage->function))
+        pq_note_counter_name(notes, stage->pos, name);
+    if (stage->function == PQ_FN_QUANTILE_OVER_TIME)
+        pq_note_quantile(notes, stage->pos, stage->params[0]);
+    if (flags & PQ_WINDOW_START_OVERLAP)
+        pq_note_start_overlap(notes, stage->pos, name);
+}
+
+static void run_window(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
+                       const struct pq_fn_samples *samples, struct pq_lane *out)
+{
+    struct pq_fn_range_call call = {
+        .fn = (enum pq_function_id)stage->function,
+        .mode = window_mode(stage),
+        .range_ms = stage->range_ms,
+        .lookback_ms = stage->lookback_ms,
+        .params = { stage->params[0], stage->params[1] },
+        .scratch = chain->order,
+    };
+    struct pq_fn_grid grid = { .start = stage->grid.start_ms,
+                               .step = stage->grid.step_ms,
+                               .count = out->count,
+                               .offset = stage->offset_ms };
+    unsigned flags = 0;
+
+    out->points = pq_fn_range_steps(&call, samples, &grid, out->values, out->present, &flags);
+    if (samples->count > 0)
+        pq_window_notes(chain->notes, stage, name, flags);
+}
+
+static void run_function(const struct pq_stage *stage, struct pq_lane *lane)
+{
+    struct pq_scalar_arg args[PQ_STAGE_PARAMS_MAX] = { { &stage->params[0], 0 },
+                                                       { &stage->params[1], 0 } };
+
+    if (pq_values_function_empty(stage->function, args, stage->param_count, 0)) {
+        memset(lane->present, 0, lane->count);
+        lane->points = 0;
+        return;
+    }
+    pq_values_function(stage->function, lane->values, lane->count, args, stage->param_count);
+}
+
+static void run_binary(const struct pq_stage *stage, struct pq_lane *lane, uint8_t *keep)
+{
+    struct pq_scalar_arg arg = { &stage->params[0], 0 };
+
+    if (!pq_op_compares(stage->op)) {
+        pq_values_arith(stage->op, lane->values, lane->count, arg, stage->scalar_left);
+        return;
+    }
+    pq_values_compare(stage->op, lane->values, lane->count, arg, stage->scalar_left, keep);
+    if (stage->return_bool) {
+        for (size_t k = 0; k < lane->count; k++)
+            lane->values[k] = keep[k];
+        return;
+    }
+    lane->points = 0;
+    for (size_t k = 0; k < lane->count; k++) {
+        lane->present[k] &= keep[k];
+        lane->points += lane->present[k];
+    }
+}
+
+/* The most samples any one window holds: what Prometheus has in memory at a step. */
+static size_t widest_window(const struct pq_stage *stage, const struct pq_fn_samples *samples)
+{
+    size_t widest = 0, low = 0, high = 0;
+
+    for (size_t k = 0; k < stage->grid.count; k++) {
+        int64_t end = pq_grid_time(&stage->grid, k) - stage->offset_ms;
+
+        while (high < samples->count && samples->ts[high] <= end)
+            high++;
+        while (low < high && samples->ts[low] <= end - stage->range_ms)
+            low++;
+        widest = QF_MAX(widest, high - low);
+    }
+    return widest;
+}
+
+static qf_rc count_points(struct pq_chain *chain, const struct pq_stage *stage,
+                          const struct pq_fn_samples *samples, const struct pq_lane *out,
+                          struct qf_err *err)
+{
+    uint64_t held = 0;
+
+    chain->points += out->points;
+    if (chain->samples_max == 0)
+        return QF_OK;
+    if (samples && chain->points + samples->count > chain->samples_max)
+        held = widest_window(stage, samples);
+    if (chain->points + held > chain->samples_max)
+        return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
+    return QF_OK;
+}
+
+qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struct pq_lane *ret_lane,
+                   struct qf_err *err)
+{
+    const struct pq_leaf *leaf = chain->leaf;
+    const struct pq_grid *below = NULL;
+    struct qf_str name = qf_labels_get(series->labels, QF_STR(QF_METRIC_NAME));
+    size_t current = 0;
+
+    for (size_t i = 0; i < leaf->stage_count; i++) {
+        const struct pq_stage *stage = &leaf->stages[i];
+        struct pq_lane *lane = &chain->lanes[current], *other = &chain->lanes[1 - current];
+        struct pq_fn_samples samples;
+        qf_rc rc;
+
+        if (stage->kind == PQ_STAGE_FUNCTION) {
+            run_function(stage, lane);
+        } else if (stage->kind == PQ_STAGE_BINARY) {
+            run_binary(stage, lane, other->present);
+        } else {
+            bool window = stage->kind == PQ_STAGE_WINDOW;
+
+            other->count = (size_t)stage->grid.count;
+            if (window || stage->smoothed)
+                samples = below ? from_lane(chain, lane, below) : without_stale(chain, series);
+            if (window)
+                run_window(chain, stage, name, &samples, other);
+            else if (stage->smoothed)
+                run_smoothed(stage, &samples, other);
+            else
+                run_instant(stage, series, other);
+            rc = count_points(chain, stage, window ? &samples : NULL, other, err);
+            if (rc != QF_OK)
+                return rc;
+            below = &stage->grid;
+            current = 1 - current;
+        }
+        if (!leaf->delayed_name_removal && pq_stage_drops_names(stage))
+            name = QF_STR("");
+    }
+    *ret_lane = chain->lanes[current];
+    return QF_OK;
+}

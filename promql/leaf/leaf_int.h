@@ -1,0 +1,115 @@
+/* leaf_int.h - inside the leaf executor: one series at a time through the stages, then a sink. */
+#ifndef PROMQL_LEAF_LEAF_INT_H
+#define PROMQL_LEAF_LEAF_INT_H
+
+#include "base/pure/map.h"
+#include "promql/func/range.h"
+#include "promql/leaf.h"
+#include "promql/leaf/cells.h"
+#include "promql/leaf/grouping.h"
+
+/* The values of one series on a grid. present[k] is 0 or 1. */
+struct pq_lane {
+    double *values;
+    uint8_t *present;
+    size_t count;  /* steps */
+    size_t points; /* how many are present */
+};
+
+/* chain.c: the stages. Buffers grow to the longest series and the finest grid and are reused. */
+struct pq_chain {
+    const struct pq_leaf *leaf;
+    struct pq_notes *notes;
+    uint64_t samples_max;
+    uint64_t points; /* values that came out of stages that look at time, all series so far */
+    /* Room for samples without stale markers, or for the values of a lower grid. */
+    int64_t *ts, *start_ts;
+    double *values, *order;
+    size_t capacity;
+    struct pq_lane lanes[2];
+    size_t lane_capacity;
+};
+
+void pq_chain_init(struct pq_chain *chain, const struct pq_leaf *leaf, uint64_t samples_max,
+                   struct pq_notes *notes);
+void pq_chain_done(struct pq_chain *chain);
+/* Run @series through all stages; the lane is borrowed until the next call. */
+QF_MUST_CHECK qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series,
+                                 struct pq_lane *ret_lane, struct qf_err *err);
+
+/* A series kept as it is. */
+struct pq_kept {
+    struct qf_labels labels;
+    double *values;
+    uint8_t *present;
+};
+
+struct pq_group {
+    struct qf_labels labels;
+    struct pq_cells cells;
+};
+
+/* One value seen by count_values. */
+struct pq_counted {
+    uint32_t step, group;
+};
+
+/* sink.c: where lanes go. */
+struct pq_sink {
+    const struct pq_leaf *leaf;
+    struct qf_arena *arena;
+    size_t steps;
+    struct pq_grouping grouping;
+    bool unnames;  /* metric names go before grouping */
+    bool one_name; /* an equality matcher pins the name: no two series differ by name alone */
+
+    /* SERIES, CANDIDATES; in the order of the source, that is sorted. */
+    struct pq_kept *kept;
+    size_t kept_count, kept_capacity;
+
+    /* The other kinds: groups in the order they were first met. */
+    struct qf_map groups; /* encoded labels -> index */
+    struct pq_group *group_list;
+    size_t group_count, group_capacity;
+    struct pq_counted *counted; /* COUNT_VALUES */
+    size_t counted_count, counted_capacity;
+
+    struct qf_map unnamed; /* encoded labels without name -> uint8_t *, steps with a value */
+    struct qf_strbuf key;
+};
+
+#define PQ_SAME_LABELSET "vector cannot contain metrics with the same labelset"
+
+/* False: budget spent. */
+QF_MUST_CHECK bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf,
+                                struct qf_arena *arena);
+void pq_sink_done(struct pq_sink *sink);
+QF_MUST_CHECK qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels,
+                                const struct pq_lane *lane, struct qf_err *err);
+/* rows.c: everything as rows, sorted. */
+QF_MUST_CHECK qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *result,
+                                 struct qf_err *err);
+
+/* samples.c: leaves that pass on raw samples. */
+QF_MUST_CHECK qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
+                                   const struct pq_leaf_limits *limits, const atomic_bool *canceled,
+                                   struct qf_arena *arena, struct pq_leaf_result *result,
+                                   struct qf_err *err);
+
+/* spec_check.c: the stages and numbers of a leaf make sense together. */
+bool pq_leaf_valid(const struct pq_leaf *leaf);
+
+/* What a range function has to say about a series it was applied to. */
+void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
+                     unsigned flags);
+bool pq_stage_drops_names(const struct pq_stage *stage);
+
+/* What the two ways of running share. */
+QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_series *series, struct qf_err *err);
+QF_MUST_CHECK qf_rc pq_leaf_canceled(const atomic_bool *canceled, struct qf_err *err);
+static inline qf_rc pq_leaf_no_memory(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT, "the leaf needs more memory than its limit");
+}
+
+#endif

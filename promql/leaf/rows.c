@@ -1,0 +1,266 @@
+/* rows.c - what a leaf gathered, as rows sorted by time and series. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "promql/leaf/leaf_int.h"
+#include "promql/leaf/topk.h"
+
+/* A source of rows: one series of the result. */
+struct lane {
+    struct qf_labels labels;
+    const double *columns[PQ_LEAF_COLUMNS_MAX];
+    const uint8_t *present;
+};
+
+static int by_labels(const void *a, const void *b)
+{
+    return qf_labels_cmp(((const struct lane *)a)->labels, ((const struct lane *)b)->labels);
+}
+
+/* Groups in the order of their labels, and where they came from. */
+struct ranked {
+    struct qf_labels labels;
+    uint32_t index;
+};
+
+static int by_ranked_labels(const void *a, const void *b)
+{
+    return qf_labels_cmp(((const struct ranked *)a)->labels, ((const struct ranked *)b)->labels);
+}
+
+static bool allocate(struct pq_sink *sink, size_t series_count, size_t row_count,
+                     struct pq_leaf_result *result, double **columns)
+{
+    struct qf_arena *arena = sink->arena;
+
+    result->series = QF_ARENA_ARRAY(arena, struct qf_labels, series_count);
+    result->series_count = series_count;
+    result->rows.count = row_count;
+    result->rows.ts = qf_arena_alloc(arena, row_count * sizeof(int64_t));
+    result->rows.series = qf_arena_alloc(arena, row_count * sizeof(uint32_t));
+    for (size_t c = 0; c < pq_leaf_columns(sink->leaf->kind); c++) {
+        columns[c] = qf_arena_alloc(arena, row_count * sizeof(double));
+        result->rows.columns[c] = columns[c];
+    }
+    return !qf_arena_failed(arena);
+}
+
+/* Where the rows of each step begin. */
+static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, size_t *begin)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < steps; k++)
+            begin[k] += lanes[i].present[k];
+    for (size_t k = 0; k < steps; k++) {
+        size_t here = begin[k];
+
+        begin[k] = total;
+        total += here;
+    }
+    return total;
+}
+
+static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t count,
+                       struct pq_leaf_result *result, struct qf_err *err)
+{
+    const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
+    QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
+    size_t rows = count_rows(lanes, count, sink->steps, next);
+    size_t column_count = pq_leaf_columns(sink->leaf->kind);
+    double *columns[PQ_LEAF_COLUMNS_MAX];
+    int64_t *ts;
+    uint32_t *series;
+
+    if (!allocate(sink, count, rows, result, columns))
+        return pq_leaf_no_memory(err);
+    ts = (int64_t *)(uintptr_t)result->rows.ts;
+    series = (uint32_t *)(uintptr_t)result->rows.series;
+    for (size_t i = 0; i < count; i++) {
+        result->series[i] = lanes[i].labels;
+        for (size_t k = 0; k < sink->steps; k++) {
+            size_t row;
+
+            if (!lanes[i].present[k])
+                continue;
+            row = next[k]++;
+            ts[row] = pq_grid_time(grid, k);
+            series[row] = (uint32_t)i;
+            for (size_t c = 0; c < column_count; c++)
+                columns[c][row] = lanes[i].columns[c][k];
+        }
+    }
+    return QF_OK;
+}
+
+static qf_rc group_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep)
+    struct lane *lanes = qf_xcalloc(sink->group_count + 1, sizeof(*lanes));
+
+    for (size_t i = 0; i < sink->group_count; i++) {
+        const struct pq_group *group = &sink->group_list[i];
+
+        lanes[i].labels = group->labels;
+        lanes[i].present = group->cells.present;
+        for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
+            lanes[i].columns[c] = group->cells.columns[c];
+    }
+    qsort(lanes, sink->group_count, sizeof(*lanes), by_labels);
+    return transpose(sink, lanes, sink->group_count, result, err);
+}
+
+static qf_rc kept_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) struct lane *lanes = qf_xcalloc(sink->kept_count + 1, sizeof(*lanes));
+    size_t count = 0;
+
+    for (size_t i = 0; i < sink->kept_count; i++) {
+        const struct pq_kept *kept = &sink->kept[i];
+
+        /* A series that is a candidate nowhere does not travel. */
+        if (!memchr(kept->present, 1, sink->steps))
+            continue;
+        lanes[count].labels = kept->labels;
+        lanes[count].columns[0] = kept->values;
+        lanes[count++].present = kept->present;
+    }
+    return transpose(sink, lanes, count, result, err);
+}
+
+/* The group of each kept series, numbered from 0. */
+static qf_rc number_groups(struct pq_sink *sink, uint32_t *group_of, size_t *ret_groups,
+                           struct qf_err *err)
+{
+    size_t groups = 0;
+
+    for (size_t i = 0; i < sink->kept_count; i++) {
+        struct qf_labels labels = sink->kept[i].labels;
+        struct qf_str key;
+        bool fresh;
+
+        if ((sink->unnames && !pq_labels_unnamed(sink->arena, labels, &labels)) ||
+            !pq_grouping_labels(&sink->grouping, sink->arena, labels, &labels))
+            return pq_leaf_no_memory(err);
+        qf_strbuf_reset(&sink->key);
+        qf_labels_encode(&sink->key, labels);
+        key = qf_arena_str(sink->arena, qf_strbuf_view(&sink->key));
+        if (!key.data)
+            return pq_leaf_no_memory(err);
+        group_of[i] = (uint32_t)*qf_map_put(&sink->groups, key, groups, &fresh);
+        groups += fresh;
+    }
+    *ret_groups = groups;
+    return QF_OK;
+}
+
+/* One heap per group, each with room for k or for all series of the group. */
+static struct pq_topk_item *make_heaps(const struct pq_sink *sink, const uint32_t *group_of,
+                                       struct pq_topk *heaps, size_t groups)
+{
+    struct pq_topk_item *items = qf_xcalloc(sink->kept_count + 1, sizeof(*items));
+    size_t used = 0;
+
+    for (size_t i = 0; i < sink->kept_count; i++)
+        heaps[group_of[i]].k++;
+    for (size_t g = 0; g < groups; g++) {
+        heaps[g].op = sink->leaf->agg;
+        heaps[g].k = (size_t)QF_MIN(sink->leaf->param, (double)heaps[g].k);
+        heaps[g].items = items + used;
+        used += heaps[g].k;
+    }
+    return items;
+}
+
+/* Unmark every value that is not among the best k of its group and step. */
+static qf_rc keep_candidates(struct pq_sink *sink, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) uint32_t *group_of = qf_xcalloc(sink->kept_count + 1, sizeof(uint32_t));
+    QF_CLEANUP(qf_freep) struct pq_topk *heaps = NULL;
+    QF_CLEANUP(qf_freep) struct pq_topk_item *items = NULL;
+    size_t groups;
+    qf_rc rc = number_groups(sink, group_of, &groups, err);
+
+    if (rc != QF_OK)
+        return rc;
+    heaps = qf_xcalloc(groups + 1, sizeof(*heaps));
+    items = make_heaps(sink, group_of, heaps, groups);
+    for (size_t k = 0; k < sink->steps; k++) {
+        for (size_t g = 0; g < groups; g++)
+            heaps[g].count = 0;
+        for (size_t i = 0; i < sink->kept_count; i++) {
+            if (sink->kept[i].present[k])
+                pq_topk_offer(&heaps[group_of[i]], sink->kept[i].values[k], (uint32_t)i);
+            sink->kept[i].present[k] = 0;
+        }
+        for (size_t g = 0; g < groups; g++)
+            for (size_t i = 0; i < heaps[g].count; i++)
+                sink->kept[heaps[g].items[i].id].present[k] = 1;
+    }
+    return QF_OK;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct pq_counted *x = a, *y = b;
+
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Sort the values seen and write equal neighbours as one row. */
+static qf_rc counted_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
+{
+    const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
+    QF_CLEANUP(qf_freep)
+    struct ranked *ranked = qf_xcalloc(sink->group_count + 1, sizeof(*ranked));
+    QF_CLEANUP(qf_freep) uint32_t *rank = qf_xcalloc(sink->group_count + 1, sizeof(*rank));
+    double *columns[PQ_LEAF_COLUMNS_MAX];
+    int64_t *ts;
+    uint32_t *series;
+    size_t rows = 0;
+
+    for (size_t i = 0; i < sink->group_count; i++)
+        ranked[i] = (struct ranked){ sink->group_list[i].labels, (uint32_t)i };
+    qsort(ranked, sink->group_count, sizeof(*ranked), by_ranked_labels);
+    if (!allocate(sink, sink->group_count, sink->counted_count, result, columns))
+        return pq_leaf_no_memory(err);
+    for (size_t i = 0; i < sink->group_count; i++) {
+        rank[ranked[i].index] = (uint32_t)i;
+        result->series[i] = ranked[i].labels;
+    }
+    for (size_t i = 0; i < sink->counted_count; i++)
+        sink->counted[i].group = rank[sink->counted[i].group];
+    if (sink->counted_count)
+        qsort(sink->counted, sink->counted_count, sizeof(*sink->counted), by_step);
+    ts = (int64_t *)(uintptr_t)result->rows.ts;
+    series = (uint32_t *)(uintptr_t)result->rows.series;
+    for (size_t i = 0; i < sink->counted_count; i++) {
+        if (i > 0 && by_step(&sink->counted[i - 1], &sink->counted[i]) == 0) {
+            columns[0][rows - 1]++;
+            continue;
+        }
+        ts[rows] = pq_grid_time(grid, sink->counted[i].step);
+        series[rows] = sink->counted[i].group;
+        columns[0][rows++] = 1;
+    }
+    result->rows.count = rows;
+    return QF_OK;
+}
+
+qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    if (sink->leaf->kind == PQ_LEAF_SERIES)
+        return kept_rows(sink, result, err);
+    if (sink->leaf->kind == PQ_LEAF_CANDIDATES) {
+        rc = keep_candidates(sink, err);
+        return rc == QF_OK ? kept_rows(sink, result, err) : rc;
+    }
+    if (sink->leaf->kind == PQ_LEAF_COUNT_VALUES)
+        return counted_rows(sink, result, err);
+    return group_rows(sink, result, err);
+}

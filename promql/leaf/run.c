@@ -1,0 +1,120 @@
+/* run.c - a leaf over one shard: series in, rows out. */
+#include "promql/leaf/leaf_int.h"
+
+static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limits,
+                     const atomic_bool *canceled, struct pq_chain *chain, struct pq_sink *sink,
+                     struct pq_leaf_result *result, struct qf_err *err)
+{
+    uint64_t series_count = 0;
+
+    for (;;) {
+        struct pq_series series;
+        struct pq_lane lane;
+        bool more = false;
+        qf_rc rc = pq_leaf_canceled(canceled, err);
+
+        if (rc == QF_OK)
+            rc = source->next(source, &series, &more, err);
+        if (rc != QF_OK || !more)
+            return rc;
+        if (limits->series_max && ++series_count > limits->series_max)
+            return qf_err_set(err, QF_ELIMIT, "the query selects more than %llu series",
+                              (unsigned long long)limits->series_max);
+        result->samples_read += series.count;
+        rc = pq_leaf_check_series(&series, err);
+        if (rc == QF_OK)
+            rc = pq_chain_run(chain, &series, &lane, err);
+        if (rc == QF_OK)
+            rc = pq_sink_add(sink, series.labels, &lane, err);
+        if (rc != QF_OK)
+            return rc;
+    }
+}
+
+qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
+                  const struct pq_leaf_limits *limits, const atomic_bool *canceled,
+                  struct qf_arena *arena, struct pq_leaf_result *ret_result, struct qf_err *err)
+{
+    static const struct pq_leaf_limits no_limits;
+    struct pq_leaf_result result = { .kind = leaf->kind, .notes.arena = arena };
+    struct pq_chain chain;
+    struct pq_sink sink;
+    qf_rc rc;
+
+    if (!limits)
+        limits = &no_limits;
+    if (leaf->kind == PQ_LEAF_SAMPLES) {
+        rc = pq_samples_run(leaf, source, limits, canceled, arena, &result, err);
+        if (rc == QF_OK)
+            *ret_result = result;
+        return rc;
+    }
+    if (!pq_sink_init(&sink, leaf, arena))
+        return pq_leaf_no_memory(err);
+    pq_chain_init(&chain, leaf, limits->samples_max, &result.notes);
+    rc = run_all(source, limits, canceled, &chain, &sink, &result, err);
+    if (rc == QF_OK)
+        rc = pq_sink_rows(&sink, &result, err);
+    pq_chain_done(&chain);
+    pq_sink_done(&sink);
+    if (rc == QF_OK)
+        *ret_result = result;
+    return rc;
+}
+
+qf_rc pq_leaf_check_series(const struct pq_series *series, struct qf_err *err)
+{
+    for (size_t i = 0; series->histograms && i < series->count; i++)
+        if (series->histograms[i])
+            return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+    return QF_OK;
+}
+
+qf_rc pq_leaf_canceled(const atomic_bool *canceled, struct qf_err *err)
+{
+    if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
+        return qf_err_set(err, QF_ECANCELED, "canceled");
+    return QF_OK;
+}
+
+struct memory_reader {
+    struct pq_leaf_reader reader;
+    const struct pq_leaf_result *result;
+    bool done;
+};
+
+static qf_rc memory_next(struct pq_leaf_reader *reader, struct pq_rows *ret_rows,
+                         struct qf_err *err)
+{
+    struct memory_reader *self = (struct memory_reader *)reader;
+
+    (void)err;
+    *ret_rows = (struct pq_rows){ 0 };
+    if (!self->done)
+        *ret_rows = self->result->rows;
+    self->done = true;
+    return QF_OK;
+}
+
+static void memory_close(struct pq_leaf_reader *reader)
+{
+    (void)reader;
+}
+
+struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
+                                             const struct pq_leaf_result *result)
+{
+    struct memory_reader *self = QF_ARENA_NEW(arena, struct memory_reader);
+
+    if (!self)
+        return NULL;
+    self->reader = (struct pq_leaf_reader){ .kind = result->kind,
+                                            .series = result->series,
+                                            .series_count = result->series_count,
+                                            .notes = result->notes,
+                                            .samples_read = result->samples_read,
+                                            .next = memory_next,
+                                            .close = memory_close };
+    self->result = result;
+    return &self->reader;
+}

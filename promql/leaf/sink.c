@@ -1,0 +1,193 @@
+/* sink.c - where the values of a leaf's series go: kept as they are, or into groups. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "promql/func/aggregate.h"
+#include "promql/leaf/cells.h"
+#include "promql/leaf/leaf_int.h"
+
+static bool name_is_pinned(const struct pq_select *select)
+{
+    for (size_t i = 0; i < select->matcher_count; i++)
+        if (select->matchers[i].type == PQ_MATCH_EQUAL &&
+            qf_str_is(select->matchers[i].name, QF_METRIC_NAME))
+            return true;
+    return false;
+}
+
+bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_arena *arena)
+{
+    *sink = (struct pq_sink){ .leaf = leaf,
+                              .arena = arena,
+                              .steps = (size_t)pq_leaf_grid(leaf)->count,
+                              .unnames = pq_leaf_drops_names(leaf) && !leaf->delayed_name_removal };
+    sink->one_name = name_is_pinned(&leaf->select);
+    return pq_grouping_init(&sink->grouping, arena, leaf->grouping, leaf->grouping_count,
+                            leaf->without);
+}
+
+void pq_sink_done(struct pq_sink *sink)
+{
+    qf_map_done(&sink->groups);
+    qf_map_done(&sink->unnamed);
+    qf_strbuf_done(&sink->key);
+    free(sink->counted);
+}
+
+/* Make room for one more element in arrays that live in the arena and grow together. */
+static bool grow(struct qf_arena *arena, void *array, size_t count, size_t *capacity, size_t size)
+{
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void **pointer = array;
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = qf_arena_grow(arena, *pointer, *capacity, wanted, size);
+    if (!grown)
+        return false;
+    *pointer = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
+                       struct qf_err *err)
+{
+    struct pq_kept kept = { .values = qf_arena_alloc(sink->arena, lane->count * sizeof(double)),
+                            .present = qf_arena_alloc(sink->arena, lane->count) };
+
+    if (!kept.values || !kept.present ||
+        !grow(sink->arena, &sink->kept, sink->kept_count, &sink->kept_capacity, sizeof(kept)) ||
+        !qf_labels_copy(sink->arena, labels, &kept.labels))
+        return pq_leaf_no_memory(err);
+    memcpy(kept.values, lane->values, lane->count * sizeof(double));
+    memcpy(kept.present, lane->present, lane->count);
+    sink->kept[sink->kept_count++] = kept;
+    return QF_OK;
+}
+
+/* The group with exactly these labels, made if it is new. */
+static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq_group **ret_group,
+                        struct qf_err *err)
+{
+    struct pq_group *group;
+    uint64_t *index;
+    struct qf_str key;
+
+    qf_strbuf_reset(&sink->key);
+    qf_labels_encode(&sink->key, labels);
+    index = qf_map_get(&sink->groups, qf_strbuf_view(&sink->key));
+    if (index) {
+        *ret_group = &sink->group_list[*index];
+        return QF_OK;
+    }
+    key = qf_arena_str(sink->arena, qf_strbuf_view(&sink->key));
+    if (!key.data || !grow(sink->arena, &sink->group_list, sink->group_count, &sink->group_capacity,
+                           sizeof(*group)))
+        return pq_leaf_no_memory(err);
+    group = &sink->group_list[sink->group_count];
+    *group = (struct pq_group){ 0 };
+    if (!qf_labels_copy(sink->arena, labels, &group->labels))
+        return pq_leaf_no_memory(err);
+    /* Values are too many groups with too few steps each for a cell per step. */
+    if (sink->leaf->kind != PQ_LEAF_COUNT_VALUES &&
+        !pq_cells_init(&group->cells, sink->leaf->kind, sink->arena, sink->steps))
+        return pq_leaf_no_memory(err);
+    (void)qf_map_put(&sink->groups, key, sink->group_count++, NULL);
+    *ret_group = group;
+    return QF_OK;
+}
+
+/* Two series that differ by name alone may not both have a value at a step. */
+static qf_rc check_unnamed(struct pq_sink *sink, struct qf_labels unnamed,
+                           const struct pq_lane *lane, struct qf_err *err)
+{
+    uint8_t *seen;
+    uint64_t *value;
+    struct qf_str key;
+    bool fresh = false;
+
+    qf_strbuf_reset(&sink->key);
+    qf_labels_encode(&sink->key, unnamed);
+    key = qf_arena_str(sink->arena, qf_strbuf_view(&sink->key));
+    if (!key.data)
+        return pq_leaf_no_memory(err);
+    value = qf_map_put(&sink->unnamed, key, 0, &fresh);
+    if (fresh) {
+        seen = qf_arena_calloc(sink->arena, lane->count, 1);
+        if (!seen)
+            return pq_leaf_no_memory(err);
+        *value = (uint64_t)(uintptr_t)seen;
+    }
+    seen = (uint8_t *)(uintptr_t)*value;
+    for (size_t k = 0; k < lane->count; k++) {
+        if (seen[k] & lane->present[k])
+            return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
+        seen[k] |= lane->present[k];
+    }
+    return QF_OK;
+}
+
+/* Every value is a group of its own; only which step it was seen at is written down. */
+static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
+                          struct qf_err *err)
+{
+    for (size_t k = 0; k < lane->count; k++) {
+        char text[QF_DOUBLE_TEXT_MAX];
+        struct qf_labels with_value;
+        struct pq_group *group;
+        qf_rc rc;
+
+        if (!lane->present[k])
+            continue;
+        if (!qf_labels_set(sink->arena, labels, sink->leaf->label,
+                           (struct qf_str){ text, qf_double_f(lane->values[k], text) },
+                           &with_value))
+            return pq_leaf_no_memory(err);
+        rc = find_group(sink, with_value, &group, err);
+        if (rc != QF_OK)
+            return rc;
+        if (sink->counted_count == sink->counted_capacity) {
+            sink->counted_capacity = QF_MAX(sink->counted_capacity * 2, (size_t)256);
+            sink->counted =
+                qf_xrealloc(sink->counted, sink->counted_capacity * sizeof(*sink->counted));
+        }
+        sink->counted[sink->counted_count++] =
+            (struct pq_counted){ (uint32_t)k, (uint32_t)(group - sink->group_list) };
+    }
+    return QF_OK;
+}
+
+qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
+                  struct qf_err *err)
+{
+    const struct pq_leaf *leaf = sink->leaf;
+    struct qf_labels named = labels, grouped;
+    struct pq_group *group;
+    qf_rc rc;
+
+    if (lane->points == 0)
+        return QF_OK;
+    if (leaf->kind == PQ_LEAF_SERIES)
+        return keep_lane(sink, labels, lane, err);
+    if (sink->unnames) {
+        if (!pq_labels_unnamed(sink->arena, labels, &named))
+            return pq_leaf_no_memory(err);
+        rc = sink->one_name ? QF_OK : check_unnamed(sink, named, lane, err);
+        if (rc != QF_OK)
+            return rc;
+    }
+    if (leaf->kind == PQ_LEAF_CANDIDATES)
+        return keep_lane(sink, labels, lane, err);
+    if (!pq_grouping_labels(&sink->grouping, sink->arena, named, &grouped))
+        return pq_leaf_no_memory(err);
+    if (leaf->kind == PQ_LEAF_COUNT_VALUES)
+        return count_values(sink, grouped, lane, err);
+    rc = find_group(sink, grouped, &group, err);
+    if (rc == QF_OK)
+        pq_cells_add(&group->cells, leaf->kind, lane->values, lane->present, lane->count);
+    return rc;
+}

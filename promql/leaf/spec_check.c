@@ -1,0 +1,126 @@
+/* spec_check.c - is this a leaf that can be run? Asked of everything that came over a wire. */
+#include "promql/func/binary_op.h"
+#include "promql/leaf/leaf_int.h"
+#include "promql/leaf/values.h"
+
+/* Times far beyond any that make sense, but whose sums still fit int64. */
+#define TIME_MAX ((int64_t)1 << 58)
+
+static bool time_fits(int64_t ms)
+{
+    return ms >= -TIME_MAX && ms <= TIME_MAX;
+}
+
+static bool grid_valid(const struct pq_grid *grid)
+{
+    int64_t span;
+
+    return grid->count >= 1 && grid->count <= PQ_GRID_MAX && grid->step_ms >= 1 &&
+           time_fits(grid->start_ms) &&
+           !__builtin_mul_overflow(grid->step_ms, (int64_t)grid->count, &span) && time_fits(span) &&
+           time_fits(grid->start_ms + span);
+}
+
+static bool times_valid(const struct pq_stage *stage)
+{
+    return grid_valid(&stage->grid) && time_fits(stage->offset_ms) && stage->range_ms >= 0 &&
+           time_fits(stage->range_ms) && stage->lookback_ms >= 0 && time_fits(stage->lookback_ms) &&
+           !(stage->anchored && stage->smoothed);
+}
+
+/* How many scalars a range function takes. */
+static size_t window_params(int function)
+{
+    switch (function) {
+    case PQ_FN_QUANTILE_OVER_TIME:
+    case PQ_FN_PREDICT_LINEAR:
+        return 1;
+    case PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static bool window_valid(const struct pq_stage *stage, bool subquery)
+{
+    enum pq_window_mode mode = stage->anchored   ? PQ_WINDOW_ANCHORED
+                               : stage->smoothed ? PQ_WINDOW_SMOOTHED
+                                                 : PQ_WINDOW_PLAIN;
+
+    if (stage->function < 0 || (subquery && mode != PQ_WINDOW_PLAIN))
+        return false;
+    if (stage->function == PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING &&
+        pq_fn_smoothing_check(stage->params[0], stage->params[1], NULL) != QF_OK)
+        return false;
+    return times_valid(stage) && pq_fn_range_kernel((enum pq_function_id)stage->function, mode) &&
+           stage->param_count == window_params(stage->function);
+}
+
+static bool stage_valid(const struct pq_stage *stage, size_t index, const struct pq_leaf *leaf)
+{
+    switch (stage->kind) {
+    case PQ_STAGE_INSTANT:
+        return index == 0 && times_valid(stage) && !stage->anchored &&
+               (!stage->smoothed || stage->take == PQ_TAKE_VALUE);
+    case PQ_STAGE_WINDOW:
+        return window_valid(stage, index > 0);
+    case PQ_STAGE_FUNCTION:
+        return index > 0 && pq_values_is_function(stage->function, stage->param_count);
+    case PQ_STAGE_BINARY:
+        return index > 0 && stage->param_count == 1 &&
+               (pq_fn_arith(stage->op) || pq_fn_compare(stage->op));
+    case PQ_STAGE_SAMPLES:
+        return times_valid(stage) && leaf->stage_count == 1;
+    case PQ_STAGE__COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool aggregation_valid(const struct pq_leaf *leaf)
+{
+    switch (leaf->kind) {
+    case PQ_LEAF_SERIES:
+    case PQ_LEAF_SAMPLES:
+        return leaf->grouping_count == 0;
+    case PQ_LEAF_SUM:
+        return leaf->agg == PQ_AGG_SUM;
+    case PQ_LEAF_AVG:
+        return leaf->agg == PQ_AGG_AVG;
+    case PQ_LEAF_VARIANCE:
+        return leaf->agg == PQ_AGG_STDDEV || leaf->agg == PQ_AGG_STDVAR;
+    case PQ_LEAF_MIN:
+        return leaf->agg == PQ_AGG_MIN;
+    case PQ_LEAF_MAX:
+        return leaf->agg == PQ_AGG_MAX;
+    case PQ_LEAF_COUNT:
+        return leaf->agg == PQ_AGG_COUNT;
+    case PQ_LEAF_GROUP:
+        return leaf->agg == PQ_AGG_GROUP;
+    case PQ_LEAF_COUNT_VALUES:
+        return leaf->agg == PQ_AGG_COUNT_VALUES && leaf->label.len > 0;
+    case PQ_LEAF_CANDIDATES:
+        return (leaf->agg == PQ_AGG_TOPK || leaf->agg == PQ_AGG_BOTTOMK ||
+                leaf->agg == PQ_AGG_LIMITK) &&
+               leaf->param >= 1 && leaf->param <= (double)UINT32_MAX;
+    case PQ_LEAF__COUNT:
+        break;
+    }
+    return false;
+}
+
+bool pq_leaf_valid(const struct pq_leaf *leaf)
+{
+    if (leaf->stage_count == 0 || !aggregation_valid(leaf))
+        return false;
+    if ((leaf->kind == PQ_LEAF_SAMPLES) != (leaf->stages[0].kind == PQ_STAGE_SAMPLES))
+        return false;
+    for (size_t i = 0; i < leaf->stage_count; i++)
+        if (!stage_valid(&leaf->stages[i], i, leaf))
+            return false;
+    for (size_t i = 1; i < leaf->grouping_count; i++)
+        if (qf_str_cmp(leaf->grouping[i - 1], leaf->grouping[i]) >= 0)
+            return false;
+    return true;
+}
