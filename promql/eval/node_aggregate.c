@@ -1,0 +1,206 @@
+/* node_aggregate.c - sum, avg, count, min, max, group, stddev, stdvar and quantile over groups. */
+#include <math.h>
+
+#include "promql/eval/groups.h"
+#include "promql/func/quantile.h"
+#include "promql/func/texts.h"
+#include "promql/leaf/cells.h"
+
+struct aggregate {
+    struct pq_exec exec;
+    struct pq_groups groups;
+    struct pq_members members;
+    enum pq_leaf_kind kind;
+    struct pq_cells *cells; /* per group */
+    size_t cells_count, cells_capacity;
+    /* quantile: the values of one group and step. */
+    double *values;
+    size_t values_capacity;
+    uint32_t *gathered; /* child's series, group by group */
+    size_t gathered_capacity;
+    size_t *group_end;
+    size_t group_end_capacity;
+};
+
+static enum pq_leaf_kind cell_kind(enum pq_agg op)
+{
+    switch ((int)op) {
+    case PQ_AGG_SUM:
+        return PQ_LEAF_SUM;
+    case PQ_AGG_AVG:
+        return PQ_LEAF_AVG;
+    case PQ_AGG_MIN:
+        return PQ_LEAF_MIN;
+    case PQ_AGG_MAX:
+        return PQ_LEAF_MAX;
+    case PQ_AGG_GROUP:
+        return PQ_LEAF_GROUP;
+    case PQ_AGG_STDDEV:
+    case PQ_AGG_STDVAR:
+        return PQ_LEAF_VARIANCE;
+    default:
+        return PQ_LEAF_COUNT;
+    }
+}
+
+static qf_rc update_groups(struct aggregate *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    qf_rc rc = pq_groups_assign(&self->groups, exec->eval, exec->children[0], &self->members, err);
+
+    for (size_t g = exec->set.count; g < self->groups.count && rc == QF_OK; g++)
+        rc = pq_exec_add(exec, self->groups.labels[g], false, err);
+    for (size_t g = 0; g < exec->set.count; g++)
+        exec->set.drop[g] = self->groups.drop[g];
+    return rc;
+}
+
+static void expand(uint64_t bits, size_t steps, uint8_t *present)
+{
+    for (size_t k = 0; k < steps; k++)
+        present[k] = bits >> k & 1;
+}
+
+static qf_rc clear_cells(struct aggregate *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+
+    if (!pq_grow(exec->eval->arena, &self->cells, &self->cells_capacity, exec->set.count,
+                 sizeof(*self->cells)))
+        return pq_eval_no_memory(err);
+    for (; self->cells_count < exec->set.count; self->cells_count++)
+        if (!pq_cells_init(&self->cells[self->cells_count], self->kind, exec->eval->arena,
+                           exec->batch.stride))
+            return pq_eval_no_memory(err);
+    for (size_t g = 0; g < exec->set.count; g++) {
+        memset(self->cells[g].present, 0, exec->batch.stride);
+        for (size_t c = 0; c < pq_leaf_columns(self->kind); c++)
+            memset(self->cells[g].columns[c], 0, exec->batch.stride * sizeof(double));
+    }
+    return QF_OK;
+}
+
+static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const struct pq_batch *in = &exec->children[0]->batch;
+    size_t steps = exec->batch.steps, columns = pq_leaf_columns(self->kind);
+    uint8_t present[PQ_BLOCK];
+    qf_rc rc = clear_cells(self, err);
+
+    if (rc != QF_OK)
+        return rc;
+    for (size_t s = 0; s < in->series_count; s++) {
+        if (!in->present[s])
+            continue;
+        expand(in->present[s], steps, present);
+        pq_cells_add(&self->cells[self->members.group_of[s]], self->kind, pq_row(in, s), present,
+                     steps);
+        exec->batch.present[self->members.group_of[s]] |= in->present[s];
+    }
+    for (size_t g = 0; g < exec->set.count; g++)
+        for (uint64_t bits = exec->batch.present[g]; bits; bits &= bits - 1) {
+            size_t k = (size_t)__builtin_ctzll(bits);
+            double cell[PQ_LEAF_COLUMNS_MAX];
+
+            for (size_t c = 0; c < columns; c++)
+                cell[c] = self->cells[g].columns[c][k];
+            pq_row(&exec->batch, g)[k] =
+                pq_cell_value(self->kind, exec->plan->ast->aggregate.op, cell, 1);
+        }
+    return QF_OK;
+}
+
+/* The series of each group beside each other. */
+static qf_rc gather_members(struct aggregate *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    struct qf_arena *arena = exec->eval->arena;
+    size_t groups = exec->set.count, total = 0;
+
+    if (!pq_grow(arena, &self->gathered, &self->gathered_capacity, self->members.known,
+                 sizeof(uint32_t)) ||
+        !pq_grow(arena, &self->values, &self->values_capacity, self->members.known,
+                 sizeof(double)) ||
+        !pq_grow(arena, &self->group_end, &self->group_end_capacity, groups, sizeof(size_t)))
+        return pq_eval_no_memory(err);
+    for (size_t g = 0; g < groups; g++)
+        self->group_end[g] = 0;
+    for (size_t s = 0; s < self->members.known; s++)
+        self->group_end[self->members.group_of[s]]++;
+    for (size_t g = 0; g < groups; g++) {
+        size_t size = self->group_end[g];
+
+        self->group_end[g] = total;
+        total += size;
+    }
+    for (size_t s = 0; s < self->members.known; s++)
+        self->gathered[self->group_end[self->members.group_of[s]]++] = (uint32_t)s;
+    return QF_OK;
+}
+
+static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const struct pq_batch *in = &exec->children[0]->batch;
+    const double *q = exec->children[1]->batch.values;
+    qf_rc rc = gather_members(self, err);
+    size_t begin = 0;
+
+    if (rc != QF_OK)
+        return rc;
+    for (size_t k = 0; k < exec->batch.steps; k++)
+        pq_note_quantile(&exec->eval->notes, exec->plan->ast->aggregate.param->pos, q[k]);
+    for (size_t g = 0; g < exec->set.count; begin = self->group_end[g++])
+        for (size_t k = 0; k < exec->batch.steps; k++) {
+            size_t count = 0;
+
+            for (size_t i = begin; i < self->group_end[g]; i++) {
+                uint32_t s = self->gathered[i];
+
+                if (in->present[s] >> k & 1)
+                    self->values[count++] = pq_row(in, s)[k];
+            }
+            if (count == 0)
+                continue;
+            exec->batch.present[g] |= (uint64_t)1 << k;
+            pq_row(&exec->batch, g)[k] = pq_fn_quantile(q[k], self->values, count);
+        }
+    return QF_OK;
+}
+
+static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct aggregate *self = (struct aggregate *)exec;
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
+        rc = pq_exec_next(exec->children[i], err);
+    if (rc == QF_OK)
+        rc = update_groups(self, err);
+    if (rc == QF_OK)
+        rc = pq_exec_begin(exec, err);
+    if (rc != QF_OK)
+        return rc;
+    return exec->plan->ast->aggregate.op == PQ_AGG_QUANTILE ? quantiles(self, err)
+                                                            : accumulate(self, err);
+}
+
+static void aggregate_close(struct pq_exec *exec)
+{
+    pq_groups_done(&((struct aggregate *)exec)->groups);
+}
+
+static const struct pq_exec_ops aggregate_ops = { aggregate_next, aggregate_close };
+
+struct pq_exec *pq_node_aggregate(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    struct aggregate *self =
+        (struct aggregate *)pq_exec_new(eval, plan, &aggregate_ops, sizeof(*self));
+
+    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
+                                 plan->ast->aggregate.without))
+        return NULL;
+    self->kind = cell_kind(plan->ast->aggregate.op);
+    return &self->exec;
+}

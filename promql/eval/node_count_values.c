@@ -1,0 +1,95 @@
+/* node_count_values.c - count_values: a series for every value met in a group. */
+#include "base/pure/number.h"
+#include "promql/eval/groups.h"
+
+struct count_values {
+    struct pq_exec exec;
+    struct pq_groups groups;
+    struct pq_members members;
+    struct pq_label_index index;
+};
+
+/* The series for a value of a group. */
+static qf_rc find_series(struct count_values *self, uint32_t group, double value, uint32_t *ret_id,
+                         struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    char text[QF_DOUBLE_TEXT_MAX];
+    struct qf_str value_text = { text, qf_double_f(value, text) };
+    struct qf_labels labels, copy;
+    bool fresh;
+    qf_rc rc;
+
+    if (!qf_labels_set(exec->eval->arena, self->groups.labels[group], exec->plan->label, value_text,
+                       &labels))
+        return pq_eval_no_memory(err);
+    rc = pq_label_index_put(&self->index, exec->eval, labels, (uint32_t)exec->set.count, ret_id,
+                            &fresh, err);
+    if (rc != QF_OK || !fresh)
+        return rc;
+    if (!qf_labels_copy(exec->eval->arena, labels, &copy))
+        return pq_eval_no_memory(err);
+    return pq_exec_add(exec, copy, self->groups.drop[group], err);
+}
+
+/* Calls @visit for every value. */
+static qf_rc each_value(struct count_values *self, bool counting, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const struct pq_batch *in = &exec->children[0]->batch;
+
+    for (size_t s = 0; s < in->series_count; s++)
+        for (uint64_t bits = in->present[s]; bits; bits &= bits - 1) {
+            size_t k = (size_t)__builtin_ctzll(bits);
+            uint32_t id;
+            qf_rc rc = find_series(self, self->members.group_of[s], pq_row(in, s)[k], &id, err);
+
+            if (rc != QF_OK)
+                return rc;
+            if (!counting)
+                continue;
+            if (!(exec->batch.present[id] >> k & 1))
+                pq_row(&exec->batch, id)[k] = 0;
+            exec->batch.present[id] |= (uint64_t)1 << k;
+            pq_row(&exec->batch, id)[k]++;
+        }
+    return QF_OK;
+}
+
+static qf_rc count_values_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct count_values *self = (struct count_values *)exec;
+    qf_rc rc = pq_exec_next(exec->children[0], err);
+
+    if (rc == QF_OK)
+        rc = pq_groups_assign(&self->groups, exec->eval, exec->children[0], &self->members, err);
+    /* First all series, then room for them, then the counts. */
+    if (rc == QF_OK)
+        rc = each_value(self, false, err);
+    if (rc == QF_OK)
+        rc = pq_exec_begin(exec, err);
+    if (rc == QF_OK)
+        rc = each_value(self, true, err);
+    return rc;
+}
+
+static void count_values_close(struct pq_exec *exec)
+{
+    struct count_values *self = (struct count_values *)exec;
+
+    pq_groups_done(&self->groups);
+    pq_label_index_done(&self->index);
+}
+
+static const struct pq_exec_ops count_values_ops = { count_values_next, count_values_close };
+
+struct pq_exec *pq_node_count_values(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    struct count_values *self =
+        (struct count_values *)pq_exec_new(eval, plan, &count_values_ops, sizeof(*self));
+
+    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
+                                 plan->ast->aggregate.without))
+        return NULL;
+    return &self->exec;
+}

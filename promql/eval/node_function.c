@@ -1,0 +1,123 @@
+/* node_function.c - functions of one value, and vector-scalar and scalar-scalar operators. */
+#include "promql/eval/exec.h"
+#include "promql/func/binary_op.h"
+#include "promql/func/math.h"
+#include "promql/leaf/values.h"
+
+#define ARGS_MAX 2
+
+static qf_rc next_children(struct pq_exec *exec, struct qf_err *err)
+{
+    for (size_t i = 0; i < exec->child_count; i++) {
+        qf_rc rc = pq_exec_next(exec->children[i], err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    return QF_OK;
+}
+
+static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct pq_scalar_arg args[ARGS_MAX];
+    size_t arg_count = QF_MIN(exec->child_count - 1, (size_t)ARGS_MAX);
+    int function = exec->plan->function;
+    uint64_t empty = 0;
+    qf_rc rc = next_children(exec, err);
+
+    if (rc == QF_OK)
+        rc = pq_exec_mirror(exec, exec->children[0], err);
+    if (rc != QF_OK)
+        return rc;
+    pq_exec_alias(exec, exec->children[0]);
+    for (size_t i = 0; i < arg_count; i++)
+        args[i] = (struct pq_scalar_arg){ exec->children[i + 1]->batch.values, 1 };
+    for (size_t k = 0; k < exec->batch.steps; k++)
+        empty |= (uint64_t)pq_values_function_empty(function, args, arg_count, k) << k;
+    for (size_t s = 0; s < exec->batch.series_count; s++) {
+        exec->batch.present[s] &= ~empty;
+        if (exec->batch.present[s])
+            pq_values_function(function, pq_row(&exec->batch, s), exec->batch.steps, args,
+                               arg_count);
+    }
+    return QF_OK;
+}
+
+static const struct pq_exec_ops function_ops = { function_next, NULL };
+
+struct pq_exec *pq_node_function(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    return pq_exec_new(eval, plan, &function_ops, sizeof(struct pq_exec));
+}
+
+static void compare_rows(struct pq_batch *batch, enum pq_op op, struct pq_scalar_arg arg, bool left,
+                         bool return_bool)
+{
+    for (size_t s = 0; s < batch->series_count; s++) {
+        double *row = pq_row(batch, s);
+        uint8_t keep[PQ_BLOCK];
+        uint64_t kept = 0;
+
+        if (!batch->present[s])
+            continue;
+        pq_values_compare(op, row, batch->steps, arg, left, keep);
+        for (size_t k = 0; k < batch->steps; k++) {
+            kept |= (uint64_t)keep[k] << k;
+            if (return_bool)
+                row[k] = keep[k];
+        }
+        if (!return_bool)
+            batch->present[s] &= kept;
+    }
+}
+
+/* min_of, max_of. */
+static void extreme(struct pq_exec *exec, bool min)
+{
+    const double *other = exec->children[1]->batch.values;
+    double *values = exec->batch.values;
+
+    for (size_t k = 0; k < exec->batch.steps; k++)
+        values[k] = min ? pq_fn_min_of(values[k], other[k]) : pq_fn_max_of(values[k], other[k]);
+}
+
+static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
+{
+    const struct pq_node *ast = exec->plan->ast;
+    bool call = ast->kind == PQ_CALL, negation = ast->kind == PQ_UNARY;
+    enum pq_op op = negation ? PQ_OP_MUL : call ? PQ_OP_NONE : ast->binary.op;
+    /* The scalar stands on the left only if what is on the right is a vector. */
+    bool left = !call && !negation && pq_node_type(ast->binary.rhs) == PQ_TYPE_VECTOR;
+    /* Scalars compare with bool only, whatever the flag says. */
+    bool return_bool =
+        !call && !negation && (ast->binary.return_bool || pq_node_type(ast) == PQ_TYPE_SCALAR);
+    struct pq_exec *vector = exec->children[left ? 1 : 0], *scalar = exec->children[left ? 0 : 1];
+    struct pq_scalar_arg arg;
+    qf_rc rc = next_children(exec, err);
+
+    if (rc == QF_OK)
+        rc = pq_exec_mirror(exec, vector, err);
+    if (rc != QF_OK)
+        return rc;
+    if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER)
+        return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+    pq_exec_alias(exec, vector);
+    arg = (struct pq_scalar_arg){ scalar->batch.values, 1 };
+    if (call) {
+        extreme(exec, exec->plan->function == PQ_FN_MIN_OF);
+    } else if (pq_op_compares(op)) {
+        compare_rows(&exec->batch, op, arg, left, return_bool);
+    } else {
+        for (size_t s = 0; s < exec->batch.series_count; s++)
+            if (exec->batch.present[s])
+                pq_values_arith(op, pq_row(&exec->batch, s), exec->batch.steps, arg, left);
+    }
+    return QF_OK;
+}
+
+static const struct pq_exec_ops scalar_op_ops = { scalar_op_next, NULL };
+
+struct pq_exec *pq_node_scalar_op(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    return pq_exec_new(eval, plan, &scalar_op_ops, sizeof(struct pq_exec));
+}

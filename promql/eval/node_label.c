@@ -1,0 +1,53 @@
+/* node_label.c - label_replace() and label_join(). */
+#include "promql/eval/join.h"
+
+struct label {
+    struct pq_exec exec;
+    struct pq_join join;
+};
+
+static qf_rc relabel(const struct pq_exec *exec, struct qf_labels labels, struct qf_labels *ret,
+                     struct qf_err *err)
+{
+    const struct pq_plan_node *plan = exec->plan;
+
+    if (plan->function == PQ_FN_LABEL_REPLACE)
+        return pq_label_replace_apply(&plan->replace, exec->eval->arena, labels, ret, err);
+    return pq_label_join_apply(exec->eval->arena, labels, plan->strings[0], plan->strings[1],
+                               plan->strings + 2, plan->string_count - 2, ret, err);
+}
+
+static qf_rc label_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct label *self = (struct label *)exec;
+    const struct pq_series_set *in = &exec->children[0]->set;
+    bool names = qf_str_is(exec->plan->strings[0], QF_METRIC_NAME);
+    bool joins = exec->plan->function == PQ_FN_LABEL_JOIN;
+    qf_rc rc = pq_exec_next(exec->children[0], err);
+
+    while (rc == QF_OK && self->join.known < in->count) {
+        size_t i = self->join.known;
+        struct qf_labels labels = in->labels[i];
+        bool drop = in->drop[i];
+
+        rc = relabel(exec, in->labels[i], &labels, err);
+        /* A name given anew is there to stay. */
+        if (names && (joins || labels.items != in->labels[i].items))
+            drop = false;
+        if (rc == QF_OK)
+            rc = pq_join_add(&self->join, exec, labels, drop, err);
+    }
+    return rc == QF_OK ? pq_join_batch(&self->join, exec, exec->children[0], err) : rc;
+}
+
+static void label_close(struct pq_exec *exec)
+{
+    pq_join_done(&((struct label *)exec)->join);
+}
+
+static const struct pq_exec_ops label_ops = { label_next, label_close };
+
+struct pq_exec *pq_node_label(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    return pq_exec_new(eval, plan, &label_ops, sizeof(struct label));
+}

@@ -1,0 +1,38 @@
+/* node_leaf.c - what a BaseExpr leaf answers. */
+#include "promql/eval/exec.h"
+
+struct leaf {
+    struct pq_exec exec;
+    struct pq_merge *merge;
+};
+
+static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct leaf *self = (struct leaf *)exec;
+    struct pq_merge_block block;
+    size_t count;
+    const struct qf_labels *series = pq_merge_series(self->merge, &count);
+    qf_rc rc = QF_OK;
+
+    for (size_t i = exec->set.count; i < count && rc == QF_OK; i++)
+        rc = pq_exec_add(exec, series[i], exec->plan->drops_names, err);
+    if (rc == QF_OK)
+        rc = pq_exec_begin(exec, err);
+    if (rc != QF_OK)
+        return rc;
+    block = (struct pq_merge_block){ .values = exec->batch.values, .present = exec->batch.present };
+    return pq_merge_next(self->merge, exec->position, &block, err);
+}
+
+static const struct pq_exec_ops leaf_ops = { leaf_next, NULL };
+
+struct pq_exec *pq_node_leaf(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    struct leaf *self = (struct leaf *)pq_exec_new(eval, plan, &leaf_ops, sizeof(*self));
+
+    if (!self)
+        return NULL;
+    self->merge = eval->merges[plan->leaf->id];
+    pq_merge_share(self->merge);
+    return &self->exec;
+}

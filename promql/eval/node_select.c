@@ -1,0 +1,177 @@
+/* node_select.c - topk, bottomk, limitk, limit_ratio: series of the input, unchanged. */
+#include <math.h>
+
+#include "base/pure/number.h"
+#include "promql/eval/groups.h"
+#include "promql/func/texts.h"
+#include "promql/leaf/topk.h"
+
+struct select {
+    struct pq_exec exec;
+    struct pq_groups groups;
+    struct pq_members members;
+    struct pq_topk *heaps; /* per group */
+    size_t heaps_capacity;
+    struct pq_topk_item *items; /* as many as series */
+    size_t items_capacity;
+    size_t *sizes; /* series per group */
+    size_t sizes_capacity;
+    uint32_t *order;
+    size_t order_capacity;
+    double *hashes; /* limit_ratio: hash / 2^64 per series */
+    size_t hashed, hashes_capacity;
+};
+
+/* The parameter of one step as Prometheus checks it. */
+static qf_rc check_k(double k, size_t *ret_k, struct qf_err *err)
+{
+    char text[QF_DOUBLE_TEXT_MAX];
+
+    if (isnan(k))
+        return qf_err_set(err, QF_EEXEC, "Parameter value is NaN");
+    (void)qf_double_g(k, text);
+    if (k >= 9223372036854775808.0)
+        return qf_err_set(err, QF_EEXEC, "Scalar value %s overflows int64", text);
+    if (k <= -9223372036854775808.0)
+        return qf_err_set(err, QF_EEXEC, "Scalar value %s underflows int64", text);
+    *ret_k = k < 1 ? 0 : (size_t)k;
+    return QF_OK;
+}
+
+static qf_rc make_heaps(struct select *self, struct qf_err *err)
+{
+    struct qf_arena *arena = self->exec.eval->arena;
+    size_t groups = self->groups.count, used = 0;
+
+    if (!pq_grow(arena, &self->heaps, &self->heaps_capacity, groups, sizeof(*self->heaps)) ||
+        !pq_grow(arena, &self->sizes, &self->sizes_capacity, groups, sizeof(*self->sizes)) ||
+        !pq_grow(arena, &self->items, &self->items_capacity, self->members.known,
+                 sizeof(*self->items)) ||
+        !pq_grow(arena, &self->order, &self->order_capacity, self->members.known,
+                 sizeof(*self->order)))
+        return pq_eval_no_memory(err);
+    for (size_t g = 0; g < groups; g++)
+        self->sizes[g] = 0;
+    for (size_t s = 0; s < self->members.known; s++)
+        self->sizes[self->members.group_of[s]]++;
+    for (size_t g = 0; g < groups; g++) {
+        self->heaps[g].op = self->exec.plan->ast->aggregate.op;
+        self->heaps[g].items = self->items + used;
+        used += self->sizes[g];
+    }
+    return QF_OK;
+}
+
+/* The best k of every group at step @step; the rest loses its value there. */
+static void select_step(struct select *self, size_t step, size_t k)
+{
+    struct pq_exec *exec = &self->exec;
+    struct pq_batch *batch = &exec->batch;
+    uint64_t bit = (uint64_t)1 << step;
+    size_t ordered = 0;
+
+    for (size_t g = 0; g < self->groups.count; g++) {
+        self->heaps[g].count = 0;
+        self->heaps[g].k = QF_MIN(k, self->sizes[g]);
+    }
+    for (size_t s = 0; s < batch->series_count; s++) {
+        if (batch->present[s] & bit)
+            pq_topk_offer(&self->heaps[self->members.group_of[s]], pq_row(batch, s)[step],
+                          (uint32_t)s);
+        batch->present[s] &= ~bit;
+    }
+    for (size_t g = 0; g < self->groups.count; g++) {
+        pq_topk_sort(&self->heaps[g]);
+        for (size_t i = 0; i < self->heaps[g].count; i++) {
+            batch->present[self->heaps[g].items[i].id] |= bit;
+            self->order[ordered++] = self->heaps[g].items[i].id;
+        }
+    }
+    if (exec->plan->ast->aggregate.op != PQ_AGG_LIMITK) {
+        batch->order = self->order;
+        batch->order_count = ordered;
+    }
+}
+
+static qf_rc select_best(struct select *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const double *params = exec->children[1]->batch.values;
+    qf_rc rc = make_heaps(self, err);
+
+    for (size_t step = 0; step < exec->batch.steps && rc == QF_OK; step++) {
+        size_t k = 0;
+
+        rc = check_k(params[step], &k, err);
+        if (rc == QF_OK)
+            select_step(self, step, k);
+    }
+    return rc;
+}
+
+/* A series is in for a ratio r >= 0 if its hash lies below r, and for r < 0 if it lies in the top
+ * part of size -r: both halves of a cut. */
+static qf_rc select_ratio(struct select *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const double *ratios = exec->children[1]->batch.values;
+    struct pq_pos pos = exec->plan->ast->aggregate.param->pos;
+
+    if (!pq_grow(exec->eval->arena, &self->hashes, &self->hashes_capacity, exec->set.count,
+                 sizeof(double)))
+        return pq_eval_no_memory(err);
+    for (; self->hashed < exec->set.count; self->hashed++)
+        self->hashes[self->hashed] =
+            (double)qf_labels_prom_hash(exec->set.labels[self->hashed]) / 18446744073709551615.0;
+    for (size_t k = 0; k < exec->batch.steps; k++) {
+        double ratio = ratios[k];
+
+        if (isnan(ratio))
+            return qf_err_set(err, QF_EEXEC, "Ratio value is NaN");
+        pq_note_ratio(&exec->eval->notes, pos, ratio);
+        ratio = fmin(fmax(ratio, -1), 1);
+        for (size_t s = 0; s < exec->batch.series_count; s++) {
+            double hash = self->hashes[s];
+            bool in = ratio >= 0 ? hash < ratio || ratio >= 1 : hash >= 1 + ratio;
+
+            if (!in || ratio == 0)
+                exec->batch.present[s] &= ~((uint64_t)1 << k);
+        }
+    }
+    return QF_OK;
+}
+
+static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
+{
+    struct select *self = (struct select *)exec;
+    qf_rc rc = pq_exec_next(exec->children[0], err);
+
+    if (rc == QF_OK)
+        rc = pq_exec_next(exec->children[1], err);
+    if (rc == QF_OK)
+        rc = pq_exec_mirror(exec, exec->children[0], err);
+    if (rc == QF_OK)
+        rc = pq_groups_assign(&self->groups, exec->eval, exec->children[0], &self->members, err);
+    if (rc != QF_OK)
+        return rc;
+    pq_exec_alias(exec, exec->children[0]);
+    return exec->plan->ast->aggregate.op == PQ_AGG_LIMIT_RATIO ? select_ratio(self, err)
+                                                               : select_best(self, err);
+}
+
+static void select_close(struct pq_exec *exec)
+{
+    pq_groups_done(&((struct select *)exec)->groups);
+}
+
+static const struct pq_exec_ops select_ops = { select_next, select_close };
+
+struct pq_exec *pq_node_select(struct pq_eval *eval, const struct pq_plan_node *plan)
+{
+    struct select *self = (struct select *)pq_exec_new(eval, plan, &select_ops, sizeof(*self));
+
+    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
+                                 plan->ast->aggregate.without))
+        return NULL;
+    return &self->exec;
+}

@@ -1,0 +1,417 @@
+/* merge_sorted.c - the answers of all shards to one leaf, as one. */
+#include "promql/merge/merge_sorted.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/heap.h"
+#include "promql/leaf/cells.h"
+
+#define BLOCK_STEPS 64
+
+struct shard {
+    struct pq_leaf_reader *reader; /* NULL: no data */
+    uint32_t *ids;                 /* series of the shard -> merged series */
+    struct pq_rows rows;
+    size_t next_row;
+    bool ended;
+};
+
+/* A block that not every consumer has read yet. */
+struct kept_block {
+    struct kept_block *next;
+    uint64_t first;
+    size_t steps;
+    size_t unread; /* consumers */
+    double *values;
+    uint64_t *present;
+};
+
+struct pq_merge {
+    struct qf_arena *arena;
+    const struct pq_leaf *leaf;
+    const struct pq_grid *grid;
+    struct shard *shards;
+    size_t shard_count;
+    struct qf_labels *series;
+    size_t series_count;
+    size_t stride;
+    uint64_t position; /* first step not read from the shards */
+    size_t consumer_count;
+    struct kept_block *kept, *kept_last, *spare;
+    double *cells; /* partials of the block in work: per value, its columns */
+    uint64_t rows;
+};
+
+static qf_rc no_memory(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT, "the query needs more memory than its limit");
+}
+
+/* Position in the series tables during the merge. */
+struct cursor {
+    const struct pq_leaf_reader *reader;
+    uint32_t *ids;
+    size_t next;
+};
+
+static bool earlier(const void *a, const void *b, void *ctx)
+{
+    const struct cursor *x = *(struct cursor *const *)a, *y = *(struct cursor *const *)b;
+    int order = qf_labels_cmp(x->reader->series[x->next], y->reader->series[y->next]);
+
+    (void)ctx;
+    return order ? order < 0 : x < y;
+}
+
+/* Merge the sorted tables; equal label sets become one series. */
+static qf_rc merge_tables(struct pq_merge *merge, struct cursor *cursors, struct cursor **slots,
+                          struct qf_err *err)
+{
+    struct qf_heap heap = { .items = slots,
+                            .item_size = sizeof(struct cursor *),
+                            .capacity = merge->shard_count,
+                            .before = earlier };
+
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        struct cursor *cursor = &cursors[i];
+
+        if (cursor->reader && cursor->reader->series_count > 0)
+            (void)qf_heap_push(&heap, &cursor);
+    }
+    while (heap.count > 0) {
+        struct cursor *top = *(struct cursor *const *)qf_heap_top(&heap);
+        struct qf_labels labels = top->reader->series[top->next];
+        size_t last = merge->series_count;
+
+        if (last > 0) {
+            int order = qf_labels_cmp(merge->series[last - 1], labels);
+
+            if (order > 0)
+                return qf_err_set(err, QF_ECORRUPT, "the series of a leaf result are not sorted");
+            if (order == 0)
+                last--;
+        }
+        merge->series[last] = labels;
+        merge->series_count = last + 1;
+        top->ids[top->next++] = (uint32_t)last;
+        if (top->next == top->reader->series_count)
+            qf_heap_pop(&heap);
+        else
+            qf_heap_top_changed(&heap);
+    }
+    return QF_OK;
+}
+
+static qf_rc make_series(struct pq_merge *merge, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep)
+    struct cursor *cursors = qf_xcalloc(merge->shard_count + 1, sizeof(*cursors));
+    QF_CLEANUP(qf_freep)
+    struct cursor **slots = qf_xcalloc(merge->shard_count + 1, sizeof(*slots));
+    size_t total = 0;
+
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        struct shard *shard = &merge->shards[i];
+
+        if (!shard->reader)
+            continue;
+        if (shard->reader->kind != merge->leaf->kind)
+            return qf_err_set(err, QF_ECORRUPT, "a leaf result is of another kind than its leaf");
+        shard->ids = QF_ARENA_ARRAY(merge->arena, uint32_t, shard->reader->series_count);
+        if (!shard->ids)
+            return no_memory(err);
+        cursors[i] = (struct cursor){ shard->reader, shard->ids, 0 };
+        total += shard->reader->series_count;
+    }
+    merge->series = QF_ARENA_ARRAY(merge->arena, struct qf_labels, total);
+    if (!merge->series)
+        return no_memory(err);
+    return merge_tables(merge, cursors, slots, err);
+}
+
+qf_rc pq_merge_new(struct qf_arena *arena, const struct pq_leaf *leaf,
+                   struct pq_leaf_reader **readers, size_t shard_count, struct pq_merge **ret_merge,
+                   struct qf_err *err)
+{
+    struct pq_merge *merge = QF_ARENA_NEW(arena, struct pq_merge);
+    qf_rc rc;
+
+    if (!merge)
+        return no_memory(err);
+    *merge = (struct pq_merge){
+        .arena = arena, .leaf = leaf, .grid = pq_leaf_grid(leaf), .shard_count = shard_count
+    };
+    merge->stride = (size_t)QF_MIN(merge->grid->count, (uint64_t)BLOCK_STEPS);
+    merge->shards = QF_ARENA_ARRAY(arena, struct shard, shard_count);
+    if (!merge->shards)
+        return no_memory(err);
+    for (size_t i = 0; i < shard_count; i++)
+        merge->shards[i] = (struct shard){ .reader = readers[i], .ended = !readers[i] };
+    rc = make_series(merge, err);
+    if (rc == QF_OK)
+        *ret_merge = merge;
+    return rc;
+}
+
+void pq_merge_share(struct pq_merge *merge)
+{
+    merge->consumer_count++;
+}
+
+const struct qf_labels *pq_merge_series(const struct pq_merge *merge, size_t *ret_count)
+{
+    *ret_count = merge->series_count;
+    return merge->series;
+}
+
+uint64_t pq_merge_rows(const struct pq_merge *merge)
+{
+    return merge->rows;
+}
+
+/* Make sure there is a row to look at, or that the shard has ended. */
+static qf_rc load_rows(struct pq_merge *merge, struct shard *shard, struct qf_err *err)
+{
+    while (!shard->ended && shard->next_row == shard->rows.count) {
+        qf_rc rc = shard->reader->next(shard->reader, &shard->rows, err);
+
+        if (rc != QF_OK)
+            return rc;
+        if (shard->rows.histograms)
+            return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+        shard->next_row = 0;
+        shard->ended = shard->rows.count == 0;
+        merge->rows += shard->rows.count;
+    }
+    return QF_OK;
+}
+
+static qf_rc corrupt_row(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ECORRUPT, "a leaf result has a row that its leaf cannot have");
+}
+
+/* One row into the block. */
+static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t row, size_t step,
+                     struct pq_merge_block *block, struct qf_err *err)
+{
+    uint32_t local = shard->rows.series[row];
+    double partial[PQ_LEAF_COLUMNS_MAX] = { 0 };
+    uint64_t bit = (uint64_t)1 << step;
+    size_t columns = pq_leaf_columns(merge->leaf->kind);
+    size_t cell;
+    uint32_t id;
+
+    if (local >= shard->reader->series_count)
+        return corrupt_row(err);
+    id = shard->ids[local];
+    cell = (id * block->stride + step) * columns;
+    for (size_t c = 0; c < columns; c++)
+        partial[c] = shard->rows.columns[c][row];
+    pq_cell_merge(merge->leaf->kind, merge->cells + cell, 1, partial, !(block->present[id] & bit));
+    block->present[id] |= bit;
+    return QF_OK;
+}
+
+/* Rows of plain values need no merging: straight into the block. */
+static qf_rc put_value(const struct shard *shard, size_t row, size_t step,
+                       struct pq_merge_block *block, struct qf_err *err)
+{
+    uint32_t local = shard->rows.series[row];
+    uint32_t id;
+
+    if (local >= shard->reader->series_count)
+        return corrupt_row(err);
+    id = shard->ids[local];
+    block->values[id * block->stride + step] = shard->rows.columns[0][row];
+    block->present[id] |= (uint64_t)1 << step;
+    return QF_OK;
+}
+
+static qf_rc read_shard(struct pq_merge *merge, struct shard *shard, bool plain,
+                        struct pq_merge_block *block, struct qf_err *err)
+{
+    int64_t start = pq_grid_time(merge->grid, merge->position);
+    int64_t step_ms = merge->grid->step_ms;
+    int64_t end = start + (int64_t)block->steps * step_ms; /* first time of the next block */
+    int64_t last_ts = INT64_MIN;
+    size_t step = 0;
+
+    for (;;) {
+        qf_rc rc = load_rows(merge, shard, err);
+        int64_t ts;
+
+        if (rc != QF_OK || shard->ended)
+            return rc;
+        ts = shard->rows.ts[shard->next_row];
+        if (ts >= end)
+            return QF_OK;
+        if (ts != last_ts) {
+            if (ts < start || ts < last_ts || (ts - start) % step_ms != 0)
+                return corrupt_row(err);
+            step = (size_t)((ts - start) / step_ms);
+            last_ts = ts;
+        }
+        rc = plain ? put_value(shard, shard->next_row, step, block, err)
+                   : put_row(merge, shard, shard->next_row, step, block, err);
+        if (rc != QF_OK)
+            return rc;
+        shard->next_row++;
+    }
+}
+
+static qf_rc after_the_end(struct pq_merge *merge, struct qf_err *err)
+{
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        qf_rc rc = load_rows(merge, &merge->shards[i], err);
+
+        if (rc != QF_OK)
+            return rc;
+        if (!merge->shards[i].ended)
+            return corrupt_row(err);
+    }
+    return QF_OK;
+}
+
+static void finish_cells(const struct pq_merge *merge, struct pq_merge_block *block)
+{
+    size_t columns = pq_leaf_columns(merge->leaf->kind);
+
+    for (size_t s = 0; s < merge->series_count; s++)
+        for (uint64_t bits = block->present[s]; bits; bits &= bits - 1) {
+            size_t at = s * block->stride + (size_t)__builtin_ctzll(bits);
+
+            block->values[at] =
+                pq_cell_value(merge->leaf->kind, merge->leaf->agg, merge->cells + at * columns, 1);
+        }
+}
+
+/* Read the block at merge->position from all shards. */
+static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, struct qf_err *err)
+{
+    enum pq_leaf_kind kind = merge->leaf->kind;
+    bool plain = kind == PQ_LEAF_SERIES || kind == PQ_LEAF_CANDIDATES;
+    size_t cell_count = merge->series_count * merge->stride * pq_leaf_columns(kind);
+
+    block->stride = merge->stride;
+    block->steps = (size_t)QF_MIN(merge->grid->count - merge->position, (uint64_t)BLOCK_STEPS);
+    for (size_t i = 0; i < merge->series_count; i++)
+        block->present[i] = 0;
+    if (!plain && !merge->cells) {
+        merge->cells = QF_ARENA_ARRAY(merge->arena, double, cell_count);
+        if (!merge->cells)
+            return no_memory(err);
+    }
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        qf_rc rc = read_shard(merge, &merge->shards[i], plain, block, err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    if (!plain)
+        finish_cells(merge, block);
+    merge->position += block->steps;
+    return merge->position == merge->grid->count ? after_the_end(merge, err) : QF_OK;
+}
+
+static struct kept_block *new_kept(struct pq_merge *merge)
+{
+    struct kept_block *kept = merge->spare;
+
+    if (kept) {
+        merge->spare = kept->next;
+        return kept;
+    }
+    kept = QF_ARENA_NEW(merge->arena, struct kept_block);
+    if (!kept)
+        return NULL;
+    kept->values = QF_ARENA_ARRAY(merge->arena, double, merge->series_count * merge->stride);
+    kept->present = QF_ARENA_ARRAY(merge->arena, uint64_t, merge->series_count);
+    return kept->values && kept->present ? kept : NULL;
+}
+
+/* Copy the block for one consumer; the last one to read it frees it. */
+static void hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq_merge_block *block)
+{
+    block->steps = kept->steps;
+    block->stride = merge->stride;
+    if (merge->series_count) {
+        memcpy(block->values, kept->values, merge->series_count * merge->stride * sizeof(double));
+        memcpy(block->present, kept->present, merge->series_count * sizeof(uint64_t));
+    }
+    if (--kept->unread > 0)
+        return;
+    /* Consumers read in order, so the block that all have read is the oldest. */
+    merge->kept = kept->next;
+    if (!merge->kept)
+        merge->kept_last = NULL;
+    kept->next = merge->spare;
+    merge->spare = kept;
+}
+
+static qf_rc read_shared(struct pq_merge *merge, uint64_t first, struct pq_merge_block *block,
+                         struct qf_err *err)
+{
+    struct kept_block *kept = merge->kept;
+    struct pq_merge_block into;
+    qf_rc rc;
+
+    while (kept && kept->first != first)
+        kept = kept->next;
+    if (!kept) {
+        kept = new_kept(merge);
+        if (!kept)
+            return no_memory(err);
+        into = (struct pq_merge_block){ .values = kept->values, .present = kept->present };
+        kept->first = first;
+        rc = read_block(merge, &into, err);
+        if (rc != QF_OK)
+            return rc;
+        kept->steps = into.steps;
+        kept->unread = merge->consumer_count;
+        kept->next = NULL;
+        if (merge->kept_last)
+            merge->kept_last->next = kept;
+        else
+            merge->kept = kept;
+        merge->kept_last = kept;
+    }
+    hand_out(merge, kept, block);
+    return QF_OK;
+}
+
+qf_rc pq_merge_next(struct pq_merge *merge, uint64_t first, struct pq_merge_block *block,
+                    struct qf_err *err)
+{
+    if (merge->consumer_count > 1)
+        return read_shared(merge, first, block, err);
+    assert(first == merge->position);
+    return read_block(merge, block, err);
+}
+
+qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
+                       void (*take)(void *ctx, uint32_t series, int64_t ts, double value),
+                       void *ctx, struct qf_err *err)
+{
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        struct shard *shard = &merge->shards[i];
+
+        for (;;) {
+            qf_rc rc = load_rows(merge, shard, err);
+            size_t row = shard->next_row;
+
+            if (rc != QF_OK)
+                return rc;
+            if (shard->ended || shard->rows.ts[row] > until)
+                break;
+            if (shard->rows.series[row] >= shard->reader->series_count)
+                return corrupt_row(err);
+            take(ctx, shard->ids[shard->rows.series[row]], shard->rows.ts[row],
+                 shard->rows.columns[0][row]);
+            shard->next_row++;
+        }
+    }
+    return QF_OK;
+}
