@@ -60,8 +60,9 @@ enum catalog_refresh_mode {
     CATALOG_REFRESH_NOW, /* everything put or deleted before the call shows in the snapshot */
 };
 
-/* Bring the index up to date; on success a snapshot exists. After an error (those of store_list())
- * the last good snapshot stays. QF_ELIMIT: more than segments_max. */
+/* Bring the index up to date; on success a snapshot exists. CATALOG_REFRESH_DUE, being the timer's,
+ * then also fetches summaries; the others never wait for that. After an error (those of
+ * store_list()) the last good snapshot stays. QF_ELIMIT: more than segments_max. */
 QF_MUST_CHECK qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                                     const struct store_call *call, struct qf_err *err);
 /* Monotonic time (qf_clock_mono_ms) at which the next CATALOG_REFRESH_DUE has something to do. */

@@ -1,0 +1,313 @@
+/* catalog.c - who refreshes when, and which snapshot is the newest. */
+#include "segments/catalog/catalog.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/thread.h"
+#include "segments/catalog/catalog_int.h"
+
+#define SEGMENTS_MAX_DEFAULT 5000000
+#define SUMMARY_BYTES_MAX_DEFAULT ((size_t)64 << 20)
+#define SUMMARY_TIME_DEFAULT_MS 2000
+#define WAIT_MS 50
+#define READ_ATTEMPTS 3
+/* The share of time that listing a whole bucket may take: one in so many. */
+#define FULL_SHARE 5
+
+struct catalog *catalog_new(const struct catalog_options *options)
+{
+    struct catalog *catalog = qf_xcalloc(1, sizeof(*catalog));
+
+    catalog->store = options->store;
+    catalog->refresh_interval_ms = options->refresh_interval_ms > 0 ? options->refresh_interval_ms
+                                                                    : CATALOG_REFRESH_INTERVAL_MS;
+    catalog->summary_time_ms =
+        options->summary_time_ms ? options->summary_time_ms : SUMMARY_TIME_DEFAULT_MS;
+    catalog->segments_max = options->segments_max ? options->segments_max : SEGMENTS_MAX_DEFAULT;
+    catalog->summary_bytes_max =
+        options->summary_bytes_max ? options->summary_bytes_max : SUMMARY_BYTES_MAX_DEFAULT;
+    catalog->lock = qf_lock_new();
+    catalog->stats.refreshed_mono_ms = -1;
+    return catalog;
+}
+
+struct catalog *catalog_free(struct catalog *catalog)
+{
+    if (!catalog)
+        return NULL;
+    (void)catalog_snapshot_drop(catalog->snapshot);
+    QF_VEC_DONE(&catalog->known);
+    (void)qf_lock_free(catalog->lock);
+    free(catalog);
+    return NULL;
+}
+
+struct catalog_snapshot *catalog_snapshot(struct catalog *catalog)
+{
+    struct catalog_snapshot *snapshot;
+
+    qf_lock_take(catalog->lock);
+    snapshot = catalog->snapshot ? catalog_snapshot_ref(catalog->snapshot) : NULL;
+    qf_lock_drop(catalog->lock);
+    return snapshot;
+}
+
+int64_t catalog_due_ms(struct catalog *catalog)
+{
+    int64_t due;
+
+    qf_lock_take(catalog->lock);
+    due = catalog->due_ms;
+    qf_lock_drop(catalog->lock);
+    return due;
+}
+
+struct catalog_stats catalog_stats(struct catalog *catalog)
+{
+    struct catalog_stats stats;
+    QF_CLEANUP(catalog_snapshot_dropp)
+    struct catalog_snapshot *snapshot = catalog_snapshot(catalog);
+
+    qf_lock_take(catalog->lock);
+    stats = catalog->stats;
+    qf_lock_drop(catalog->lock);
+    if (!snapshot)
+        return stats;
+    stats.segments = snapshot->segments;
+    stats.bytes = snapshot->bytes;
+    stats.foreign = snapshot->foreign;
+    stats.tenants = snapshot->tenant_count;
+    stats.folders = snapshot->count;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct index_folder *folder = snapshot->folders[i];
+
+        stats.summaries += atomic_load_explicit(&folder->summary_count, memory_order_relaxed);
+        stats.summary_bytes += atomic_load_explicit(&folder->summary_bytes, memory_order_relaxed);
+    }
+    return stats;
+}
+
+/* --- publishing --- */
+
+/* Forget the summaries of the oldest days until the budget holds. */
+static void strip_oldest(struct catalog_build *build)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < build->folders.count; i++)
+        bytes += atomic_load_explicit(&build->folders.items[i].folder->summary_bytes,
+                                      memory_order_relaxed);
+    while (bytes > build->catalog->summary_bytes_max) {
+        struct known_folder *oldest = NULL;
+        struct index_folder *stripped;
+
+        for (size_t i = 0; i < build->folders.count; i++) {
+            struct known_folder *known = &build->folders.items[i];
+
+            if (atomic_load_explicit(&known->folder->summary_bytes, memory_order_relaxed) &&
+                (!oldest || known->folder->span.max_ts < oldest->folder->span.max_ts))
+                oldest = known;
+        }
+        if (!oldest)
+            break;
+        bytes -= atomic_load_explicit(&oldest->folder->summary_bytes, memory_order_relaxed);
+        stripped = index_folder_strip(oldest->folder);
+        (void)index_folder_drop(oldest->folder);
+        oldest->folder = stripped;
+        build->changed = true;
+    }
+}
+
+/* Make the folders of @build the next snapshot. Called by the refreshing thread alone. */
+static void publish(struct catalog *catalog, struct catalog_build *build)
+{
+    struct catalog_snapshot *old, *snapshot;
+    struct index_folder **folders;
+    size_t count;
+
+    if (catalog->snapshot && !build->changed)
+        return;
+    count = build->folders.count;
+    folders = qf_xcalloc(count + 1, sizeof(*folders));
+    for (size_t i = 0; i < count; i++)
+        folders[i] = build->folders.items[i].folder;
+    old = catalog->snapshot;
+    snapshot = index_snapshot_new(folders, count, old ? old->version + 1 : 1);
+    qf_lock_take(catalog->lock);
+    catalog->snapshot = snapshot;
+    qf_lock_drop(catalog->lock);
+    QF_VEC_DONE(&catalog->known);
+    catalog->known.items = build->folders.items;
+    catalog->known.count = build->folders.count;
+    catalog->known.capacity = build->folders.capacity;
+    build->folders.items = NULL;
+    build->folders.count = build->folders.capacity = 0;
+    (void)catalog_snapshot_drop(old);
+}
+
+/* Nothing changed but, maybe, the tokens that say so. */
+static void remember_tokens(struct catalog *catalog, const struct catalog_build *build)
+{
+    for (size_t i = 0; i < build->folders.count && i < catalog->known.count; i++)
+        catalog->known.items[i].token = build->folders.items[i].token;
+}
+
+static qf_rc refresh_once(struct catalog *catalog, bool full, const struct store_call *call,
+                          struct catalog_stats *stats, struct qf_err *err)
+{
+    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    int64_t start = qf_clock_mono_ms(), end;
+    qf_rc rc;
+
+    full = full || start >= catalog->full_due_ms;
+    rc = catalog_build_run(&build, full);
+    end = qf_clock_mono_ms();
+    if (!rc) {
+        strip_oldest(&build);
+        if (!build.changed)
+            remember_tokens(catalog, &build);
+        publish(catalog, &build);
+        if (full)
+            catalog->full_due_ms = start + FULL_SHARE * (end - start);
+        stats->refreshed_mono_ms = start;
+    }
+    stats->refresh_ms_last = end - start;
+    stats->refreshes++;
+    stats->refresh_errors += rc != QF_OK;
+    stats->folders_listed += build.listed;
+    stats->folders_skipped += build.skipped;
+    catalog_build_done(&build);
+    return rc;
+}
+
+/* --- taking turns --- */
+
+static qf_rc check_call(const struct store_call *call, int64_t start_ms, struct qf_err *err)
+{
+    if (call && call->cancel && atomic_load_explicit(call->cancel, memory_order_relaxed))
+        return qf_err_set(err, QF_ECANCELED, "refreshing the catalogue was canceled");
+    if (call && call->timeout_ms > 0 && qf_clock_mono_ms() - start_ms >= call->timeout_ms)
+        return qf_err_set(err, QF_ETIMEOUT, "refreshing the catalogue took too long");
+    return QF_OK;
+}
+
+/* With the lock taken: wait until this thread is the one that refreshes, or until there is nothing
+ * left to do since another has done it meanwhile (*ret_mine false). A refresh that had begun before
+ * this call does not count: it may have passed by what the caller has just put. */
+static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
+                       const struct store_call *call, bool *ret_mine, struct qf_err *err)
+{
+    uint64_t began = catalog->started;
+    int64_t start_ms = qf_clock_mono_ms();
+
+    *ret_mine = false;
+    for (;;) {
+        qf_rc rc;
+
+        if (catalog->finished > began)
+            return QF_OK;
+        if (mode == CATALOG_REFRESH_DUE && catalog->snapshot &&
+            qf_clock_mono_ms() < catalog->due_ms)
+            return QF_OK;
+        if (!catalog->refreshing)
+            break;
+        rc = check_call(call, start_ms, err);
+        if (rc)
+            return rc;
+        (void)qf_lock_wait(catalog->lock, WAIT_MS);
+    }
+    catalog->refreshing = true;
+    catalog->started++;
+    *ret_mine = true;
+    return QF_OK;
+}
+
+/* Learning takes its own turn, so that a refresh on demand does not wait for it. */
+static void learn(struct catalog *catalog, const struct store_call *call)
+{
+    struct catalog_snapshot *snapshot = NULL;
+
+    qf_lock_take(catalog->lock);
+    if (!catalog->learning && catalog->snapshot && catalog->summary_time_ms > 0) {
+        catalog->learning = true;
+        snapshot = catalog_snapshot_ref(catalog->snapshot);
+    }
+    qf_lock_drop(catalog->lock);
+    if (!snapshot)
+        return;
+    catalog_learn(catalog, snapshot, call);
+    (void)catalog_snapshot_drop(snapshot);
+    qf_lock_take(catalog->lock);
+    catalog->learning = false;
+    qf_lock_drop(catalog->lock);
+}
+
+static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
+                     const struct store_call *call, bool *ret_mine, struct qf_err *err)
+{
+    struct catalog_stats stats;
+    uint64_t number;
+    qf_rc rc;
+
+    qf_lock_take(catalog->lock);
+    rc = take_turn(catalog, mode, call, ret_mine, err);
+    stats = catalog->stats;
+    number = catalog->started;
+    qf_lock_drop(catalog->lock);
+    if (rc || !*ret_mine)
+        return rc;
+
+    rc = refresh_once(catalog, mode == CATALOG_REFRESH_NOW, call, &stats, err);
+
+    qf_lock_take(catalog->lock);
+    catalog->stats = stats;
+    catalog->due_ms = qf_clock_mono_ms() + catalog->refresh_interval_ms;
+    catalog->refreshing = false;
+    if (!rc)
+        catalog->finished = number;
+    qf_lock_wake_all(catalog->lock);
+    qf_lock_drop(catalog->lock);
+    return rc;
+}
+
+qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
+                      const struct store_call *call, struct qf_err *err)
+{
+    bool mine;
+    qf_rc rc = refresh(catalog, mode, call, &mine, err);
+
+    if (!rc && mine && mode == CATALOG_REFRESH_DUE)
+        learn(catalog, call);
+    return rc;
+}
+
+/* --- reading --- */
+
+qf_rc catalog_read(struct catalog *catalog, const struct catalog_query *query,
+                   const struct store_call *call, catalog_read_fn *fn, void *ctx,
+                   struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    for (int i = 0; i < READ_ATTEMPTS; i++) {
+        QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+        struct catalog_answer answer;
+        struct qf_err why = { 0 };
+        bool mine;
+
+        rc = refresh(catalog, i ? CATALOG_REFRESH_NOW : CATALOG_REFRESH_DUE, call, &mine, err);
+        if (rc)
+            return rc;
+        snapshot = catalog_snapshot(catalog);
+        rc = catalog_lookup(snapshot, query, arena, &answer, err);
+        if (rc)
+            return rc;
+        rc = fn(ctx, &answer, &why);
+        if (rc != QF_ENOTFOUND || i == READ_ATTEMPTS - 1)
+            return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
+    }
+    return rc;
+}

@@ -1,0 +1,58 @@
+/* catalog_int.h - the catalogue between its files: catalog.c publishes what refresh.c finds and
+ * what summaries.c learns. */
+#ifndef SEGMENTS_CATALOG_CATALOG_INT_H
+#define SEGMENTS_CATALOG_CATALOG_INT_H
+
+#include "segments/catalog/index.h"
+
+struct qf_lock;
+
+/* What the last refresh knew of a folder; same order as the snapshot's folders. */
+struct known_folder {
+    struct index_folder *folder; /* borrowed from the snapshot */
+    uint64_t token;
+};
+
+struct catalog {
+    struct store *store;
+    int64_t refresh_interval_ms, summary_time_ms;
+    size_t segments_max, summary_bytes_max;
+
+    struct qf_lock *lock; /* guards what follows; never held during I/O */
+    struct catalog_snapshot *snapshot;
+    bool refreshing, learning;  /* a thread is at it */
+    uint64_t started, finished; /* refreshes: those that began, the last good one's number */
+    int64_t due_ms;
+    struct catalog_stats stats;
+
+    /* Only the thread that refreshes uses these. */
+    QF_VEC(struct known_folder) known;
+    int64_t full_due_ms; /* when everything is listed again, in a store without tokens */
+};
+
+/* A listing being turned into the next snapshot. */
+struct catalog_build {
+    struct catalog *catalog;
+    const struct store_call *call;
+    QF_VEC(struct known_folder) folders; /* with a reference each */
+    size_t old;                          /* how far `known` has been walked */
+    struct index_builder builder;        /* of the folder being listed */
+    bool building;
+    uint64_t token;
+    size_t segments;
+    uint64_t listed, skipped;
+    bool changed;
+    struct qf_err *err;
+    qf_rc rc;
+};
+
+/* List the store into @build. @full: everything, not only what is likely to have changed. */
+QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build, bool full);
+void catalog_build_done(struct catalog_build *build); /* Drop what was not taken. */
+
+/* Fetch summaries that are not known, newest days first, within the budgets. The caller sees to it
+ * that only one thread does. */
+void catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
+                   const struct store_call *call);
+
+#endif

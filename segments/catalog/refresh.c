@@ -1,0 +1,247 @@
+/* refresh.c - listing the store, folder by folder, against what is known already. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/duration.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/catalog_int.h"
+
+#define TENANT_PREFIX "tenant="
+/* Days that are listed each time when listing everything takes too long: samples are late by hours
+ * at most, but for backfills. */
+#define RECENT_DAYS 2
+#define DAY_MS INT64_C(86400000)
+
+/* --- merging with what is known --- */
+
+/* The known folder @prefix, or NULL. Asked for in ascending order: those passed over are gone. */
+static struct known_folder *find_known(struct catalog_build *build, struct qf_str prefix)
+{
+    struct catalog *catalog = build->catalog;
+
+    while (build->old < catalog->known.count) {
+        struct known_folder *known = &catalog->known.items[build->old];
+        int order = qf_str_cmp(known->folder->prefix, prefix);
+
+        if (order >= 0)
+            return order == 0 ? known : NULL;
+        build->old++;
+        build->changed = true; /* Not listed any more. */
+    }
+    return NULL;
+}
+
+static void push_folder(struct catalog_build *build, struct index_folder *folder, uint64_t token)
+{
+    build->segments += folder->count;
+    QF_VEC_PUSH(&build->folders, (struct known_folder){ folder, token });
+    if (build->segments > build->catalog->segments_max && !build->rc)
+        build->rc = qf_err_set(build->err, QF_ELIMIT, "the store has more than %zu segments",
+                               build->catalog->segments_max);
+}
+
+/* The folder being built is complete. */
+static void end_folder(struct catalog_build *build)
+{
+    struct known_folder *known;
+    struct index_folder *folder;
+
+    if (!build->building)
+        return;
+    known = find_known(build, build->builder.prefix);
+    folder = index_builder_finish(&build->builder, known ? known->folder : NULL);
+    build->building = false;
+    build->listed++;
+    if (folder != (known ? known->folder : NULL))
+        build->changed = true;
+    if (known)
+        build->old++;
+    if (folder)
+        push_folder(build, folder, build->token);
+}
+
+static void start_folder(struct catalog_build *build, struct qf_str prefix, uint64_t token)
+{
+    end_folder(build);
+    index_builder_start(&build->builder, prefix);
+    build->building = true;
+    build->token = token;
+}
+
+/* Take a known folder over as it is. */
+static void keep_folder(struct catalog_build *build, const struct known_folder *known)
+{
+    push_folder(build, index_folder_ref(known->folder), known->token);
+    build->old++;
+    build->skipped++;
+}
+
+/* --- a flat listing, cut into folders --- */
+
+/* "tenant=T/date=D/" of an object at any depth below it; empty for one that lies higher up. */
+static struct qf_str folder_of(struct qf_str name)
+{
+    int slashes = 0;
+
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.data[i] == '/' && ++slashes == 2)
+            return qf_str_sub(name, 0, i + 1);
+    }
+    return QF_STR("");
+}
+
+static bool on_object(void *ctx, const struct store_object *object)
+{
+    struct catalog_build *build = ctx;
+    struct qf_str folder = folder_of(object->name);
+
+    if (!folder.len)
+        return true;
+    if (!build->building || !qf_str_eq(build->builder.prefix, folder))
+        start_folder(build, folder, 0);
+    index_builder_add(&build->builder, object);
+    /* One too many is enough to know. */
+    return !build->rc &&
+           build->segments + build->builder.entries.count <= build->catalog->segments_max;
+}
+
+static qf_rc list(struct catalog_build *build, struct qf_str prefix, struct qf_str start_after)
+{
+    qf_rc rc = store_list(build->catalog->store, prefix, start_after, build->call, on_object, build,
+                          build->err);
+
+    if (!rc)
+        end_folder(build);
+    return rc ? rc : build->rc;
+}
+
+/* --- a store that tells which folders changed --- */
+
+struct folder_list {
+    QF_VEC(struct store_folder) items; /* names are heap copies */
+};
+
+static void folder_list_done(struct folder_list *list)
+{
+    for (size_t i = 0; i < list->items.count; i++)
+        free((char *)list->items.items[i].name.data);
+    QF_VEC_DONE(&list->items);
+}
+
+static bool on_folder(void *ctx, const struct store_folder *folder)
+{
+    struct folder_list *list = ctx;
+    struct store_folder copy = { .name = { qf_xmemdup0(folder->name.data, folder->name.len),
+                                           folder->name.len },
+                                 .token = folder->token };
+
+    QF_VEC_PUSH(&list->items, copy);
+    return true;
+}
+
+static qf_rc list_folders(struct catalog_build *build, struct qf_str prefix,
+                          struct folder_list *ret)
+{
+    return store_folders(build->catalog->store, prefix, build->call, on_folder, ret, build->err);
+}
+
+static qf_rc visit_day(struct catalog_build *build, const struct store_folder *day)
+{
+    struct known_folder *known = find_known(build, day->name);
+
+    if (known && day->token && known->token == day->token) {
+        keep_folder(build, known);
+        return build->rc;
+    }
+    /* The token was read before the listing: what changes meanwhile changes the token, too. */
+    start_folder(build, day->name, day->token);
+    return list(build, day->name, QF_STR(""));
+}
+
+static qf_rc run_by_token(struct catalog_build *build)
+{
+    QF_CLEANUP(folder_list_done) struct folder_list tenants = { 0 };
+    qf_rc rc = list_folders(build, QF_STR(""), &tenants);
+
+    for (size_t i = 0; !rc && i < tenants.items.count; i++) {
+        QF_CLEANUP(folder_list_done) struct folder_list days = { 0 };
+
+        if (!qf_str_starts(tenants.items.items[i].name, QF_STR(TENANT_PREFIX)))
+            continue;
+        rc = list_folders(build, tenants.items.items[i].name, &days);
+        for (size_t j = 0; !rc && j < days.items.count; j++)
+            rc = visit_day(build, &days.items.items[j]);
+    }
+    return rc;
+}
+
+/* --- a bucket too large to list each time --- */
+
+static void print_recent(struct qf_strbuf *buf, struct qf_str tenant)
+{
+    struct qf_civil day = qf_civil_from_seconds((qf_clock_wall_ms() - RECENT_DAYS * DAY_MS) / 1000);
+
+    qf_strbuf_reset(buf);
+    qf_strbuf_str(buf, tenant);
+    qf_strbuf_printf(buf, "date=%04lld-%02d-%02d", (long long)day.year, day.month, day.day);
+}
+
+/* The tenant's older days as they are known, its last ones as they are listed. */
+static qf_rc visit_recent(struct catalog_build *build, struct qf_str tenant)
+{
+    struct catalog *catalog = build->catalog;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf recent = QF_STRBUF_INIT;
+    bool seen = false;
+
+    (void)find_known(build, tenant); /* Tenants in between are gone. */
+    print_recent(&recent, tenant);
+    while (build->old < catalog->known.count) {
+        struct known_folder *known = &catalog->known.items[build->old];
+
+        if (!qf_str_starts(known->folder->prefix, tenant))
+            break;
+        seen = true;
+        if (qf_str_cmp(known->folder->prefix, qf_strbuf_view(&recent)) >= 0)
+            break;
+        keep_folder(build, known);
+    }
+    return list(build, tenant, seen ? qf_strbuf_view(&recent) : QF_STR(""));
+}
+
+static qf_rc run_recent(struct catalog_build *build)
+{
+    QF_CLEANUP(folder_list_done) struct folder_list tenants = { 0 };
+    qf_rc rc = list_folders(build, QF_STR(""), &tenants);
+
+    for (size_t i = 0; !rc && i < tenants.items.count; i++) {
+        if (qf_str_starts(tenants.items.items[i].name, QF_STR(TENANT_PREFIX)))
+            rc = visit_recent(build, tenants.items.items[i].name);
+    }
+    return rc;
+}
+
+qf_rc catalog_build_run(struct catalog_build *build, bool full)
+{
+    struct catalog *catalog = build->catalog;
+    qf_rc rc;
+
+    if (store_has_tokens(catalog->store))
+        rc = run_by_token(build);
+    else if (full)
+        rc = list(build, QF_STR(TENANT_PREFIX), QF_STR(""));
+    else
+        rc = run_recent(build);
+    if (!rc && build->old < catalog->known.count)
+        build->changed = true; /* The last ones are gone. */
+    return rc;
+}
+
+void catalog_build_done(struct catalog_build *build)
+{
+    if (build->building)
+        index_builder_done(&build->builder);
+    for (size_t i = 0; i < build->folders.count; i++)
+        (void)index_folder_drop(build->folders.items[i].folder);
+    QF_VEC_DONE(&build->folders);
+}

@@ -1,0 +1,107 @@
+/* summaries.c - what files say of their labels, fetched from their footers when there is time. */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/catalog_int.h"
+#include "segments/parquet/segment.h"
+
+/* Memory a summary takes, until some are known. */
+#define SUMMARY_GUESS 4096
+/* A footer larger than that is not worth its bytes. */
+#define TAIL_BYTES_MAX ((uint64_t)8 << 20)
+
+static qf_rc read_meta(struct catalog *catalog, const struct catalog_segment *segment,
+                       const struct store_call *call, struct qf_arena *arena,
+                       struct summary **ret_summary)
+{
+    QF_CLEANUP(qf_freep) char *name = qf_xmemdup0(segment->name.data, segment->name.len);
+    uint64_t want = SEG_TAIL_BYTES;
+
+    for (int i = 0; i < 2 && want && want <= TAIL_BYTES_MAX; i++) {
+        QF_CLEANUP(qf_freep) char *tail = qf_xmalloc((size_t)want);
+        struct seg_meta meta;
+        uint64_t size, need = 0;
+        size_t len;
+        qf_rc rc = store_read_tail(catalog->store, segment->name, tail, (size_t)want, call, &len,
+                                   &size, NULL);
+
+        if (!rc)
+            rc = seg_meta_from_tail(arena, name, (struct qf_str){ tail, len }, size, &meta, &need,
+                                    NULL);
+        if (rc)
+            return rc;
+        if (!need) {
+            *ret_summary = summary_parse(meta.summary);
+            return QF_OK;
+        }
+        want = need;
+    }
+    return QF_ELIMIT;
+}
+
+/* True if the trouble is with the store, not with this file: better try again later. */
+static bool passing(qf_rc rc)
+{
+    return rc == QF_EIO || rc == QF_ETIMEOUT || rc == QF_ECANCELED || rc == QF_EDENIED ||
+           rc == QF_EAUTH || rc == QF_EUNAVAILABLE;
+}
+
+/* False to stop. What is wrong with a file is for the query to report that reads it; here it only
+ * means that nothing is known. */
+static bool learn_folder(struct catalog *catalog, struct index_folder *folder,
+                         const struct store_call *call, int64_t until_ms)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(TAIL_BYTES_MAX * 2);
+
+    for (size_t i = folder->count; i-- > 0;) {
+        struct index_entry *entry = &folder->entries[i];
+        struct summary *summary = NULL;
+        qf_rc rc;
+
+        if (atomic_load_explicit(&entry->summary, memory_order_relaxed))
+            continue;
+        if (qf_clock_mono_ms() >= until_ms)
+            return false;
+        qf_arena_reset(arena);
+        rc = read_meta(catalog, &entry->segment, call, arena, &summary);
+        if (passing(rc))
+            return false;
+        index_entry_learn(folder, entry, summary);
+    }
+    return true;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct index_folder *x = *(struct index_folder *const *)a;
+    const struct index_folder *y = *(struct index_folder *const *)b;
+
+    if (x->span.max_ts != y->span.max_ts)
+        return x->span.max_ts > y->span.max_ts ? -1 : 1;
+    return qf_str_cmp(x->prefix, y->prefix);
+}
+
+void catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
+                   const struct store_call *call)
+{
+    int64_t until_ms = qf_clock_mono_ms() + catalog->summary_time_ms;
+    struct index_folder **folders = qf_xcalloc(snapshot->count + 1, sizeof(*folders));
+    size_t bytes = 0, known = 0;
+
+    for (size_t i = 0; i < snapshot->count; i++)
+        folders[i] = snapshot->folders[i];
+    if (snapshot->count)
+        qsort(folders, snapshot->count, sizeof(*folders), newest_first);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        size_t guess = known ? bytes / known : SUMMARY_GUESS;
+
+        /* Stop short of the limit: what goes over it is forgotten by the next refresh. */
+        if (bytes + guess * folders[i]->count > catalog->summary_bytes_max / 10 * 9 ||
+            !learn_folder(catalog, folders[i], call, until_ms))
+            break;
+        bytes += atomic_load_explicit(&folders[i]->summary_bytes, memory_order_relaxed);
+        known += folders[i]->count;
+    }
+    free(folders);
+}

@@ -1,0 +1,31 @@
+/* memory_store.h - a store of names without content, to show the catalogue what a bucket may do.
+ *
+ * Lists in order, has no tokens, counts its calls and runs a hook in the middle of a listing. */
+#ifndef TESTS_UNIT_SEGMENTS_CATALOG_MEMORY_STORE_H
+#define TESTS_UNIT_SEGMENTS_CATALOG_MEMORY_STORE_H
+
+#include "segments/store/store.h"
+
+struct memory_store;
+
+struct memory_store *memory_store_new(void);
+struct store *memory_store_base(struct memory_store *memory); /* Free it with store_free(). */
+
+/* Objects may be put in any order before the next listing; @content may be NULL. */
+void memory_store_put(struct memory_store *memory, const char *name, struct qf_str content);
+bool memory_store_remove(struct memory_store *memory, const char *name);
+
+/* The next listings fail with @rc; QF_OK ends that. */
+void memory_store_fail(struct memory_store *memory, qf_rc rc);
+/* Called before each object a listing reports; NULL: none. */
+void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),
+                       void *ctx);
+/* Microseconds each listed object takes. */
+void memory_store_slow(struct memory_store *memory, unsigned us);
+
+struct memory_counts {
+    unsigned lists, folders, objects_listed, tails;
+};
+struct memory_counts memory_store_counts(const struct memory_store *memory);
+
+#endif
