@@ -7,9 +7,10 @@
 
 static struct qf_civil civil(double seconds)
 {
-    /* What does not fit becomes the smallest integer, as the conversion does on amd64. */
+    /* What does not fit becomes -2^63 when Go converts it on amd64; its calendar takes that for the
+     * second after the last one there is. */
     if (!(seconds > -0x1p63 && seconds < 0x1p63))
-        return qf_civil_from_seconds(INT64_MIN);
+        return qf_civil_from_seconds(INT64_MAX);
     return qf_civil_from_seconds((int64_t)seconds);
 }
 

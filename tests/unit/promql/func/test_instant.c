@@ -98,9 +98,17 @@ TEST(dates_are_read_in_utc)
     CHECK_BITS(unary(PQ_FN_DAYS_IN_MONTH, 1454284800), 29.0);
     CHECK_BITS(unary(PQ_FN_DAYS_IN_MONTH, 1485907200), 28.0);
     CHECK_BITS(unary(PQ_FN_YEAR, -1), 1969.0);
-    (void)unary(PQ_FN_YEAR, NAN); /* no crash, whatever it says */
-    (void)unary(PQ_FN_DAYS_IN_MONTH, INFINITY);
-    (void)unary(PQ_FN_DAY_OF_WEEK, -INFINITY);
+    CHECK_BITS(unary(PQ_FN_YEAR, -1e18), -31688736537.0);
+}
+
+/* No crash, and what Prometheus says. */
+TEST(dates_beyond_the_calendar_are_its_end)
+{
+    CHECK_BITS(unary(PQ_FN_YEAR, NAN), 292277026596.0);
+    CHECK_BITS(unary(PQ_FN_MONTH, INFINITY), 12.0);
+    CHECK_BITS(unary(PQ_FN_DAY_OF_MONTH, -INFINITY), 4.0);
+    CHECK_BITS(unary(PQ_FN_DAY_OF_WEEK, 1e300), 0.0);
+    CHECK_BITS(unary(PQ_FN_MINUTE, -1e300), 30.0);
 }
 
 TEST(other_functions_have_no_unary_kernel)
