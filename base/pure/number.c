@@ -27,13 +27,39 @@ static bool special(double v, char *out, size_t *ret_len)
     return true;
 }
 
+/* Without exponent. From 2^53 on std::to_chars writes all digits of the exact value; what is wanted
+ * are the shortest ones that read back as it, followed by zeros. */
+static size_t fixed(double v, char *out)
+{
+    char text[64], *exponent;
+    size_t len = 0, digits = 0, wanted = 0;
+
+    if (fabs(v) < 0x1p53)
+        return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
+    (void)qf_shortest_scientific(v, text, sizeof(text));
+    exponent = strchr(text, 'e');
+    for (const char *c = exponent + 2; *c; c++) /* behind "e+" */
+        wanted = wanted * 10 + (size_t)(*c - '0');
+    wanted++;
+    for (const char *c = text; c < exponent; c++) {
+        if (*c == '.')
+            continue;
+        out[len++] = *c;
+        digits += *c != '-';
+    }
+    for (; digits < wanted; digits++)
+        out[len++] = '0';
+    out[len] = '\0';
+    return len;
+}
+
 size_t qf_double_f(double v, char *out)
 {
     size_t len;
 
     if (special(v, out, &len))
         return len;
-    return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
+    return fixed(v, out);
 }
 
 static size_t with_exponent_outside(double v, double low, double high, char *out)
@@ -45,7 +71,7 @@ static size_t with_exponent_outside(double v, double low, double high, char *out
         return len;
     if (size != 0 && (size < low || size >= high))
         return qf_shortest_scientific(v, out, QF_DOUBLE_TEXT_MAX);
-    return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
+    return fixed(v, out);
 }
 
 size_t qf_double_g(double v, char *out)

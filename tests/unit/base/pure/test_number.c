@@ -53,6 +53,17 @@ TEST(number_g_and_f_forms)
     (void)qf_double_f(1e-7, text);
     CHECK_STR(text, "0.0000001");
     CHECK_EQ(qf_double_f(1.7976931348623157e308, text), 309);
+    CHECK(strncmp(text, "1797693134862315700000", 22) == 0);
+    CHECK_EQ(qf_double_f(-1e308, text), 310);
+    CHECK(strspn(text + 2, "0") == 308);
+    (void)qf_double_f(123456789012345683968.0, text);
+    CHECK_STR(text, "123456789012345680000");
+    (void)qf_double_f(9007199254740993.0, text);
+    CHECK_STR(text, "9007199254740992");
+    (void)qf_double_json(123456789012345683968.0, text);
+    CHECK_STR(text, "123456789012345680000");
+    (void)qf_double_f(-0.0, text);
+    CHECK_STR(text, "-0");
     CHECK(qf_double_f(-5e-324, text) < QF_DOUBLE_TEXT_MAX);
 }
 
