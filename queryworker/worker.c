@@ -296,6 +296,7 @@ qf_rc qw_worker_run(const struct qw_options *options, int signal_fd, struct qf_e
     }
     stop(p);
     free(p);
-    QF_LOG_INFO("worker ended");
+    if (rc == QF_OK)
+        QF_LOG_INFO("worker ended");
     return rc;
 }

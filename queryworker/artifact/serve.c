@@ -67,11 +67,11 @@ static enum MHD_Result reply_metrics(struct qw_http *http, struct MHD_Connection
     return reply(http, connection, MHD_HTTP_OK, response);
 }
 
+/* An empty answer; the response owns @fd here too, so that it is always the library that closes. */
 static enum MHD_Result reply_unsatisfiable(struct qw_http *http, struct MHD_Connection *connection,
-                                           uint64_t size)
+                                           int fd, uint64_t size)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(0, fd, 0);
     char range[64];
 
     (void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)size);
@@ -91,10 +91,8 @@ static enum MHD_Result reply_file(struct qw_http *http, struct MHD_Connection *c
     struct MHD_Response *response;
     char text[96];
 
-    if (range == QW_RANGE_UNSATISFIABLE) {
-        (void)close(fd);
-        return reply_unsatisfiable(http, connection, size);
-    }
+    if (range == QW_RANGE_UNSATISFIABLE)
+        return reply_unsatisfiable(http, connection, fd, size);
     response = MHD_create_response_from_fd_at_offset64(length, fd, offset);
     if (!response) {
         (void)close(fd);

@@ -36,7 +36,7 @@ struct qw_segment {
     bool distrusted;  /* goes as soon as nobody holds it */
     struct seg_reader *reader;
     struct qw_download *download;
-    const struct qw_hold *seen_by; /* last hold that listed it: a work may name one twice */
+    uint64_t seen_by; /* number of the last hold that listed it: a work may name one twice */
 };
 
 struct qw_cache {
@@ -47,6 +47,7 @@ struct qw_cache {
     struct qw_hold *waiting; /* holds with missing segments */
     struct qw_hold *settled;
     struct qw_cache_stats stats;
+    uint64_t last_hold;
 };
 
 static void unlink_use(struct qw_cache *cache, struct qw_segment *s)
@@ -285,6 +286,8 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
                                  size_t count, void *owner)
 {
     struct qw_hold *hold = qf_xcalloc(1, sizeof(*hold));
+    uint64_t number = ++cache->last_hold;
+    size_t repeated = 0;
 
     hold->owner = owner;
     hold->segments = qf_xcalloc(count ? count : 1, sizeof(struct qw_segment *));
@@ -295,9 +298,11 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
             hold->rc = hold->err.rc;
             break;
         }
-        if (s->seen_by == hold)
+        if (s->seen_by == number) {
+            repeated++;
             continue;
-        s->seen_by = hold;
+        }
+        s->seen_by = number;
         s->pins++;
         hold->segments[hold->count++] = s;
         if (s->present) {
@@ -307,6 +312,8 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
             hold->missing++;
         }
     }
+    /* A segment left out here would be an answer over a part of the data. */
+    assert(hold->rc != QF_OK || hold->count + repeated == count);
     if (hold->rc)
         hold->missing = 0;
     qf_metric_add(cache->options.metrics->cache_hits, 0, hold->hits);

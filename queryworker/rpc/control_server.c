@@ -401,6 +401,11 @@ void qw_server_tick(struct qw_server *server, qf_time_ms now)
     for (struct qw_call *call = server->calls; call; call = call->next)
         if (call->state == QW_CALL_ENDING && call->linger_until <= now)
             qw_call_cancel(call, call->status, call->why);
+    /* Streams have had their say; connections would wait for their peers to agree. */
+    if (server->stopping && !server->calls && !server->disconnected) {
+        server->disconnected = true;
+        grpc_server_cancel_all_calls(server->server);
+    }
 }
 
 qf_time_ms qw_server_deadline(const struct qw_server *server)

@@ -70,12 +70,13 @@ size_t qw_server_queued(const struct qw_server *server, uint64_t session);
 /* What the health service answers from now on. */
 void qw_server_set_serving(struct qw_server *server, bool serving);
 
-/* End streams that linger too long; call when the deadline has come. */
+/* End streams that linger too long; call when the deadline has come, and now and then while
+ * stopping. */
 void qw_server_tick(struct qw_server *server, qf_time_ms now);
 qf_time_ms qw_server_deadline(const struct qw_server *server);
 
 /* Stop listening and end every stream. Completions still arrive in the mailbox: dispatch them until
- * qw_server_stopped(), then free. */
+ * qw_server_stopped(), ticking meanwhile, then free. */
 void qw_server_stop(struct qw_server *server);
 bool qw_server_stopped(const struct qw_server *server);
 /* Join the completion thread. Only once stopped. Accepts NULL, returns NULL. */

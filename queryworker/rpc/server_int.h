@@ -77,7 +77,7 @@ struct qw_server {
     struct qw_call *calls;
     size_t call_count;
     uint64_t last_session;
-    bool serving, stopping, accept_done, stop_done;
+    bool serving, stopping, disconnected, accept_done, stop_done;
 };
 
 /* call.c */

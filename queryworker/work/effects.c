@@ -5,10 +5,9 @@
 #include "base/sys/log.h"
 #include "queryworker/work/work_int.h"
 
-void qw_co_send_status(struct qw_coordinator *co, uint64_t session)
+static void send_status(struct qw_coordinator *co, uint64_t session)
 {
     const struct wc_worker_stats *stats = wc_worker_stats(co->wc);
-    struct qw_session *known = qw_table_find(&co->sessions, session);
     struct pb_worker_message message = {
         .kind = PB_WORKER_STATUS,
         .u.status = { .protocol_version = PB_PROTOCOL_VERSION,
@@ -22,10 +21,6 @@ void qw_co_send_status(struct qw_coordinator *co, uint64_t session)
                       .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
     };
 
-    if (known) {
-        known->queue_depth_sent = message.u.status.queue_depth;
-        known->running_sent = message.u.status.running;
-    }
     (void)qw_server_send(co->server, session, &message);
 }
 
@@ -114,7 +109,7 @@ static void perform(struct qw_coordinator *co, const struct wc_worker_effect *ef
 {
     switch (effect->type) {
     case WC_WORKER_DO_STATUS:
-        qw_co_send_status(co, effect->session.v);
+        send_status(co, effect->session.v);
         break;
     case WC_WORKER_DO_ECHO:
         send_echo(co, effect);

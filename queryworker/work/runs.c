@@ -338,12 +338,16 @@ void qw_run_task_back(struct qw_coordinator *co, struct qw_task *task)
     if (task->rc == QF_OK) {
         succeed(co, run, task);
     } else {
-        /* A deadline cancels too, and is what the API wants to hear of. */
-        if (task->rc == QF_ECANCELED && run->err.rc)
-            task->rc = run->err.rc;
-        else
+        /* Not only the API cancels: a deadline does, and the end of this worker. */
+        if (task->rc != QF_ECANCELED || (!run->err.rc && !co->done)) {
             run->err = task->err;
-        run->err.rc = task->rc;
+        } else if (!run->err.rc) {
+            (void)qf_err_set(&run->err, QF_EUNAVAILABLE, "the worker is shutting down");
+            retryable = true;
+        }
+        if (!run->err.rc)
+            run->err.rc = task->rc;
+        task->rc = run->err.rc;
         if (task->rc == QF_ECORRUPT)
             retryable = distrust(co, run, &task->err);
         if (task->rc == QF_ENOSPC) { /* whatever the figures say, something has to go */

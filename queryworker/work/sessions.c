@@ -183,24 +183,19 @@ struct qw_server_handler qw_coordinator_handler(struct qw_coordinator *co)
     return (struct qw_server_handler){ co, opened, message, closed };
 }
 
-/* Once a second: a heartbeat to every API, and the queue's depth if it changed. */
+/* Once a second: a heartbeat to every API. */
 void qw_co_beat(struct qw_coordinator *co)
 {
-    const struct wc_worker_stats *stats = wc_worker_stats(co->wc);
-    uint32_t running = stats->runs[WC_RUN_RUNNING] + stats->runs[WC_RUN_STOPPING];
     QF_VEC(uint64_t) ids = { 0 };
 
+    /* Sending may end a session, which changes the table. */
     for (size_t i = 0; i < QW_TABLE_BUCKETS; i++)
         for (struct qw_node *node = co->sessions.buckets[i]; node; node = node->next)
             QF_VEC_PUSH(&ids, node->key);
     for (size_t i = 0; i < ids.count; i++) {
         struct pb_worker_message beat = { .kind = PB_WORKER_HEARTBEAT,
                                           .u.heartbeat = { qf_clock_mono_ns() / 1000, false } };
-        const struct qw_session *session = qw_table_find(&co->sessions, ids.items[i]);
 
-        if (session && (session->queue_depth_sent != stats->runs[WC_RUN_QUEUED] ||
-                        session->running_sent != running))
-            qw_co_send_status(co, ids.items[i]);
         (void)qw_server_send(co->server, ids.items[i], &beat);
     }
     QF_VEC_DONE(&ids);

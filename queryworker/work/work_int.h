@@ -19,7 +19,6 @@ struct qw_session {
     struct qw_node node; /* by session number */
     bool greeted;        /* Hello came */
     char api_id[PB_ID_BYTES_MAX + 1];
-    uint32_t queue_depth_sent, running_sent;
 };
 
 /*   QUEUED     accepted, the state machine has not started it
@@ -89,7 +88,6 @@ struct qw_coordinator {
 /* effects.c */
 /* Apply @event at the present time and perform its effects; the caller settles. */
 qf_rc qw_co_step(struct qw_coordinator *co, struct wc_worker_event event);
-void qw_co_send_status(struct qw_coordinator *co, uint64_t session);
 
 /* sessions.c */
 void qw_co_beat(struct qw_coordinator *co);

@@ -1,0 +1,130 @@
+/* cmd_worker.c - promfabric worker: the worker role as a process. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/sys/log.h"
+#include "base/sys/signals.h"
+#include "cli/flags.h"
+#include "queryworker/worker.h"
+
+int cli_worker(int argc, char **argv);
+
+static struct qw_options o;
+static const char *log_level, *log_format;
+
+static const struct cli_flag flags[] = {
+    { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
+      "where segments live: a folder or s3://bucket/prefix" },
+    { "spool", CLI_FLAG_STR, &o.spool, "DIR", "./spool",
+      "folder of this worker alone, for artifacts and cached segments" },
+    { "http-listen", CLI_FLAG_STR, &o.http_listen, "HOST:PORT", "127.0.0.1:8081",
+      "artifacts, metrics and probes; port 0 takes a free one" },
+    { "control-listen", CLI_FLAG_STR, &o.control_listen, "HOST:PORT", "127.0.0.1:8082",
+      "the control stream (gRPC); port 0 takes a free one" },
+    { "advertise-url", CLI_FLAG_STR, &o.advertise_url, "URL", NULL,
+      "how APIs reach --http-listen; made from it if absent" },
+    { "worker-id", CLI_FLAG_STR, &o.worker_id, "NAME", NULL,
+      "stable name of this worker: affinity hangs on it; host name and port if absent" },
+    { "slots", CLI_FLAG_U64, &o.slots, "N", "0", "works that run at once; 0: one per core" },
+    { "works-max", CLI_FLAG_U64, &o.works_max, "N", "16384",
+      "works queued, running and kept as artifacts together" },
+    { "downloads", CLI_FLAG_U64, &o.downloads, "N", "8", "segments downloaded at once" },
+    { "work-samples-max", CLI_FLAG_U64, &o.work_samples_max, "N", "50000000",
+      "samples one work may hold at once" },
+    { "work-memory-max", CLI_FLAG_BYTES, &o.work_memory_max, "BYTES", "1GiB",
+      "memory one work may use" },
+    { "artifact-bytes-max", CLI_FLAG_BYTES, &o.artifact_bytes_max, "BYTES", "1GiB",
+      "size of one artifact" },
+    { "artifact-ttl", CLI_FLAG_DURATION, &o.artifact_ttl_ms, "DURATION", "10m",
+      "how long an artifact waits for its acknowledgement" },
+    { "artifact-ttl-after-ack", CLI_FLAG_DURATION, &o.artifact_ack_ttl_ms, "DURATION", "30s",
+      "how long it stays after that" },
+    { "disk-budget", CLI_FLAG_BYTES, &o.disk_budget, "BYTES", "10GiB",
+      "disk that artifacts and cached segments may use together" },
+    { "disk-floor", CLI_FLAG_BYTES, &o.disk_floor, "BYTES", "1GiB",
+      "part of the budget that cached segments leave to artifacts" },
+    { "disk-high", CLI_FLAG_U64, &o.disk_high, "PERCENT", "90",
+      "use of the budget at which eviction begins" },
+    { "disk-low", CLI_FLAG_U64, &o.disk_low, "PERCENT", "75", "use at which it ends" },
+    { "open-segments-max", CLI_FLAG_U64, &o.open_segments_max, "N", "512",
+      "segment files kept open between works" },
+    { "open-segments-memory", CLI_FLAG_BYTES, &o.open_segments_memory, "BYTES", "256MiB",
+      "memory their footers may take" },
+    { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
+      "after SIGTERM: how long accepted work and its artifacts are looked after" },
+    { "control-tls-cert", CLI_FLAG_STR, &o.control_tls_cert, "FILE", NULL,
+      "certificate of the control stream (PEM)" },
+    { "control-tls-key", CLI_FLAG_STR, &o.control_tls_key, "FILE", NULL, "its key (PEM)" },
+    { "control-tls-client-ca", CLI_FLAG_STR, &o.control_tls_client_ca, "FILE", NULL,
+      "APIs must show a certificate signed by one of these (PEM)" },
+    { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
+      "certificate of the HTTP server (PEM)" },
+    { "http-tls-key", CLI_FLAG_STR, &o.http_tls_key, "FILE", NULL, "its key (PEM)" },
+    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "info", "debug, info, warn or error" },
+    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+};
+
+static const struct cli_spec spec = {
+    .usage = "promfabric worker [FLAG...]",
+    .summary = "Executes parts of queries over segments and serves the results to the API, which\n"
+               "dials in. SIGTERM drains: running work ends and is fetched, then the worker exits.",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+};
+
+static bool bad(const char *what)
+{
+    fprintf(stderr, "error: %s\n", what);
+    return false;
+}
+
+static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_format)
+{
+    if (!qf_log_parse_level(log_level, ret_level))
+        return bad("--log-level: expected debug, info, warn or error");
+    if (!qf_str_is(qf_str_from(log_format), "json") &&
+        !qf_str_is(qf_str_from(log_format), "logfmt"))
+        return bad("--log-format: expected logfmt or json");
+    *ret_format = log_format[0] == 'j' ? QF_LOG_JSON : QF_LOG_LOGFMT;
+    if (o.slots > 1024 || o.downloads == 0 || o.downloads > 1024)
+        return bad("--slots: at most 1024; --downloads: 1 to 1024");
+    if (o.works_max == 0 || o.works_max > 1048576)
+        return bad("--works-max: 1 to 1048576");
+    if (o.disk_low > o.disk_high || o.disk_high > 100)
+        return bad("--disk-low and --disk-high: percentages, the low one not above the high one");
+    if (!o.work_samples_max || !o.work_memory_max || !o.artifact_bytes_max)
+        return bad("--work-samples-max, --work-memory-max, --artifact-bytes-max: not 0");
+    return true;
+}
+
+int cli_worker(int argc, char **argv)
+{
+    enum qf_log_level level;
+    enum qf_log_format format;
+    struct qf_err err = { 0 };
+    int positional, signal_fd;
+    enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
+
+    if (parsed != CLI_PARSED_OK)
+        return parsed == CLI_PARSED_HELP ? 0 : 2;
+    if (positional) {
+        fprintf(stderr, "error: unexpected argument %s; try --help\n", argv[1]);
+        return 2;
+    }
+    if (!check_options(&level, &format))
+        return 2;
+    qf_log_setup(level, format, "worker");
+    signal_fd = qf_signals_setup();
+    if (signal_fd < 0) {
+        fprintf(stderr, "error: cannot set up signals\n");
+        return 1;
+    }
+    if (qw_worker_run(&o, signal_fd, &err)) {
+        fprintf(stderr, "error: %s\n", err.msg);
+        return err.rc == QF_EINVAL ? 2 : 1;
+    }
+    return 0;
+}
