@@ -43,6 +43,9 @@ struct demo {
 };
 
 static const double bounds[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10 };
+/* As Prometheus 3 stores them. */
+static const char *const bound_texts[] = { "0.005", "0.01", "0.025", "0.05", "0.1",  "0.25",
+                                           "0.5",   "1.0",  "2.5",   "5.0",  "10.0", "+Inf" };
 #define BUCKETS (QF_COUNT_OF(bounds) + 1) /* and +Inf */
 
 static const char *const jobs[] = { "shop", "search" };
@@ -83,16 +86,13 @@ static void add_histogram(struct demo *demo, size_t instance, const char *job, c
                         .rate = rate,
                         .seed = demo->options.seed ^
                                 (instance * 977 + (uint64_t)path[1] * 131 + strlen(path) + 1) };
-    char le[32];
 
     for (s.bucket = 0; s.bucket < BUCKETS; s.bucket++) {
-        if (s.bucket < QF_COUNT_OF(bounds))
-            (void)qf_double_g(bounds[s.bucket], le);
         s.kind = KIND_BUCKET;
         add(demo, s,
             (const char *const[]){ "__name__", "http_request_duration_seconds_bucket", "job", job,
-                                   "instance", host, "path", path, "le",
-                                   s.bucket < QF_COUNT_OF(bounds) ? le : "+Inf", NULL });
+                                   "instance", host, "path", path, "le", bound_texts[s.bucket],
+                                   NULL });
     }
     s.kind = KIND_SUM;
     add(demo, s,

@@ -1,0 +1,144 @@
+/* import_common.c - what `import` and `demo-data` share. */
+#include "cli/import_common.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/pure/strbuf.h"
+#include "base/pure/duration.h"
+#include "base/sys/clock.h"
+
+#define MALFORMED_SHOWN_MAX 10
+#define BAR_WIDTH 30
+
+static atomic_bool interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_store_explicit(&interrupted, true, memory_order_relaxed);
+}
+
+static void clear_line(const struct import_cli *cli)
+{
+    if (cli->terminal)
+        fputs("\r\033[K", stderr);
+}
+
+static void on_malformed(void *ctx, const char *file, uint64_t line, const char *what)
+{
+    struct import_cli *cli = ctx;
+
+    if (cli->malformed_shown++ >= MALFORMED_SHOWN_MAX)
+        return;
+    clear_line(cli);
+    fprintf(stderr, "%s:%" PRIu64 ": skipped: %s\n", file, line, what);
+}
+
+static void print_bar(double done, double seconds)
+{
+    int filled = (int)(done * BAR_WIDTH);
+
+    fputc('[', stderr);
+    for (int i = 0; i < BAR_WIDTH; i++)
+        fputc(i < filled ? '#' : '.', stderr);
+    fprintf(stderr, "] %3.0f%%", done * 100);
+    if (done > 0.01 && seconds > 1)
+        fprintf(stderr, " %.0fs left", seconds / done - seconds);
+}
+
+static void on_progress(void *ctx, const struct import_progress *progress)
+{
+    struct import_cli *cli = ctx;
+    int64_t now = qf_clock_mono_ms();
+    double seconds = (double)(now - cli->started_ms) / 1000;
+    uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
+
+    if (cli->quiet || now - cli->shown_ms < (cli->terminal ? 200 : 5000))
+        return;
+    cli->shown_ms = now;
+    clear_line(cli);
+    if (cli->terminal && total && progress->segments == 0)
+        print_bar((double)progress->bytes_done / (double)total, seconds);
+    fprintf(stderr, "%s%s: %" PRIu64 " samples, %.2f M/s", cli->terminal ? " " : "",
+            progress->phase, progress->samples,
+            seconds > 0 ? (double)progress->samples / seconds / 1e6 : 0);
+    if (progress->segments)
+        fprintf(stderr, ", %" PRIu64 " segments", progress->segments);
+    if (progress->malformed)
+        fprintf(stderr, ", %" PRIu64 " malformed lines", progress->malformed);
+    if (!cli->terminal)
+        fputc('\n', stderr);
+    (void)fflush(stderr);
+}
+
+bool import_cli_start(struct import_cli *cli, struct import_options *ret_options)
+{
+    struct store_options store = { .url = cli->store, .create = true };
+    struct sigaction action = { .sa_handler = on_signal };
+    struct qf_err err = { 0 };
+
+    if (cli->shards > UINT32_MAX)
+        cli->shards = 0; /* refused with the others that are no power of two */
+    if (store_open(&store, &cli->opened, &err) != QF_OK) {
+        fprintf(stderr, "error: %s\n", err.msg);
+        return false;
+    }
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    cli->started_ms = cli->shown_ms = qf_clock_mono_ms();
+    cli->terminal = isatty(STDERR_FILENO) == 1;
+    *ret_options = (struct import_options){
+        .store = cli->opened,
+        .tenant = qf_str_from(cli->tenant),
+        .shard_count = (uint32_t)cli->shards,
+        .window_ms = cli->window,
+        .memory_bytes = cli->memory,
+        .temp_dir = cli->temp_dir,
+        .generation = (uint64_t)qf_clock_wall_ms() * 1000,
+        .cancel = &interrupted,
+        .on_malformed = on_malformed,
+        .on_progress = on_progress,
+        .ctx = cli,
+    };
+    return true;
+}
+
+static void print_summary(const struct import_cli *cli, const struct import_summary *s)
+{
+    struct qf_strbuf min = QF_STRBUF_INIT, max = QF_STRBUF_INIT;
+    double seconds = (double)(qf_clock_mono_ms() - cli->started_ms) / 1000;
+
+    qf_time_print_rfc3339(&min, s->min_ts);
+    qf_time_print_rfc3339(&max, s->max_ts);
+    printf("imported %" PRIu64 " samples", s->stored_samples);
+    if (s->samples != s->stored_samples)
+        printf(" (%" PRIu64 " duplicates dropped)", s->samples - s->stored_samples);
+    if (s->samples)
+        printf(", %s to %s", qf_strbuf_cstr(&min), qf_strbuf_cstr(&max));
+    printf(", in %.1f s: %" PRIu64 " segments (%" PRIu64 " bytes)", seconds, s->segments, s->bytes);
+    if (s->segments_present)
+        printf(", %" PRIu64 " were there already", s->segments_present);
+    if (s->malformed)
+        printf("; %" PRIu64 " malformed lines skipped", s->malformed);
+    printf("\n");
+    qf_strbuf_done(&min);
+    qf_strbuf_done(&max);
+}
+
+int import_cli_end(struct import_cli *cli, const struct import *import, qf_rc rc,
+                   const struct qf_err *err)
+{
+    clear_line(cli);
+    if (rc == QF_OK) {
+        struct import_summary summary = import_summary(import);
+
+        print_summary(cli, &summary);
+    } else {
+        fprintf(stderr, "error: %s; nothing was imported\n", err->msg);
+    }
+    cli->opened = store_free(cli->opened);
+    return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;
+}

@@ -1,0 +1,252 @@
+/* collect.c - samples in memory, by series, until there are enough for a run. */
+#include "segments/import/collect.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/duration.h"
+#include "segments/parquet/segment.h"
+
+void collect_init(struct collect *c, uint32_t shard_count, int64_t window_ms)
+{
+    *c = (struct collect){ .shard_count = shard_count, .window_ms = window_ms };
+    c->arena = qf_arena_new(SIZE_MAX);
+}
+
+void collect_done(struct collect *c)
+{
+    (void)qf_arena_free(c->arena);
+    qf_map_done(&c->by_labels);
+    qf_map_done(&c->by_text);
+    QF_VEC_DONE(&c->series);
+    QF_VEC_DONE(&c->sample_series);
+    QF_VEC_DONE(&c->sample_ts);
+    QF_VEC_DONE(&c->sample_values);
+}
+
+uint32_t collect_series(struct collect *c, struct qf_labels labels)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
+    struct collect_series series = { .shard = seg_shard_of(labels, c->shard_count) };
+    uint64_t *found;
+
+    qf_labels_encode(&key, labels);
+    found = qf_map_get(&c->by_labels, qf_strbuf_view(&key));
+    if (found)
+        return (uint32_t)*found;
+    if (!qf_labels_copy(c->arena, labels, &series.labels))
+        abort(); /* the arena has no limit */
+    (void)qf_map_put(&c->by_labels, qf_arena_str(c->arena, qf_strbuf_view(&key)), c->series.count,
+                     NULL);
+    QF_VEC_PUSH(&c->series, series);
+    return (uint32_t)(c->series.count - 1);
+}
+
+void collect_add(struct collect *c, uint32_t series, int64_t ts, double value)
+{
+    QF_VEC_PUSH(&c->sample_series, series);
+    QF_VEC_PUSH(&c->sample_ts, ts);
+    QF_VEC_PUSH(&c->sample_values, value);
+}
+
+uint64_t collect_memory(const struct collect *c)
+{
+    /* Columns of 20 bytes a sample, which double when they grow, and 16 for the sorted copy. */
+    uint64_t samples = c->sample_ts.capacity * 20 + c->sample_ts.count * 16;
+    uint64_t entries = c->by_labels.capacity + c->by_text.capacity;
+
+    return samples + qf_arena_used(c->arena) + entries * (sizeof(struct qf_map_entry) + 8) +
+           c->series.capacity * sizeof(struct collect_series);
+}
+
+struct pair {
+    int64_t ts;
+    double value;
+    size_t order;
+};
+
+static int by_ts(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+
+    if (x->ts != y->ts)
+        return x->ts < y->ts ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_pairs(int64_t *ts, double *values, size_t count)
+{
+    struct pair *pairs = qf_xcalloc(count, sizeof(*pairs));
+
+    for (size_t i = 0; i < count; i++)
+        pairs[i] = (struct pair){ ts[i], values[i], i };
+    qsort(pairs, count, sizeof(*pairs), by_ts);
+    for (size_t i = 0; i < count; i++) {
+        ts[i] = pairs[i].ts;
+        values[i] = pairs[i].value;
+    }
+    free(pairs);
+}
+
+size_t collect_sort(int64_t *ts, double *values, size_t count)
+{
+    size_t kept = 0;
+    bool ascending = true, strictly = true;
+
+    for (size_t i = 1; i < count; i++) {
+        ascending &= ts[i - 1] <= ts[i];
+        strictly &= ts[i - 1] < ts[i];
+    }
+    if (strictly)
+        return count;
+    if (!ascending)
+        sort_pairs(ts, values, count);
+    for (size_t i = 0; i < count; i++) {
+        if (i + 1 < count && ts[i] == ts[i + 1])
+            continue;
+        ts[kept] = ts[i];
+        values[kept++] = values[i];
+    }
+    return kept;
+}
+
+/* The samples of one series in one window. */
+struct slice {
+    int64_t window;
+    uint32_t shard, rank; /* rank: place of the series in label order */
+    size_t start, count;
+};
+
+struct sorting {
+    struct collect *collect;
+    uint32_t *order; /* series by labels */
+    size_t *starts;  /* per series: its first sample in the arrays below */
+    int64_t *ts;
+    double *values;
+    QF_VEC(struct slice) slices;
+};
+
+static int by_labels(const void *a, const void *b, void *ctx)
+{
+    const struct collect *c = ctx;
+
+    return qf_labels_cmp(c->series.items[*(const uint32_t *)a].labels,
+                         c->series.items[*(const uint32_t *)b].labels);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct slice *x = a, *y = b;
+
+    if (x->window != y->window)
+        return x->window < y->window ? -1 : 1;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Bring the samples of each series together, in the order they came. */
+static void group(struct sorting *s)
+{
+    const struct collect *c = s->collect;
+    size_t series = c->series.count, samples = c->sample_ts.count;
+    QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(series + 1, sizeof(*next));
+
+    s->order = qf_xcalloc(series + 1, sizeof(*s->order));
+    s->starts = qf_xcalloc(series + 1, sizeof(*s->starts));
+    s->ts = qf_xcalloc(samples + 1, sizeof(*s->ts));
+    s->values = qf_xcalloc(samples + 1, sizeof(*s->values));
+    for (size_t i = 0; i < series; i++)
+        s->order[i] = (uint32_t)i;
+    qsort_r(s->order, series, sizeof(*s->order), by_labels, s->collect);
+    for (size_t i = 0; i < samples; i++)
+        s->starts[c->sample_series.items[i] + 1]++;
+    for (size_t i = 0; i < series; i++)
+        s->starts[i + 1] += s->starts[i];
+    memcpy(next, s->starts, (series + 1) * sizeof(*next));
+    for (size_t i = 0; i < samples; i++) {
+        size_t to = next[c->sample_series.items[i]]++;
+
+        s->ts[to] = c->sample_ts.items[i];
+        s->values[to] = c->sample_values.items[i];
+    }
+}
+
+/* Sort each series by time and cut it at the windows. */
+static void cut(struct sorting *s)
+{
+    const struct collect *c = s->collect;
+
+    for (size_t rank = 0; rank < c->series.count; rank++) {
+        uint32_t series = s->order[rank];
+        size_t start = s->starts[series];
+        size_t end =
+            start + collect_sort(s->ts + start, s->values + start, s->starts[series + 1] - start);
+
+        while (start < end) {
+            struct slice slice = { .window = qf_floor_div(s->ts[start], c->window_ms),
+                                   .shard = c->series.items[series].shard,
+                                   .rank = (uint32_t)rank,
+                                   .start = start };
+
+            while (start < end && qf_floor_div(s->ts[start], c->window_ms) == slice.window)
+                start++;
+            slice.count = start - slice.start;
+            QF_VEC_PUSH(&s->slices, slice);
+        }
+    }
+    if (s->slices.count)
+        qsort(s->slices.items, s->slices.count, sizeof(struct slice), by_place);
+}
+
+static qf_rc write_run(const struct sorting *s, const char *path, struct qf_err *err)
+{
+    struct run_writer *writer = run_writer_new(path, err);
+    qf_rc rc = QF_OK;
+
+    if (!writer)
+        return QF_EIO;
+    for (size_t i = 0; i < s->slices.count && rc == QF_OK; i++) {
+        const struct slice *slice = &s->slices.items[i];
+        struct run_record record = {
+            .window = slice->window,
+            .shard = slice->shard,
+            .labels = s->collect->series.items[s->order[slice->rank]].labels,
+            .ts = s->ts + slice->start,
+            .values = s->values + slice->start,
+            .count = slice->count,
+        };
+
+        rc = run_writer_add(writer, &record, err);
+    }
+    if (rc == QF_OK)
+        rc = run_writer_finish(writer, err);
+    (void)run_writer_free(writer);
+    return rc;
+}
+
+static void forget(struct collect *c)
+{
+    uint32_t shard_count = c->shard_count;
+    int64_t window_ms = c->window_ms;
+
+    collect_done(c);
+    collect_init(c, shard_count, window_ms);
+}
+
+qf_rc collect_spill(struct collect *c, const char *path, struct qf_err *err)
+{
+    struct sorting s = { .collect = c };
+    qf_rc rc;
+
+    group(&s);
+    cut(&s);
+    rc = write_run(&s, path, err);
+    free(s.order);
+    free(s.starts);
+    free(s.ts);
+    free(s.values);
+    QF_VEC_DONE(&s.slices);
+    forget(c);
+    return rc;
+}

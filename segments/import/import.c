@@ -1,0 +1,367 @@
+/* import.c - from text to segments: read, collect, spill, merge, put. */
+#include "segments/import/import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "segments/import/collect.h"
+#include "segments/import/input.h"
+#include "segments/import/merge.h"
+#include "segments/import/publish.h"
+#include "segments/import/text.h"
+#include "segments/parquet/segment.h"
+
+/* With more runs than this, they are merged into one first: each costs a buffer and a descriptor.
+ */
+#define RUNS_MAX 128
+/* How often progress is told and the cancel flag looked at. */
+#define LINES_PER_TURN 8192
+
+struct import {
+    struct import_options options;
+    char *tenant;
+    char *dir; /* temporary; holds runs and the segment being written */
+    struct collect collect;
+    QF_VEC(char *) runs; /* oldest first */
+    size_t run_number;
+    uint64_t bytes_before; /* of inputs that are done */
+    struct import_summary summary;
+};
+
+static const char *temp_root(const struct import_options *options)
+{
+    const char *root = options->temp_dir ? options->temp_dir : getenv("TMPDIR");
+
+    return root && *root ? root : "/tmp";
+}
+
+static char *make_dir(const struct import_options *options, struct qf_err *err)
+{
+    struct qf_strbuf path = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(&path, "%s/promfabric-import-XXXXXX", temp_root(options));
+    if (mkdtemp(path.data))
+        return qf_strbuf_take(&path);
+    (void)qf_err_set(err, QF_EIO, "%s: cannot create a temporary folder: %s", path.data,
+                     strerror(errno));
+    qf_strbuf_done(&path);
+    return NULL;
+}
+
+struct import *import_new(const struct import_options *options, struct qf_err *err)
+{
+    struct import *import;
+    char *dir;
+
+    if (!segment_tenant_valid(options->tenant) || !seg_shard_count_valid(options->shard_count) ||
+        options->window_ms <= 0 || options->memory_bytes < IMPORT_MEMORY_MIN) {
+        (void)qf_err_set(err, QF_EINVAL,
+                         "import needs a valid tenant, a power of two up to %u as number of "
+                         "shards, a window and at least %llu bytes of memory",
+                         SEGMENT_SHARDS_MAX, (unsigned long long)IMPORT_MEMORY_MIN);
+        return NULL;
+    }
+    dir = make_dir(options, err);
+    if (!dir)
+        return NULL;
+    import = qf_xcalloc(1, sizeof(*import));
+    import->options = *options;
+    import->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
+    import->options.tenant.data = import->tenant;
+    import->dir = dir;
+    import->summary.min_ts = INT64_MAX;
+    import->summary.max_ts = INT64_MIN;
+    collect_init(&import->collect, options->shard_count, options->window_ms);
+    return import;
+}
+
+static void drop_runs(struct import *import, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        (void)unlink(import->runs.items[i]);
+        free(import->runs.items[i]);
+    }
+    memmove(import->runs.items, import->runs.items + count,
+            (import->runs.count - count) * sizeof(char *));
+    import->runs.count -= count;
+}
+
+struct import *import_free(struct import *import)
+{
+    if (!import)
+        return NULL;
+    if (import->runs.count)
+        drop_runs(import, import->runs.count);
+    QF_VEC_DONE(&import->runs);
+    collect_done(&import->collect);
+    (void)rmdir(import->dir);
+    free(import->dir);
+    free(import->tenant);
+    free(import);
+    return NULL;
+}
+
+static char *new_run(struct import *import)
+{
+    struct qf_strbuf path = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(&path, "%s/run-%zu", import->dir, import->run_number++);
+    QF_VEC_PUSH(&import->runs, qf_strbuf_take(&path));
+    return import->runs.items[import->runs.count - 1];
+}
+
+static qf_rc add_record(void *ctx, const struct run_record *record, struct qf_err *err)
+{
+    return run_writer_add(ctx, record, err);
+}
+
+/* Merge all runs into one; it is older than any that follows, as it must be. */
+static qf_rc merge_runs_to_one(struct import *import, struct qf_err *err)
+{
+    size_t count = import->runs.count;
+    struct run_writer *writer = run_writer_new(new_run(import), err);
+    qf_rc rc = QF_EIO;
+
+    if (writer)
+        rc = merge_runs(import->runs.items, count, import->options.cancel, add_record, writer, err);
+    if (rc == QF_OK)
+        rc = run_writer_finish(writer, err);
+    (void)run_writer_free(writer);
+    if (rc == QF_OK)
+        drop_runs(import, count);
+    return rc;
+}
+
+static qf_rc spill(struct import *import, struct qf_err *err)
+{
+    qf_rc rc;
+
+    if (import->collect.sample_ts.count == 0)
+        return QF_OK;
+    rc = collect_spill(&import->collect, new_run(import), err);
+    import->summary.runs++;
+    if (rc == QF_OK && import->runs.count >= RUNS_MAX)
+        rc = merge_runs_to_one(import, err);
+    return rc;
+}
+
+static qf_rc spill_if_full(struct import *import, struct qf_err *err)
+{
+    return collect_memory(&import->collect) > import->options.memory_bytes ? spill(import, err)
+                                                                           : QF_OK;
+}
+
+static void tell(struct import *import, const char *phase, const struct input *input)
+{
+    struct import_progress progress = {
+        .phase = phase,
+        .bytes_done = import->bytes_before + (input ? input_bytes_done(input) : 0),
+        .bytes_total = input ? input_bytes_total(input) : 0,
+        .lines = import->summary.lines,
+        .samples = import->summary.samples,
+        .malformed = import->summary.malformed,
+        .segments = import->summary.segments + import->summary.segments_present,
+    };
+
+    if (progress.bytes_total)
+        progress.bytes_total += import->bytes_before;
+    if (import->options.on_progress)
+        import->options.on_progress(import->options.ctx, &progress);
+}
+
+static bool canceled(const struct import *import)
+{
+    return import->options.cancel &&
+           atomic_load_explicit(import->options.cancel, memory_order_relaxed);
+}
+
+static void note_sample(struct import *import, uint32_t series, int64_t ts, double value)
+{
+    collect_add(&import->collect, series, ts, value);
+    import->summary.samples++;
+    import->summary.min_ts = QF_MIN(import->summary.min_ts, ts);
+    import->summary.max_ts = QF_MAX(import->summary.max_ts, ts);
+}
+
+/* The number of a sample's series; labels are taken apart only when its text is new. */
+static const char *find_series(struct import *import, const struct text_state *state,
+                               const struct text_sample *sample, struct qf_strbuf *key,
+                               struct qf_arena *scratch, uint32_t *ret_series)
+{
+    struct collect *c = &import->collect;
+    struct qf_labels labels;
+    const char *what;
+    uint64_t *found;
+
+    qf_strbuf_reset(key);
+    qf_strbuf_putc(key, sample->normalize);
+    qf_strbuf_putc(key, (char)('0' + state->format));
+    qf_strbuf_str(key, sample->series);
+    found = qf_map_get(&c->by_text, qf_strbuf_view(key));
+    if (found) {
+        *ret_series = (uint32_t)*found;
+        return NULL;
+    }
+    qf_arena_reset(scratch);
+    what = text_labels(state, sample, scratch, &labels);
+    if (what)
+        return what;
+    *ret_series = collect_series(c, labels);
+    (void)qf_map_put(&c->by_text, qf_arena_str(c->arena, qf_strbuf_view(key)), *ret_series, NULL);
+    return NULL;
+}
+
+struct reading {
+    struct import *import;
+    const char *name;
+    struct input *input;
+    struct text_state state;
+    uint64_t line;
+    struct qf_strbuf key;
+    struct qf_arena *scratch;
+};
+
+static qf_rc malformed(struct reading *r, const char *what, struct qf_err *err)
+{
+    struct import *import = r->import;
+
+    import->summary.malformed++;
+    if (import->options.on_malformed && import->options.skip_malformed)
+        import->options.on_malformed(import->options.ctx, r->name, r->line, what);
+    if (import->options.skip_malformed)
+        return QF_OK;
+    return qf_err_set(err, QF_EPARSE, "%s:%llu: %s", r->name, (unsigned long long)r->line, what);
+}
+
+static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err)
+{
+    struct text_sample sample;
+    const char *what;
+    uint32_t series;
+
+    switch (text_parse_line(&r->state, line, &sample, &what)) {
+    case TEXT_NOTHING:
+        return QF_OK;
+    case TEXT_MALFORMED:
+        return malformed(r, what, err);
+    case TEXT_SAMPLE:
+        break;
+    }
+    what = find_series(r->import, &r->state, &sample, &r->key, r->scratch, &series);
+    if (what)
+        return malformed(r, what, err);
+    note_sample(r->import, series, sample.ts, sample.value);
+    return QF_OK;
+}
+
+static qf_rc read_lines(struct reading *r, struct qf_err *err)
+{
+    struct import *import = r->import;
+
+    for (;;) {
+        struct qf_str line;
+        bool cut, more;
+        qf_rc rc = input_line(r->input, IMPORT_LINE_MAX, &line, &cut, &more, err);
+
+        if (rc != QF_OK || !more)
+            return rc;
+        r->line++;
+        import->summary.lines++;
+        rc = cut ? malformed(r, "the line is too long", err) : read_line(r, line, err);
+        if (rc == QF_OK && r->line % 64 == 0)
+            rc = spill_if_full(import, err);
+        if (rc != QF_OK)
+            return rc;
+        if (r->line % LINES_PER_TURN == 0) {
+            tell(import, "reading", r->input);
+            if (canceled(import))
+                return qf_err_set(err, QF_ECANCELED, "canceled");
+        }
+    }
+}
+
+qf_rc import_file(struct import *import, const char *path, struct qf_err *err)
+{
+    struct reading r = { .import = import,
+                         .name = path,
+                         .state = { .format = import->options.format },
+                         .input = input_open(path, err) };
+    struct qf_err own = { 0 };
+    qf_rc rc;
+
+    if (!r.input)
+        return err ? err->rc : QF_EIO;
+    if (!err)
+        err = &own;
+    r.scratch = qf_arena_new(SIZE_MAX);
+    rc = read_lines(&r, err);
+    if (rc == QF_OK) {
+        tell(import, "reading", r.input);
+        import->bytes_before += input_bytes_done(r.input);
+    }
+    (void)input_close(r.input);
+    (void)qf_arena_free(r.scratch);
+    qf_strbuf_done(&r.key);
+    return rc;
+}
+
+qf_rc import_add(struct import *import, struct qf_labels labels, const int64_t *ts,
+                 const double *values, size_t count, struct qf_err *err)
+{
+    uint32_t series = collect_series(&import->collect, labels);
+
+    if (canceled(import))
+        return qf_err_set(err, QF_ECANCELED, "canceled");
+    for (size_t i = 0; i < count; i++)
+        note_sample(import, series, ts[i], values[i]);
+    return spill_if_full(import, err);
+}
+
+static void on_segment(void *ctx, const struct publish_result *result)
+{
+    struct import *import = ctx;
+    struct import_summary *s = &import->summary;
+
+    s->segments = result->segments;
+    s->segments_present = result->segments_present;
+    s->bytes = result->bytes;
+    s->series = result->series;
+    s->stored_samples = result->samples;
+    tell(import, "writing", NULL);
+}
+
+qf_rc import_commit(struct import *import, struct qf_err *err)
+{
+    struct publish *publish;
+    struct qf_err own = { 0 };
+    qf_rc rc;
+
+    if (!err)
+        err = &own;
+    rc = spill(import, err);
+    if (rc != QF_OK)
+        return rc;
+    publish = publish_new(&import->options, import->dir, on_segment, import);
+    rc = merge_runs(import->runs.items, import->runs.count, import->options.cancel, publish_record,
+                    publish, err);
+    if (rc == QF_OK)
+        rc = publish_finish(publish, err);
+    if (rc != QF_OK) {
+        size_t left = publish_roll_back(publish);
+
+        if (left)
+            (void)qf_err_prefix(err, rc, "%zu segments could not be taken back", left);
+    }
+    (void)publish_free(publish);
+    return rc;
+}
+
+struct import_summary import_summary(const struct import *import)
+{
+    return import->summary;
+}

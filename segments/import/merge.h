@@ -1,0 +1,16 @@
+/* merge.h - several sorted runs as one sequence of records. */
+#ifndef SEGMENTS_IMPORT_MERGE_H
+#define SEGMENTS_IMPORT_MERGE_H
+
+#include <stdatomic.h>
+
+#include "segments/import/run.h"
+
+typedef qf_rc merge_fn(void *ctx, const struct run_record *record, struct qf_err *err);
+
+/* Call @fn for each record, in order, records of one series and window as one. Of samples with
+ * equal timestamps the one of the later run counts. Ends with the first error of @fn. */
+QF_MUST_CHECK qf_rc merge_runs(char *const *paths, size_t count, const atomic_bool *cancel,
+                               merge_fn *fn, void *ctx, struct qf_err *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* publish.c - sorted records to segments in a store, all or nothing. */
+#include "segments/import/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/vec.h"
+#include "segments/parquet/segment_writer.h"
+
+struct publish {
+    const struct import_options *options;
+    void (*on_segment)(void *ctx, const struct publish_result *result);
+    void *ctx;
+    char *path; /* of the segment being written */
+    struct seg_writer *writer;
+    int64_t window;
+    uint32_t shard;
+    uint64_t series, samples; /* of that segment */
+    struct publish_result result;
+    QF_VEC(char *) put; /* keys, to take them back */
+};
+
+struct publish *publish_new(const struct import_options *options, const char *dir,
+                            void (*on_segment)(void *ctx, const struct publish_result *result),
+                            void *ctx)
+{
+    struct publish *p = qf_xcalloc(1, sizeof(*p));
+    struct qf_strbuf path = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(&path, "%s/segment.parquet", dir);
+    p->options = options;
+    p->path = qf_strbuf_take(&path);
+    p->on_segment = on_segment;
+    p->ctx = ctx;
+    return p;
+}
+
+struct publish *publish_free(struct publish *p)
+{
+    if (!p)
+        return NULL;
+    (void)seg_writer_free(p->writer);
+    (void)unlink(p->path);
+    free(p->path);
+    for (size_t i = 0; i < p->put.count; i++)
+        free(p->put.items[i]);
+    QF_VEC_DONE(&p->put);
+    free(p);
+    return NULL;
+}
+
+struct search {
+    const struct segment_name *name;
+    bool found;
+};
+
+static bool look(void *ctx, const struct store_object *object)
+{
+    struct search *search = ctx;
+    struct segment_name other;
+
+    if (segment_name_parse(object->name, &other) && other.id == search->name->id &&
+        other.min_ts == search->name->min_ts && other.max_ts == search->name->max_ts &&
+        other.shard == search->name->shard && other.shard_count == search->name->shard_count)
+        search->found = true;
+    return !search->found;
+}
+
+/* Does the store have a segment with this content already? Its name differs in the generation. */
+static qf_rc is_present(struct publish *p, const struct segment_name *name, bool *ret_present,
+                        struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
+    struct search search = { .name = name };
+    struct store_call call = { .cancel = p->options->cancel };
+    const char *id, *generation;
+    qf_rc rc;
+
+    segment_name_print(&key, name);
+    id = strrchr(key.data, '_');
+    generation = memrchr(key.data, '_', (size_t)(id - key.data));
+    rc = store_list(p->options->store,
+                    (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 }, QF_STR(""),
+                    &call, look, &search, err);
+    *ret_present = search.found;
+    return rc;
+}
+
+static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
+{
+    struct store_call call = { .cancel = p->options->cancel };
+    struct stat status;
+    int fd = open(p->path, O_RDONLY | O_CLOEXEC);
+    qf_rc rc;
+
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        rc = qf_err_set(err, QF_EIO, "%s: cannot open: %s", p->path, strerror(errno));
+    } else {
+        rc = store_put_fd(p->options->store, key, fd, (uint64_t)status.st_size, &call, err);
+        p->result.bytes += (uint64_t)status.st_size;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+static qf_rc put_segment(struct publish *p, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
+    struct segment_name name;
+    bool present = false;
+    qf_rc rc;
+
+    if (!p->writer)
+        return QF_OK;
+    rc = seg_writer_finish(p->writer, &name, err);
+    if (rc == QF_OK)
+        rc = is_present(p, &name, &present, err);
+    if (rc == QF_OK && !present) {
+        segment_name_print(&key, &name);
+        /* Noted first: a put that fails may still have happened. */
+        QF_VEC_PUSH(&p->put, qf_xstrdup(qf_strbuf_cstr(&key)));
+        rc = put_file(p, qf_strbuf_view(&key), err);
+    }
+    p->writer = seg_writer_free(p->writer);
+    (void)unlink(p->path);
+    if (rc != QF_OK)
+        return rc;
+    p->result.segments += !present;
+    p->result.segments_present += present;
+    p->result.series += p->series;
+    p->result.samples += p->samples;
+    p->on_segment(p->ctx, &p->result);
+    return QF_OK;
+}
+
+static qf_rc begin_segment(struct publish *p, const struct run_record *record, struct qf_err *err)
+{
+    struct seg_writer_options options = {
+        .path = p->path,
+        .tenant = p->options->tenant,
+        .shard = record->shard,
+        .shard_count = p->options->shard_count,
+        .generation = p->options->generation,
+    };
+    struct qf_err own = { 0 };
+
+    p->writer = seg_writer_new(&options, err ? err : &own);
+    p->window = record->window;
+    p->shard = record->shard;
+    p->series = p->samples = 0;
+    return p->writer ? QF_OK : err ? err->rc : own.rc;
+}
+
+qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *err)
+{
+    struct publish *p = ctx;
+    qf_rc rc = QF_OK;
+
+    if (p->writer && (record->window != p->window || record->shard != p->shard))
+        rc = put_segment(p, err);
+    if (rc == QF_OK && !p->writer)
+        rc = begin_segment(p, record, err);
+    if (rc == QF_OK)
+        rc = seg_writer_add(p->writer, record->labels, record->ts, record->values, record->count,
+                            err);
+    p->series++;
+    p->samples += record->count;
+    return rc;
+}
+
+qf_rc publish_finish(struct publish *p, struct qf_err *err)
+{
+    return put_segment(p, err);
+}
+
+size_t publish_roll_back(struct publish *p)
+{
+    /* Without the cancel flag: taking back is what a canceled import still has to do. */
+    struct store_call call = { .timeout_ms = 30000 };
+    size_t left = 0;
+
+    for (size_t i = 0; i < p->put.count; i++)
+        left += store_delete(p->options->store, qf_str_from(p->put.items[i]), &call, NULL) != QF_OK;
+    return left;
+}

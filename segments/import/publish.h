@@ -1,0 +1,29 @@
+/* publish.h - sorted records to segments in a store, all or nothing. */
+#ifndef SEGMENTS_IMPORT_PUBLISH_H
+#define SEGMENTS_IMPORT_PUBLISH_H
+
+#include "segments/import/import.h"
+#include "segments/import/run.h"
+
+struct publish_result {
+    uint64_t segments, segments_present; /* put; found in the store with the same content */
+    uint64_t bytes, series, samples;
+};
+
+struct publish;
+
+/* @options and @dir (for the segment being written) are borrowed. @on_segment is called after each
+ * segment. */
+struct publish *publish_new(const struct import_options *options, const char *dir,
+                            void (*on_segment)(void *ctx, const struct publish_result *result),
+                            void *ctx);
+struct publish *publish_free(struct publish *publish); /* Accepts NULL, returns NULL. */
+
+/* Take the next record (@ctx is the publish); a new window or shard puts the segment before it. */
+QF_MUST_CHECK qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *err);
+/* Put the last segment. */
+QF_MUST_CHECK qf_rc publish_finish(struct publish *publish, struct qf_err *err);
+/* Delete what was put; returns how many segments the store would not delete. */
+size_t publish_roll_back(struct publish *publish);
+
+#endif

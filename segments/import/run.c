@@ -1,0 +1,173 @@
+/* run.c - sorted runs of samples on disk. */
+#include "segments/import/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/strbuf.h"
+
+#define BUFFER_SIZE (256u << 10)
+
+int run_record_cmp(const struct run_record *a, const struct run_record *b)
+{
+    if (a->window != b->window)
+        return a->window < b->window ? -1 : 1;
+    if (a->shard != b->shard)
+        return a->shard < b->shard ? -1 : 1;
+    return qf_labels_cmp(a->labels, b->labels);
+}
+
+/* What stands in front of a record. Runs never leave the machine that wrote them. */
+struct header {
+    int64_t window;
+    uint64_t count;
+    uint32_t shard;
+    uint32_t labels_len;
+};
+
+static qf_rc failed(const char *path, const char *what, struct qf_err *err)
+{
+    int error = errno;
+
+    return qf_err_set(err, error == ENOSPC || error == EDQUOT ? QF_ENOSPC : QF_EIO,
+                      "%s: cannot %s: %s", path, what, strerror(error));
+}
+
+struct run_writer {
+    FILE *file;
+    char *path;
+    struct qf_strbuf labels;
+};
+
+struct run_writer *run_writer_new(const char *path, struct qf_err *err)
+{
+    FILE *file = fopen(path, "wxe");
+    struct run_writer *writer;
+
+    if (!file) {
+        (void)failed(path, "create", err);
+        return NULL;
+    }
+    writer = qf_xcalloc(1, sizeof(*writer));
+    writer->file = file;
+    writer->path = qf_xstrdup(path);
+    (void)setvbuf(file, NULL, _IOFBF, BUFFER_SIZE);
+    return writer;
+}
+
+qf_rc run_writer_add(struct run_writer *writer, const struct run_record *record, struct qf_err *err)
+{
+    struct header header = { record->window, record->count, record->shard, 0 };
+
+    qf_strbuf_reset(&writer->labels);
+    qf_labels_encode(&writer->labels, record->labels);
+    header.labels_len = (uint32_t)writer->labels.len;
+    if (fwrite(&header, sizeof(header), 1, writer->file) != 1 ||
+        fwrite(writer->labels.data, 1, writer->labels.len, writer->file) != writer->labels.len ||
+        fwrite(record->ts, sizeof(*record->ts), record->count, writer->file) != record->count ||
+        fwrite(record->values, sizeof(*record->values), record->count, writer->file) !=
+            record->count)
+        return failed(writer->path, "write", err);
+    return QF_OK;
+}
+
+qf_rc run_writer_finish(struct run_writer *writer, struct qf_err *err)
+{
+    FILE *file = writer->file;
+
+    writer->file = NULL;
+    return fclose(file) == 0 ? QF_OK : failed(writer->path, "write", err);
+}
+
+struct run_writer *run_writer_free(struct run_writer *writer)
+{
+    if (!writer)
+        return NULL;
+    if (writer->file)
+        (void)fclose(writer->file);
+    qf_strbuf_done(&writer->labels);
+    free(writer->path);
+    free(writer);
+    return NULL;
+}
+
+struct run_reader {
+    FILE *file;
+    char *path;
+    struct qf_arena *arena;
+    struct run_record record;
+    char *labels;
+    int64_t *ts;
+    double *values;
+    size_t capacity;
+};
+
+struct run_reader *run_reader_new(const char *path, struct qf_err *err)
+{
+    FILE *file = fopen(path, "re");
+    struct run_reader *reader;
+
+    if (!file) {
+        (void)failed(path, "open", err);
+        return NULL;
+    }
+    reader = qf_xcalloc(1, sizeof(*reader));
+    reader->file = file;
+    reader->path = qf_xstrdup(path);
+    reader->arena = qf_arena_new(SIZE_MAX);
+    (void)setvbuf(file, NULL, _IOFBF, BUFFER_SIZE);
+    return reader;
+}
+
+struct run_reader *run_reader_free(struct run_reader *reader)
+{
+    if (!reader)
+        return NULL;
+    (void)fclose(reader->file);
+    (void)qf_arena_free(reader->arena);
+    free(reader->labels);
+    free(reader->ts);
+    free(reader->values);
+    free(reader->path);
+    free(reader);
+    return NULL;
+}
+
+static bool read_all(struct run_reader *reader, void *out, size_t size)
+{
+    return fread(out, 1, size, reader->file) == size;
+}
+
+qf_rc run_reader_next(struct run_reader *reader, const struct run_record **ret_record,
+                      struct qf_err *err)
+{
+    struct header header;
+    size_t got = fread(&header, 1, sizeof(header), reader->file);
+
+    *ret_record = NULL;
+    if (got == 0 && feof(reader->file))
+        return QF_OK;
+    if (got != sizeof(header))
+        return failed(reader->path, "read", err);
+    if (header.count > reader->capacity) {
+        reader->capacity = header.count;
+        reader->ts = qf_xrealloc(reader->ts, header.count * sizeof(*reader->ts));
+        reader->values = qf_xrealloc(reader->values, header.count * sizeof(*reader->values));
+    }
+    reader->labels = qf_xrealloc(reader->labels, header.labels_len + 1);
+    if (!read_all(reader, reader->labels, header.labels_len) ||
+        !read_all(reader, reader->ts, header.count * sizeof(*reader->ts)) ||
+        !read_all(reader, reader->values, header.count * sizeof(*reader->values)))
+        return failed(reader->path, "read", err);
+    reader->record = (struct run_record){ .window = header.window,
+                                          .shard = header.shard,
+                                          .ts = reader->ts,
+                                          .values = reader->values,
+                                          .count = header.count };
+    qf_arena_reset(reader->arena);
+    *ret_record = &reader->record;
+    return qf_labels_decode(reader->arena, (struct qf_str){ reader->labels, header.labels_len },
+                            &reader->record.labels, err);
+}

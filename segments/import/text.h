@@ -1,0 +1,43 @@
+/* text.h - one line of exposition text: which series, which value, when. Pure. */
+#ifndef SEGMENTS_IMPORT_TEXT_H
+#define SEGMENTS_IMPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/arena.h"
+#include "base/pure/labels.h"
+#include "segments/import/import.h"
+
+/* What earlier lines of the file said that matters for later ones. */
+struct text_state {
+    enum import_format format; /* IMPORT_AUTO until it is known */
+    bool histogram, summary;   /* the last # TYPE: le or quantile are written as floats */
+    bool ended;                /* # EOF was seen */
+};
+
+enum text_line {
+    TEXT_SAMPLE,
+    TEXT_NOTHING, /* empty, a comment, metadata */
+    TEXT_MALFORMED,
+};
+
+struct text_sample {
+    struct qf_str series; /* the text up to the value, as written: equal text is an equal series
+                             while `normalize` is equal, too */
+    char normalize;       /* 'h': le, 's': quantile, '-': neither is rewritten */
+    int64_t ts;
+    double value;
+};
+
+/* Take a line apart; labels are left for text_labels(), which is needed once per series. *ret_what
+ * is a constant text that says why a line is malformed. */
+enum text_line text_parse_line(struct text_state *state, struct qf_str line,
+                               struct text_sample *ret_sample, const char **ret_what);
+
+/* The labels of a sample, built in @arena. NULL if all is well, else why not. Label values must be
+ * UTF-8; a label may occur once; empty values are dropped. */
+const char *text_labels(const struct text_state *state, const struct text_sample *sample,
+                        struct qf_arena *arena, struct qf_labels *ret_labels);
+
+#endif
