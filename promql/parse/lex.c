@@ -11,6 +11,7 @@
 static struct pq_token lex_statement(struct pq_lexer *lexer);
 static struct pq_token lex_in_braces(struct pq_lexer *lexer);
 static struct pq_token lex_in_brackets(struct pq_lexer *lexer);
+static struct pq_token lex_bracket_rest(struct pq_lexer *lexer, int32_t c);
 static struct pq_token lex_comment(struct pq_lexer *lexer);
 static struct pq_token lex_equals(struct pq_lexer *lexer);
 static struct pq_token lex_bang(struct pq_lexer *lexer);
@@ -35,7 +36,8 @@ struct pq_token pq_lex_next(struct pq_lexer *lexer)
         return lex_comment(lexer);
     if (lexer->brace_open)
         return lex_in_braces(lexer);
-    return lexer->bracket_open ? lex_in_brackets(lexer) : lex_statement(lexer);
+    return lexer->bracket_open && lexer->expects_duration ? lex_in_brackets(lexer)
+                                                          : lex_statement(lexer);
 }
 
 static bool starts_number(const struct pq_lexer *lexer, int32_t c)
@@ -68,6 +70,8 @@ static struct pq_token lex_end(struct pq_lexer *lexer)
 {
     if (lexer->paren_depth != 0)
         return pq_lex_fail(lexer, "unclosed left parenthesis");
+    if (lexer->bracket_open)
+        return pq_lex_fail(lexer, "unclosed left bracket");
     return pq_lex_emit(lexer, PQ_T_EOF);
 }
 
@@ -76,6 +80,8 @@ static struct pq_token lex_statement(struct pq_lexer *lexer)
     int32_t c = pq_lex_rune(lexer);
 
     if (pq_is_alpha(c) || c == ':') {
+        if (lexer->bracket_open)
+            return lex_bracket_rest(lexer, c);
         lexer->pos--;
         return pq_lex_word(lexer);
     }
@@ -110,11 +116,16 @@ static struct pq_token lex_statement(struct pq_lexer *lexer)
         lexer->brace_open = true;
         return pq_lex_emit(lexer, PQ_T_LEFT_BRACE);
     case '[':
-        lexer->bracket_open = true;
+        if (lexer->bracket_open)
+            return pq_lex_fail_rune(lexer, "unexpected left bracket", c);
+        lexer->bracket_open = lexer->expects_duration = true;
         lexer->got_colon = lexer->got_duration = false;
         return pq_lex_emit(lexer, PQ_T_LEFT_BRACKET);
     case ']':
-        return pq_lex_fail_rune(lexer, "unexpected right bracket", c);
+        if (!lexer->bracket_open)
+            return pq_lex_fail_rune(lexer, "unexpected right bracket", c);
+        lexer->bracket_open = false;
+        return pq_lex_emit(lexer, PQ_T_RIGHT_BRACKET);
     default:
         return pq_lex_fail_rune(lexer, "unexpected character:", c);
     }
@@ -167,8 +178,10 @@ static struct pq_token lex_paren(struct pq_lexer *lexer, int32_t c)
         lexer->paren_depth++;
         return pq_lex_emit(lexer, PQ_T_LEFT_PAREN);
     }
-    if (--lexer->paren_depth < 0)
+    if (--lexer->paren_depth < 0) {
+        lexer->start = lexer->pos; /* Prometheus points behind this one */
         return pq_lex_fail_rune(lexer, "unexpected right parenthesis", c);
+    }
     return pq_lex_emit(lexer, PQ_T_RIGHT_PAREN);
 }
 
@@ -220,7 +233,7 @@ static struct pq_token lex_in_braces(struct pq_lexer *lexer)
     }
 }
 
-/* A range or subquery: numbers, durations, operators and the few words of duration expressions. */
+/* The few words of duration expressions. */
 static struct pq_token lex_bracket_word(struct pq_lexer *lexer, int32_t first)
 {
     enum pq_token_type type;
@@ -235,16 +248,34 @@ static struct pq_token lex_bracket_word(struct pq_lexer *lexer, int32_t first)
     return pq_lex_fail(lexer, "unexpected character: '%c', expected ':'", (char)first);
 }
 
-static struct pq_token lex_bracket_colon(struct pq_lexer *lexer)
+/* A word or a colon behind the first number inside brackets. */
+static struct pq_token lex_bracket_rest(struct pq_lexer *lexer, int32_t c)
 {
-    if (!lexer->got_duration)
-        return pq_lex_fail(lexer, "unexpected colon before duration in duration expression");
+    if (c != ':')
+        return lex_bracket_word(lexer, c);
     if (lexer->got_colon)
-        return pq_lex_fail(lexer, "unexpected repeated colon in duration expression");
+        return pq_lex_fail_rune(lexer, "unexpected colon", c);
     lexer->got_colon = true;
     return pq_lex_emit(lexer, PQ_T_COLON);
 }
 
+static struct pq_token fail_behind(struct pq_lexer *lexer, const char *what)
+{
+    lexer->start = lexer->pos;
+    return pq_lex_fail(lexer, "%s", what);
+}
+
+static struct pq_token lex_bracket_colon(struct pq_lexer *lexer)
+{
+    if (!lexer->got_duration)
+        return fail_behind(lexer, "unexpected colon before duration in duration expression");
+    if (lexer->got_colon)
+        return fail_behind(lexer, "unexpected repeated colon in duration expression");
+    lexer->got_colon = true;
+    return pq_lex_emit(lexer, PQ_T_COLON);
+}
+
+/* A range or subquery up to its first number: what follows that is lexed like any statement. */
 static struct pq_token lex_in_brackets(struct pq_lexer *lexer)
 {
     int32_t c = pq_lex_rune(lexer);
@@ -252,9 +283,10 @@ static struct pq_token lex_in_brackets(struct pq_lexer *lexer)
     if (starts_number(lexer, c)) {
         lexer->pos--;
         lexer->got_duration = true;
+        lexer->expects_duration = false;
         return lex_number_or_duration(lexer);
     }
-    if (pq_is_alpha(c))
+    if (c > 0 && c < 0x80 && strchr("sSmMrR", c))
         return lex_bracket_word(lexer, c);
     if (arithmetic(c) != PQ_T_EOF)
         return pq_lex_emit(lexer, arithmetic(c));

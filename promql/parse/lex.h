@@ -49,6 +49,7 @@ struct pq_lexer {
     enum pq_lex_mode mode;
     bool series; /* the text is a series description */
     bool brace_open, bracket_open, got_colon, got_duration;
+    bool expects_duration; /* inside brackets, before the first number */
     int64_t paren_depth;
     char error[512];
 };

@@ -13,6 +13,7 @@ static struct pq_node *parse_unary(struct pq_parser *p);
 static struct pq_node *parse_operand(struct pq_parser *p);
 static struct pq_node *parse_paren(struct pq_parser *p);
 static struct pq_node *parse_word(struct pq_parser *p);
+static bool is_metric_word(enum pq_token_type type);
 static struct pq_node *parse_selector(struct pq_parser *p, const struct pq_token *name);
 static struct pq_node *parse_call(struct pq_parser *p, struct pq_token name);
 static struct pq_node *parse_aggregate(struct pq_parser *p, struct pq_token op);
@@ -54,8 +55,7 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     first = pq_parser_peek(&p);
     if (first == PQ_T_LEFT_BRACE) {
         node = parse_selector(&p, NULL);
-    } else if (first == PQ_T_IDENTIFIER || first == PQ_T_METRIC_IDENTIFIER ||
-               pq_token_is_keyword(first) || pq_token_is_aggregator(first)) {
+    } else if (is_metric_word(first)) {
         struct pq_token name = pq_parser_next(&p);
 
         node = parse_selector(&p, &name);
@@ -64,14 +64,16 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     }
     if (!p.failed)
         (void)pq_parser_expect(&p, PQ_T_EOF);
-    if (node)
-        pq_check_selector(&p, node);
     rc = pq_parser_finish(&p, err);
     if (rc != QF_OK)
         return rc;
-    *ret_matchers = node->vector.matchers;
-    *ret_count = node->vector.matcher_count;
-    return QF_OK;
+    for (size_t i = 0; i < node->vector.matcher_count; i++)
+        if (!pq_matcher_matches(&node->vector.matchers[i], QF_STR(""))) {
+            *ret_matchers = node->vector.matchers;
+            *ret_count = node->vector.matcher_count;
+            return QF_OK;
+        }
+    return qf_err_set(err, QF_EINVAL, "match[] must contain at least one non-empty matcher");
 }
 
 struct pq_node *pq_parse_expr(struct pq_parser *p)

@@ -64,7 +64,6 @@ static bool parse_fill(struct pq_parser *p, struct pq_matching *matching)
         enum pq_token_type type = pq_parser_peek(p);
         bool left = type == PQ_T_FILL_LEFT || type == PQ_T_FILL;
         bool right = type == PQ_T_FILL_RIGHT || type == PQ_T_FILL;
-        struct pq_token token;
         double value;
 
         if ((!left && !right) || !pq_parser_call_follows(p))
@@ -73,13 +72,9 @@ static bool parse_fill(struct pq_parser *p, struct pq_matching *matching)
             pq_parser_unexpected(p);
             return false;
         }
-        token = pq_parser_next(p);
+        (void)pq_parser_next(p);
         if (!parse_fill_value(p, &value))
             return false;
-        if (!p->options.fill_modifiers) {
-            pq_parser_fail(p, token.pos, "binop fill modifiers are experimental and not enabled");
-            return false;
-        }
         if (left)
             matching->has_fill_left = true, matching->fill_left = value;
         if (right)
@@ -97,6 +92,10 @@ struct pq_node *pq_make_binary(struct pq_parser *p, struct pq_node *proto,
 
     if (!node)
         return NULL;
+    if (!p->options.fill_modifiers && (matching->has_fill_left || matching->has_fill_right)) {
+        pq_parser_fail(p, node->pos, "binop fill modifiers are experimental and not enabled");
+        return NULL;
+    }
     node->binary = proto->binary;
     node->height = 1 + QF_MAX(lhs->height, rhs->height);
     node->type = lhs->type == PQ_TYPE_SCALAR && rhs->type == PQ_TYPE_SCALAR ? PQ_TYPE_SCALAR

@@ -2,6 +2,7 @@
 #include "promql/parse/words.h"
 
 #include "base/pure/macros.h"
+#include "base/pure/utf8.h"
 
 enum class { PLAIN, OPERATOR, KEYWORD, AGGREGATOR, FIELD, HINT };
 
@@ -89,10 +90,16 @@ bool pq_token_is_aggregator(enum pq_token_type type)
 /* Quoted, and cut after ten characters where a long one would drown the message. */
 static void quote_short(struct qf_strbuf *buf, struct qf_str text)
 {
-    bool cut = text.len > 10;
+    size_t end = 0;
 
-    qf_strbuf_quote(buf, qf_str_sub(text, 0, 10));
-    if (cut)
+    for (int i = 0; i < 10 && end < text.len; i++) {
+        uint32_t rune;
+        size_t len = qf_utf8_decode(qf_str_sub(text, end, text.len), &rune);
+
+        end += len ? len : 1;
+    }
+    qf_strbuf_quote(buf, qf_str_sub(text, 0, end));
+    if (text.len > 10)
         qf_strbuf_puts(buf, "...");
 }
 

@@ -32,7 +32,8 @@ QF_MUST_CHECK qf_rc pq_parse(struct qf_arena *arena, struct qf_str text,
                              const struct pq_parse_options *options, struct pq_node **ret_expr,
                              struct qf_err *err);
 
-/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above. */
+/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above; QF_EINVAL, without a
+ * position, if every matcher accepts the empty string. */
 QF_MUST_CHECK qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
                                       const struct pq_matcher **ret_matchers, size_t *ret_count,
                                       struct qf_err *err);
