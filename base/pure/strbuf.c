@@ -164,7 +164,8 @@ void qf_strbuf_json(struct qf_strbuf *buf, struct qf_str s)
             qf_strbuf_puts(buf, "\xef\xbf\xbd");
         plain = ++i;
     }
-    qf_strbuf_add(buf, s.data + plain, s.len - plain);
+    if (plain < s.len) /* an empty slice may have no data to add to */
+        qf_strbuf_add(buf, s.data + plain, s.len - plain);
     qf_strbuf_putc(buf, '"');
 }
 

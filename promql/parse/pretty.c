@@ -53,11 +53,26 @@ static void print_block(struct pretty *pretty, const struct pq_node *first,
     qf_strbuf_putc(pretty->buf, ')');
 }
 
+static void print_left(struct pretty *pretty, const struct pq_node *node, size_t level,
+                       bool indented)
+{
+    struct qf_strbuf base = QF_STRBUF_INIT;
+
+    if (pq_print_base(&base, node)) {
+        if (!indented)
+            indent(pretty, level);
+        qf_strbuf_str(pretty->buf, qf_strbuf_view(&base));
+    } else {
+        print_node(pretty, node->binary.lhs, level, indented);
+    }
+    qf_strbuf_done(&base);
+}
+
 static void print_split(struct pretty *pretty, const struct pq_node *node, size_t level,
                         bool indented)
 {
     if (node->kind == PQ_BINARY) { /* its sides indent themselves */
-        print_node(pretty, node->binary.lhs, level + 1, indented);
+        print_left(pretty, node, level + 1, indented);
         qf_strbuf_putc(pretty->buf, '\n');
         indent(pretty, level);
         pq_print_operator(pretty->buf, node);
@@ -85,6 +100,8 @@ static void print_node(struct pretty *pretty, const struct pq_node *node, size_t
     bool splits = node->kind == PQ_AGGREGATE || node->kind == PQ_BINARY || node->kind == PQ_PAREN ||
                   (node->kind == PQ_CALL && node->call.arg_count > 0);
 
+    if (pretty->buf->overflowed)
+        return;
     if (node->kind == PQ_UNARY) {
         if (!indented)
             indent(pretty, level);

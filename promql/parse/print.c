@@ -27,12 +27,37 @@ static void print_number(struct qf_strbuf *buf, const struct pq_node *node)
     }
 }
 
+/* Quoted; U+FFFD is escaped, since the lexer takes it for invalid UTF-8 when it stands in a text.
+ */
+static void print_quoted(struct qf_strbuf *buf, struct qf_str text)
+{
+    static const struct qf_str replacement = QF_STR_INIT("\xef\xbf\xbd");
+    struct qf_strbuf quoted = QF_STRBUF_INIT;
+    struct qf_str rest;
+    const char *found;
+
+    if (text.len < replacement.len ||
+        !memmem(text.data, text.len, replacement.data, replacement.len)) {
+        qf_strbuf_quote(buf, text);
+        return;
+    }
+    qf_strbuf_quote(&quoted, text);
+    rest = qf_strbuf_view(&quoted);
+    while ((found = memmem(rest.data, rest.len, replacement.data, replacement.len)) != NULL) {
+        qf_strbuf_add(buf, rest.data, (size_t)(found - rest.data));
+        qf_strbuf_puts(buf, "\\ufffd");
+        rest = qf_str_sub(rest, (size_t)(found - rest.data) + replacement.len, rest.len);
+    }
+    qf_strbuf_str(buf, rest);
+    qf_strbuf_done(&quoted);
+}
+
 static void print_label_name(struct qf_strbuf *buf, struct qf_str name)
 {
     if (qf_label_name_plain(name))
         qf_strbuf_str(buf, name);
     else
-        qf_strbuf_quote(buf, name);
+        print_quoted(buf, name);
 }
 
 static void print_names(struct qf_strbuf *buf, const struct qf_str *names, size_t count)
@@ -52,7 +77,7 @@ static void print_matcher(struct qf_strbuf *buf, const struct pq_matcher *matche
 
     print_label_name(buf, matcher->name);
     qf_strbuf_puts(buf, types[matcher->type]);
-    qf_strbuf_quote(buf, matcher->value);
+    print_quoted(buf, matcher->value);
 }
 
 void pq_print_matchers(struct qf_strbuf *buf, const struct pq_matcher *matchers, size_t count)
@@ -256,9 +281,20 @@ static void print_duration_expr(struct qf_strbuf *buf, const struct pq_node *nod
         qf_strbuf_putc(buf, ')');
 }
 
+bool pq_print_base(struct qf_strbuf *buf, const struct pq_node *node)
+{
+    const struct pq_node *lhs = node->binary.lhs;
+
+    if (node->binary.op != PQ_OP_POW || lhs->kind != PQ_NUMBER || !isinf(lhs->number.value))
+        return false;
+    qf_strbuf_puts(buf, "Inf");
+    return true;
+}
+
 static void print_binary(struct qf_strbuf *buf, const struct pq_node *node)
 {
-    pq_print(buf, node->binary.lhs);
+    if (!pq_print_base(buf, node))
+        pq_print(buf, node->binary.lhs);
     qf_strbuf_putc(buf, ' ');
     pq_print_operator(buf, node);
     qf_strbuf_putc(buf, ' ');
@@ -274,7 +310,7 @@ void pq_print(struct qf_strbuf *buf, const struct pq_node *node)
         print_number(buf, node);
         break;
     case PQ_STRING:
-        qf_strbuf_quote(buf, node->string.value);
+        print_quoted(buf, node->string.value);
         break;
     case PQ_VECTOR_SELECTOR:
         print_selector(buf, node, NULL);

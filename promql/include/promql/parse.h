@@ -43,7 +43,8 @@ void pq_parse_error_print(struct qf_strbuf *buf, struct qf_str text, const struc
 
 /* One line, canonical, reads back as the same tree. */
 void pq_print(struct qf_strbuf *buf, const struct pq_node *node);
-/* Indented where a line would be longer than @columns (the server uses 100). */
+/* Indented where a line would be longer than @columns (the server uses 100). Indentation can make
+ * the text much longer than the query: give @buf a limit when the query is a client's. */
 void pq_pretty(struct qf_strbuf *buf, const struct pq_node *node, size_t columns);
 /* The data of /api/v1/parse_query. */
 void pq_ast_json(struct qf_strbuf *buf, const struct pq_node *node);

@@ -102,6 +102,16 @@ TEST(strbuf_limit_is_sticky)
 }
 
 /* JSON strings are valid JSON whatever the bytes. */
+/* A slice without data is an empty string. */
+TEST(an_empty_slice_is_an_empty_json_string)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qf_strbuf_json(&buf, (struct qf_str){ NULL, 0 });
+    CHECK_STR(qf_strbuf_cstr(&buf), "\"\"");
+    qf_strbuf_done(&buf);
+}
+
 TEST(strbuf_json_escapes)
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;

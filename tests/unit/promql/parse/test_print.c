@@ -47,6 +47,8 @@ TEST(a_tree_prints_in_its_canonical_form)
         { "- - 1", "1" },
         { "1e3", "1000" },
         { "+inf", "+Inf" },
+        { "inf ^ 2 ^ inf", "Inf ^ 2 ^ +Inf" },
+        { "\"\\ufffd\"", "\"\\ufffd\"" },
         { "0x10", "16" },
         { "5m", "5m" },
         { "-90s", "-1m30s" },
