@@ -1,0 +1,90 @@
+/* main.c - promqltest: run PromQL conformance scripts through the in-process pipeline.
+ *
+ * Exit code 0: nothing failed; 1: something did; 2: bad arguments. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pure/number.h"
+#include "tests/promqltest/run.h"
+
+#define SHARDS_MAX 4096
+
+static void usage(FILE *out)
+{
+    fputs("usage: promqltest [--shards N] [--only REGEX] [--list] [--verbose] FILE...\n"
+          "\n"
+          "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
+          "\n"
+          "  --shards N      spread the series over N shards (1)\n"
+          "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
+          "  --list          name the evals, run nothing\n"
+          "  --verbose       also name what was skipped\n"
+          "  --no-codec      pass leaf results on without encoding them as artifacts\n"
+          "  --no-pushdown   leaves select and apply range functions, no more\n"
+          "\n"
+          "Evals that touch native histograms are skipped and counted per file.\n",
+          out);
+}
+
+static bool parse_shards(const char *text, size_t *ret_count)
+{
+    uint64_t count;
+
+    if (!qf_parse_u64(qf_str_from(text), &count) || count == 0 || count > SHARDS_MAX)
+        return false;
+    *ret_count = (size_t)count;
+    return true;
+}
+
+static bool parse_only(const char *text, const struct qf_regex **ret_regex)
+{
+    char reason[200];
+
+    *ret_regex = qf_regex_new_unanchored(text, strlen(text), reason, sizeof(reason));
+    if (!*ret_regex)
+        fprintf(stderr, "promqltest: --only %s: %s\n", text, reason);
+    return *ret_regex != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        { "shards", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
+        { "list", no_argument, NULL, 'l' },         { "verbose", no_argument, NULL, 'v' },
+        { "no-codec", no_argument, NULL, 'c' },     { "no-pushdown", no_argument, NULL, 'p' },
+        { "help", no_argument, NULL, 'h' },         { 0 },
+    };
+    struct run_options options = { .shard_count = 1 };
+    struct run_counts counts = { 0 };
+    bool good = true;
+
+    for (int opt; good && (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (opt == 's')
+            good = parse_shards(optarg, &options.shard_count);
+        else if (opt == 'o')
+            good = parse_only(optarg, &options.only);
+        else if (opt == 'l')
+            options.list = true;
+        else if (opt == 'v')
+            options.verbose = true;
+        else if (opt == 'c')
+            options.no_codec = true;
+        else if (opt == 'p')
+            options.no_pushdown = true;
+        else if (opt == 'h')
+            return usage(stdout), 0;
+        else
+            good = false;
+    }
+    if (!good || optind >= argc)
+        return usage(stderr), 2;
+    for (int i = optind; i < argc; i++)
+        run_file(argv[i], &options, &counts);
+    (void)qf_regex_free((struct qf_regex *)options.only);
+    if (!options.list)
+        printf("%zu passed, %zu failed, %zu skipped\n", counts.passed, counts.failed,
+               counts.skipped);
+    return counts.failed ? 1 : 0;
+}
