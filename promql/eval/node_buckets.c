@@ -112,7 +112,7 @@ static qf_rc sort_in(struct buckets *self, struct qf_err *err)
 
     for (; self->known < child->set.count; self->known++) {
         struct qf_labels labels = child->set.labels[self->known];
-        struct histogram *h;
+        struct histogram *h = NULL;
         struct member *member;
         double le;
         qf_rc rc;

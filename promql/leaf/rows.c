@@ -179,7 +179,7 @@ static qf_rc keep_candidates(struct pq_sink *sink, struct qf_err *err)
     QF_CLEANUP(qf_freep) uint32_t *group_of = qf_xcalloc(sink->kept_count + 1, sizeof(uint32_t));
     QF_CLEANUP(qf_freep) struct pq_topk *heaps = NULL;
     QF_CLEANUP(qf_freep) struct pq_topk_item *items = NULL;
-    size_t groups;
+    size_t groups = 0;
     qf_rc rc = number_groups(sink, group_of, &groups, err);
 
     if (rc != QF_OK)
