@@ -6,6 +6,7 @@
 
 struct search {
     const struct catalog_query *query;
+    struct summary_probe *probe;
     QF_VEC(const struct index_entry *) entries;
     uint32_t shard_count;
     size_t pruned;
@@ -21,8 +22,7 @@ static void consider(struct search *search, const struct index_entry *entry)
     const struct index_summary *summary =
         atomic_load_explicit(&entry->summary, memory_order_acquire);
 
-    if (summary && !summary_may_match(summary->summary, search->query->matchers,
-                                      search->query->matcher_count)) {
+    if (summary && !summary_probe_may_match(search->probe, summary->summary)) {
         search->pruned++;
         return;
     }
@@ -141,7 +141,8 @@ qf_rc catalog_lookup(const struct catalog_snapshot *snapshot, const struct catal
                      struct qf_arena *arena, struct catalog_answer *ret_answer, struct qf_err *err)
 {
     const struct index_tenant *tenant = index_tenant_find(snapshot, query->tenant);
-    struct search search = { .query = query };
+    struct search search = { .query = query,
+                             .probe = summary_probe_new(query->matchers, query->matcher_count) };
     struct catalog_answer answer = { .tenant_known = tenant != NULL };
     qf_rc rc = QF_OK;
 
@@ -153,6 +154,7 @@ qf_rc catalog_lookup(const struct catalog_snapshot *snapshot, const struct catal
     if (search.entries.count)
         rc = group(&search, arena, &answer, err);
     QF_VEC_DONE(&search.entries);
+    (void)summary_probe_free(search.probe);
     if (!rc)
         *ret_answer = answer;
     return rc;

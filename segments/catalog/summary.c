@@ -282,36 +282,73 @@ static bool has_key(const struct summary *summary, uint64_t key)
     return true;
 }
 
-static bool has_value(const struct summary *summary, uint64_t name_hash, struct qf_str value)
-{
-    /* The empty value is that of series without the label, of which nothing is recorded. */
-    if (!value.len)
-        return true;
-    return has_key(summary, pair_key(name_hash, value));
-}
+/* --- asking --- */
 
-/* True if one of the alternatives of "a|b|(c)" may be there, or if it is another kind of pattern.
- */
-static bool has_alternative(const struct summary *summary, uint64_t name_hash, struct qf_str regex)
-{
-    size_t start = 0, count = 0;
-    struct qf_str inner = regex;
+/* What one matcher asks for: a label, and one of some values if there are any. */
+struct question {
+    uint64_t name_hash;
+    QF_VEC(uint64_t) keys;
+};
 
-    if (inner.len >= 2 && inner.data[0] == '(' && inner.data[inner.len - 1] == ')')
-        inner = qf_str_sub(inner, 1, inner.len - 1);
-    for (size_t i = 0; i < inner.len; i++) {
-        if (inner.data[i] == '\0' || strchr("\\.+*?()[]{}^$", inner.data[i]))
-            return true;
+struct summary_probe {
+    QF_VEC(struct question) questions;
+};
+
+/* The alternatives of "a|b|c" or "(a|b)". False if it is another kind of pattern, or if the empty
+ * value is among them: of series without the label nothing is recorded. */
+static bool split_alternatives(struct qf_str regex, struct question *question)
+{
+    size_t start = 0;
+
+    if (regex.len >= 2 && regex.data[0] == '(' && regex.data[regex.len - 1] == ')')
+        regex = qf_str_sub(regex, 1, regex.len - 1);
+    for (size_t i = 0; i < regex.len; i++) {
+        if (regex.data[i] == '\0' || strchr("\\.+*?()[]{}^$", regex.data[i]))
+            return false;
     }
-    for (size_t i = 0; i <= inner.len; i++) {
-        if (i < inner.len && inner.data[i] != '|')
+    for (size_t i = 0; i <= regex.len; i++) {
+        if (i < regex.len && regex.data[i] != '|')
             continue;
-        if (++count > ALTERNATIVES_MAX ||
-            has_value(summary, name_hash, qf_str_sub(inner, start, i)))
-            return true;
+        if (i == start || question->keys.count == ALTERNATIVES_MAX)
+            return false;
+        QF_VEC_PUSH(&question->keys, pair_key(question->name_hash, qf_str_sub(regex, start, i)));
         start = i + 1;
     }
-    return false;
+    return true;
+}
+
+static struct question make_question(const struct pq_matcher *matcher)
+{
+    struct question question = { .name_hash = qf_hash_bytes(matcher->name) };
+
+    if (matcher->type == PQ_MATCH_EQUAL)
+        QF_VEC_PUSH(&question.keys, pair_key(question.name_hash, matcher->value));
+    else if (matcher->type == PQ_MATCH_REGEX && !split_alternatives(matcher->value, &question))
+        QF_VEC_DONE(&question.keys);
+    return question;
+}
+
+struct summary_probe *summary_probe_new(const struct pq_matcher *matchers, size_t matcher_count)
+{
+    struct summary_probe *probe = qf_xcalloc(1, sizeof(*probe));
+
+    for (size_t i = 0; i < matcher_count; i++) {
+        /* One that accepts the empty value is satisfied by series without the label. */
+        if (!pq_matcher_matches(&matchers[i], QF_STR("")))
+            QF_VEC_PUSH(&probe->questions, make_question(&matchers[i]));
+    }
+    return probe;
+}
+
+struct summary_probe *summary_probe_free(struct summary_probe *probe)
+{
+    if (!probe)
+        return NULL;
+    for (size_t i = 0; i < probe->questions.count; i++)
+        QF_VEC_DONE(&probe->questions.items[i].keys);
+    QF_VEC_DONE(&probe->questions);
+    free(probe);
+    return NULL;
 }
 
 static bool is_open(const struct summary *summary, uint64_t name_hash)
@@ -320,30 +357,34 @@ static bool is_open(const struct summary *summary, uint64_t name_hash)
                                           sizeof(uint64_t), by_u64) != NULL;
 }
 
-static bool may_match_one(const struct summary *summary, const struct pq_matcher *matcher)
+static bool may_answer(const struct summary *summary, const struct question *question)
 {
-    uint64_t name_hash;
-
-    if (pq_matcher_matches(matcher, QF_STR("")))
-        return true; /* A series without the label satisfies it. */
-    name_hash = qf_hash_bytes(matcher->name);
-    if (!has_key(summary, name_hash))
+    if (!has_key(summary, question->name_hash))
         return false;
-    if (is_open(summary, name_hash))
+    if (!question->keys.count || is_open(summary, question->name_hash))
         return true;
-    if (matcher->type == PQ_MATCH_EQUAL)
-        return has_value(summary, name_hash, matcher->value);
-    if (matcher->type == PQ_MATCH_REGEX)
-        return has_alternative(summary, name_hash, matcher->value);
+    for (size_t i = 0; i < question->keys.count; i++) {
+        if (has_key(summary, question->keys.items[i]))
+            return true;
+    }
+    return false;
+}
+
+bool summary_probe_may_match(const struct summary_probe *probe, const struct summary *summary)
+{
+    for (size_t i = 0; summary && i < probe->questions.count; i++) {
+        if (!may_answer(summary, &probe->questions.items[i]))
+            return false;
+    }
     return true;
 }
 
 bool summary_may_match(const struct summary *summary, const struct pq_matcher *matchers,
                        size_t matcher_count)
 {
-    for (size_t i = 0; summary && i < matcher_count; i++) {
-        if (!may_match_one(summary, &matchers[i]))
-            return false;
-    }
-    return true;
+    struct summary_probe *probe = summary_probe_new(matchers, matcher_count);
+    bool answer = summary_probe_may_match(probe, summary);
+
+    (void)summary_probe_free(probe);
+    return answer;
 }

@@ -36,9 +36,17 @@ struct summary *summary_parse(struct qf_str text);
 struct summary *summary_free(struct summary *summary); /* Accepts NULL, returns NULL. */
 size_t summary_bytes(const struct summary *summary);   /* memory it takes */
 
+/* What a set of matchers asks of a summary, worked out once for many of them. Strings of the
+ * matchers are not kept. */
+struct summary_probe;
+struct summary_probe *summary_probe_new(const struct pq_matcher *matchers, size_t matcher_count);
+struct summary_probe *summary_probe_free(struct summary_probe *probe); /* Accepts NULL. */
+
 /* False only if no series of the segment can satisfy all matchers. Equality counts, and regular
  * expressions that are a plain list of alternatives ("a|b|c"); others are taken as satisfied. A
  * NULL summary may match anything. */
+bool summary_probe_may_match(const struct summary_probe *probe, const struct summary *summary);
+/* The same for a single summary. */
 bool summary_may_match(const struct summary *summary, const struct pq_matcher *matchers,
                        size_t matcher_count);
 

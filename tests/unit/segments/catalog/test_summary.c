@@ -193,7 +193,7 @@ TEST(damaged_summaries_are_refused_or_harmless)
     CHECK(summary_parse(QF_STR("")) == NULL);
     CHECK(summary_parse(QF_STR("1:")) == NULL);
     CHECK(summary_parse(QF_STR("2:AAAA")) == NULL);
-    CHECK(summary_may_match(NULL, NULL, 0));
+    CHECK(may_match(NULL, PQ_MATCH_EQUAL, "job", "api"));
     for (size_t i = 0; i < text.len; i++) {
         struct summary *s = summary_parse(qf_str_sub(qf_strbuf_view(&text), 0, i));
 
