@@ -1,0 +1,443 @@
+/* test_worker.c - the worker side: sessions, acceptance, turns, artifacts, drain. */
+#include "tests/lib/test.h"
+
+#include <string.h>
+
+#include "base/pure/alloc.h"
+#include "tests/lib/core/check.h"
+#include "worker_int.h"
+
+struct bench {
+    struct wc_worker *wc;
+    qf_time_ms now;
+    qf_rc rc;
+    struct wc_worker_effects effects;
+    char trace[WC_TRACE_MAX + 64];
+    const char *did;
+};
+
+static void on_trace(void *ctx, const char *line, size_t len)
+{
+    struct bench *bench = ctx;
+    const char *arrow;
+
+    memcpy(bench->trace, line, len);
+    bench->trace[len] = '\0';
+    arrow = strstr(bench->trace, " -> ");
+    bench->did = arrow ? arrow + 4 : "";
+}
+
+static void bench_init(struct bench *bench, uint32_t sessions, uint32_t runs, uint32_t slots)
+{
+    struct wc_worker_limits limits = { .sessions_max = sessions, .runs_max = runs, .slots = slots };
+
+    *bench = (struct bench){ .wc = wc_worker_new(&limits), .did = "" };
+    wc_worker_trace(bench->wc, on_trace, bench);
+}
+
+static void bench_done(struct bench *bench)
+{
+    bench->wc = wc_worker_free(bench->wc);
+}
+
+static void feed(struct bench *bench, struct wc_worker_event event)
+{
+    event.now = bench->now;
+    bench->rc = wc_worker_step(bench->wc, &event, &bench->effects);
+    CHECK_MSG(!core_check_worker(bench->wc), "%s", core_check_worker(bench->wc));
+}
+
+static void open_session(struct bench *bench, uint64_t s)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_SESSION_OPEN, .session = { s } });
+}
+
+static void assign(struct bench *bench, uint64_t s, uint64_t q, uint64_t k)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
+                                          .session = { s },
+                                          .work = { k },
+                                          .attempt = 1,
+                                          .assign = { .query = { q } } });
+}
+
+static void tell(struct bench *bench, enum wc_worker_event_type type, uint64_t s, uint64_t k)
+{
+    feed(bench,
+         (struct wc_worker_event){ .type = type, .session = { s }, .work = { k }, .attempt = 1 });
+}
+
+static void run_done(struct bench *bench, uint64_t r)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_RUN_DONE, .run = { r } });
+}
+
+static void run_failed(struct bench *bench, uint64_t r, qf_rc rc, bool retryable)
+{
+    feed(bench, (struct wc_worker_event){
+                    .type = WC_WORKER_EV_RUN_FAILED, .run = { r }, .failure = { rc, retryable } });
+}
+
+static void tick(struct bench *bench, qf_time_ms now)
+{
+    bench->now = now;
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_TICK });
+}
+
+static void drain(struct bench *bench, qf_time_ms deadline)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_DRAIN, .drain_deadline = deadline });
+}
+
+#define BENCH(name, sessions, runs, slots)                                                         \
+    QF_CLEANUP(bench_done) struct bench name;                                                      \
+    bench_init(&name, sessions, runs, slots)
+
+/* The first thing an API hears is the status; work is accepted before it starts. */
+TEST(a_session_is_greeted_and_its_work_accepted_then_started)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    CHECK_STR(bench.did, "status s1 accepting");
+    assign(&bench, 1, 1, 1);
+    CHECK_STR(bench.did, "accept s1 k1#1 r1; start s1 q1 k1#1 r1");
+    assign(&bench, 1, 1, 2);
+    CHECK_STR(bench.did, "accept s1 k2#1 r2"); /* capacity is a queue, not a rejection */
+    run_done(&bench, 1);
+    CHECK_STR(bench.did, "ready s1 k1#1 r1; start s1 q1 k2#1 r2");
+    run_failed(&bench, 2, QF_ECORRUPT, false);
+    CHECK_STR(bench.did, "failed s1 k2#1 r2 corrupt");
+}
+
+/* Turns go round the sessions, then round the queries of a session, first come within a query. */
+TEST(slots_are_shared_fairly_between_sessions_and_queries)
+{
+    BENCH(bench, 2, 16, 1);
+
+    open_session(&bench, 1);
+    open_session(&bench, 2);
+    for (uint64_t k = 1; k <= 4; k++)
+        assign(&bench, 1, 1, k);
+    assign(&bench, 1, 1, 40); /* r5 */
+    for (uint64_t k = 5; k <= 6; k++)
+        assign(&bench, 1, 2, k);
+    for (uint64_t k = 20; k <= 21; k++)
+        assign(&bench, 2, 9, k);
+    run_failed(&bench, 1, QF_EIO, false); /* s1 q1 has had a turn */
+    CHECK(strstr(bench.did, "start s1 q1 k2#1 r2"));
+    run_failed(&bench, 2, QF_EIO, false);
+    CHECK_MSG(strstr(bench.did, "start s2 q9 k20#1 r8"), "%s", bench.did);
+    run_failed(&bench, 8, QF_EIO, false);
+    CHECK_MSG(strstr(bench.did, "start s1 q2 k5#1 r6"), "%s", bench.did);
+    run_failed(&bench, 6, QF_EIO, false);
+    CHECK_MSG(strstr(bench.did, "start s2 q9 k21#1 r9"), "%s", bench.did);
+    run_failed(&bench, 9, QF_EIO, false);
+    CHECK_MSG(strstr(bench.did, "start s1 q1 k3#1 r3"), "%s", bench.did);
+    run_failed(&bench, 3, QF_EIO, false);
+    CHECK_MSG(strstr(bench.did, "start s1 q2 k6#1 r7"), "%s", bench.did);
+}
+
+/* The same number may be work of several sessions, queries or attempts at once. */
+TEST(equal_numbers_of_different_sessions_do_not_meet)
+{
+    BENCH(bench, 8, 64, 1);
+
+    for (uint64_t s = 1; s <= 4; s++) {
+        open_session(&bench, s);
+        for (uint64_t k = 1; k <= 8; k++)
+            assign(&bench, s, k % 3, k);
+    }
+    CHECK_EQ(wc_worker_stats(bench.wc)->accepted, 32);
+    tell(&bench, WC_WORKER_EV_CANCEL, 3, 5);
+    CHECK_STR(bench.did, "forget r21");
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 3 }, (struct wc_work_id){ 5 }, 1).v,
+             0);
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 4 }, (struct wc_work_id){ 5 }, 1).v,
+             29);
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 9 }, (struct wc_work_id){ 5 }, 1).v,
+             0);
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 4 }, (struct wc_work_id){ 5 }, 2).v,
+             0);
+}
+
+/* An assignment that is known already is not run twice. */
+TEST(a_repeated_assignment_is_ignored)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    assign(&bench, 1, 1, 1);
+    CHECK_STR(bench.did, "");
+    CHECK_EQ(wc_worker_stats(bench.wc)->duplicates, 1);
+}
+
+/* A stopped run keeps its slot until it has really ended; its artifact, if any, goes. */
+TEST(a_canceled_run_frees_its_slot_only_when_it_ends)
+{
+    BENCH(bench, 2, 8, 1);
+    struct wc_worker_run_view view;
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    assign(&bench, 1, 1, 2);
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 1);
+    CHECK_STR(bench.did, "stop r1");
+    CHECK(wc_worker_run(bench.wc, (struct wc_run_id){ 1 }, &view));
+    CHECK_EQ(view.state, WC_RUN_STOPPING);
+    CHECK_EQ(view.session.v, 0);
+    run_done(&bench, 1);
+    CHECK_STR(bench.did, "drop r1; start s1 q1 k2#1 r2");
+    CHECK(!wc_worker_run(bench.wc, (struct wc_run_id){ 1 }, &view));
+    CHECK(wc_worker_run(bench.wc, (struct wc_run_id){ 2 }, &view));
+    CHECK_EQ(view.session.v, 1);
+}
+
+/* Everything an API owns goes with its stream, and nothing of another API. */
+TEST(losing_a_session_cancels_its_work_only)
+{
+    BENCH(bench, 2, 16, 2);
+
+    open_session(&bench, 1);
+    open_session(&bench, 2);
+    assign(&bench, 1, 1, 1);
+    run_done(&bench, 1); /* ready */
+    assign(&bench, 1, 1, 2);
+    run_done(&bench, 2);
+    tell(&bench, WC_WORKER_EV_ACK, 1, 2); /* acked */
+    assign(&bench, 1, 1, 3);              /* running */
+    assign(&bench, 2, 1, 4);              /* running, of the other */
+    assign(&bench, 1, 1, 5);              /* queued */
+    tell(&bench, WC_WORKER_EV_SESSION_CLOSED, 1, 0);
+    CHECK_STR(bench.did, "drop r1; drop r2; stop r3; forget r5");
+    CHECK_EQ(wc_worker_stats(bench.wc)->runs[WC_RUN_RUNNING], 1);
+    CHECK_EQ(wc_worker_stats(bench.wc)->sessions, 1);
+}
+
+/* An API that is silent for three heartbeats is lost; each heartbeat is echoed with a status. */
+TEST(a_silent_api_is_lost)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    bench.now = 900;
+    tell(&bench, WC_WORKER_EV_HEARTBEAT, 1, 0);
+    CHECK_STR(bench.did, "echo s1; status s1 accepting");
+    tick(&bench, 3000);
+    CHECK_STR(bench.did, "");
+    CHECK_EQ(wc_worker_deadline(bench.wc), 3900);
+    tick(&bench, 3900);
+    CHECK_STR(bench.did, "hangup s1; stop r1");
+    CHECK_EQ(wc_worker_stats(bench.wc)->sessions_silent, 1);
+}
+
+/* Ten minutes for an artifact nobody acknowledges: its work is reported for retry. */
+TEST(an_unacknowledged_artifact_expires_and_its_work_is_retried)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    run_done(&bench, 1);
+    for (qf_time_ms now = 2000; now < 600000; now += 2000) {
+        bench.now = now;
+        tell(&bench, WC_WORKER_EV_HEARTBEAT, 1, 0);
+    }
+    tick(&bench, 599999);
+    CHECK_STR(bench.did, "");
+    tick(&bench, 600000);
+    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable; drop r1");
+    CHECK_EQ(wc_worker_stats(bench.wc)->expired_unacked, 1);
+}
+
+/* Thirty seconds after the acknowledgement. */
+TEST(an_acknowledged_artifact_stays_thirty_seconds)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    run_done(&bench, 1);
+    bench.now = 1000;
+    tell(&bench, WC_WORKER_EV_ACK, 1, 1);
+    for (qf_time_ms now = 2000; now < 32000; now += 2000) {
+        bench.now = now;
+        tell(&bench, WC_WORKER_EV_HEARTBEAT, 1, 0);
+    }
+    tick(&bench, 30999);
+    CHECK_STR(bench.did, "");
+    tick(&bench, 31000);
+    CHECK_STR(bench.did, "drop r1");
+    CHECK_EQ(wc_worker_stats(bench.wc)->expired_acked, 1);
+}
+
+/* The disk budget takes an artifact: if nobody has it yet its work is reported for retry. */
+TEST(an_evicted_artifact_is_reported_unless_acknowledged)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    run_done(&bench, 1);
+    assign(&bench, 1, 1, 2);
+    run_done(&bench, 2);
+    tell(&bench, WC_WORKER_EV_ACK, 1, 2);
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_EVICTED, .run = { 1 } });
+    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable");
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_EVICTED, .run = { 2 } });
+    CHECK_STR(bench.did, "");
+    CHECK_EQ(wc_worker_stats(bench.wc)->evicted_unacked, 1);
+    CHECK_EQ(wc_worker_stats(bench.wc)->evicted_acked, 1);
+}
+
+/* Draining: everybody is told, new work rejected, accepted work finished and waited for. */
+TEST(draining_rejects_new_work_and_finishes_what_is_accepted)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    open_session(&bench, 2);
+    assign(&bench, 1, 1, 1);
+    assign(&bench, 2, 1, 2);
+    drain(&bench, QF_TIME_NEVER);
+    CHECK_STR(bench.did, "status s1 draining; status s2 draining");
+    assign(&bench, 1, 1, 3);
+    CHECK_STR(bench.did, "reject s1 k3#1 draining");
+    run_done(&bench, 1);
+    run_failed(&bench, 2, QF_EIO, true);
+    CHECK_STR(bench.did, "failed s2 k2#1 r2 io retryable");
+    tell(&bench, WC_WORKER_EV_ACK, 1, 1);
+    CHECK_STR(bench.did, "drained unfinished=0");
+    drain(&bench, 5);
+    tick(&bench, 5);
+    CHECK_STR(bench.did, ""); /* said once */
+}
+
+/* An idle worker is drained at once, and a worker that was not accepting still says it drains. */
+TEST(an_idle_worker_is_drained_at_once)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ACCEPTING, .accepting = false });
+    CHECK_STR(bench.did, "status s1");
+    drain(&bench, QF_TIME_NEVER);
+    CHECK_STR(bench.did, "status s1 draining; drained unfinished=0");
+}
+
+/* The drain has a limit; what is left is told. */
+TEST(a_drain_ends_at_its_deadline)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    drain(&bench, 700);
+    CHECK_EQ(wc_worker_deadline(bench.wc), 700);
+    tick(&bench, 700);
+    CHECK_STR(bench.did, "drained unfinished=1");
+}
+
+/* Told not to accept: rejected with that reason, and back. */
+TEST(an_unwilling_worker_rejects)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ACCEPTING, .accepting = false });
+    assign(&bench, 1, 1, 1);
+    CHECK_STR(bench.did, "reject s1 k1#1 not_accepting");
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ACCEPTING, .accepting = true });
+    CHECK_STR(bench.did, "status s1 accepting");
+}
+
+/* A full table is announced before anything is rejected, and over only when there is real room. */
+TEST(a_full_worker_says_so_and_recovers_with_room)
+{
+    BENCH(bench, 2, 16, 1);
+
+    open_session(&bench, 1);
+    for (uint64_t k = 1; k <= 15; k++)
+        assign(&bench, 1, 1, k);
+    assign(&bench, 1, 1, 16);
+    CHECK_STR(bench.did, "accept s1 k16#1 r16; status s1");
+    assign(&bench, 1, 1, 17);
+    CHECK_STR(bench.did, "reject s1 k17#1 full");
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 16);
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 15);
+    CHECK_STR(bench.did, "forget r15");
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 14);
+    CHECK_STR(bench.did, "forget r14; status s1 accepting");
+}
+
+/* Acknowledged artifacts make room for new work, oldest first. */
+TEST(acknowledged_artifacts_make_room)
+{
+    BENCH(bench, 2, 2, 1);
+
+    open_session(&bench, 1);
+    for (uint64_t k = 1; k <= 2; k++) {
+        assign(&bench, 1, 1, k);
+        run_done(&bench, k);
+        tell(&bench, WC_WORKER_EV_ACK, 1, k);
+    }
+    CHECK(wc_worker_stats(bench.wc)->accepting);
+    assign(&bench, 1, 1, 3);
+    CHECK_STR(bench.did, "drop r1; accept s1 k3#1 r3; start s1 q1 k3#1 r3");
+}
+
+/* Sessions are bounded and unique: refused, nothing changed. */
+TEST(a_full_table_of_sessions_refuses_and_changes_nothing)
+{
+    BENCH(bench, 1, 4, 1);
+
+    open_session(&bench, 1);
+    open_session(&bench, 1);
+    CHECK_EQ(bench.rc, QF_EEXIST);
+    open_session(&bench, 2);
+    CHECK_EQ(bench.rc, QF_ELIMIT);
+    CHECK_EQ(bench.effects.count, 0);
+    CHECK(strstr(bench.trace, "!limit"));
+    CHECK_EQ(wc_worker_stats(bench.wc)->sessions, 1);
+}
+
+/* Long traces are cut here too, and tracing can be turned off. */
+TEST(worker_traces_are_bounded_and_optional)
+{
+    BENCH(bench, 2, 200, 1);
+
+    open_session(&bench, 1);
+    for (uint64_t k = 1; k <= 150; k++)
+        assign(&bench, 1, k, k);
+    tell(&bench, WC_WORKER_EV_SESSION_CLOSED, 1, 0);
+    CHECK_MSG(strstr(bench.trace, " ..(+"), "%s", bench.trace);
+    wc_worker_trace(bench.wc, NULL, NULL);
+    tick(&bench, 77);
+    CHECK(!strstr(bench.trace, "[77]"));
+}
+
+/* Defaults for zero, NULL without memory. */
+TEST(worker_limits_have_defaults_and_creation_fails_cleanly)
+{
+    struct wc_worker_limits limits = { 0 };
+    struct wc_worker *wc = wc_worker_new(&limits);
+
+    CHECK_EQ(wc->limits.slots, 1);
+    CHECK_EQ(wc->limits.artifact_ms, 600000);
+    CHECK_EQ(wc->limits.artifact_ack_ms, 30000);
+    wc_worker_free(wc);
+    limits = (struct wc_worker_limits){ .sessions_max = 1,
+                                        .runs_max = 1,
+                                        .slots = 2,
+                                        .heartbeat_ms = 5,
+                                        .heartbeats_max = 2,
+                                        .artifact_ms = 7,
+                                        .artifact_ack_ms = 3 };
+    wc = wc_worker_new(&limits);
+    CHECK_EQ(wc->limits.artifact_ms, 7);
+    wc_worker_free(wc);
+    limits.runs_max = UINT32_MAX - 100000;
+    CHECK(!wc_worker_new(&limits));
+}
