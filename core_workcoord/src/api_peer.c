@@ -31,11 +31,12 @@ void wc_peer_changed(struct wc_api *wc, uint32_t slot)
         return;
     peer->available = available;
     wc->ring.stale = true;
-    wc->unpark = wc->unpark || available;
-    if (available)
+    if (available) {
+        wc->unpark = true;
         wc->stats.workers_available++;
-    else
+    } else {
         wc->stats.workers_available--;
+    }
 }
 
 static void set_draining(struct wc_api *wc, struct wc_peer *peer, bool draining)

@@ -54,6 +54,10 @@ uint32_t wc_index_next(const struct wc_index *index, uint32_t slot);
 void wc_index_put(struct wc_index *index, uint64_t key, uint32_t slot);
 void wc_index_remove(struct wc_index *index, uint32_t slot); /* It must be there. */
 
+/* A key of an id and a few bits more. The factor is odd, so equal keys with equal bits have equal
+ * ids: whoever finds a slot needs to compare the bits only. */
+#define WC_KEY(id, bits) ((id)*UINT64_C(0x9e3779b97f4a7c15) + (bits))
+
 /* One optional due time per slot, and the earliest of all. Equal times: lower slot first. */
 struct wc_timers {
     uint32_t *heap, *pos; /* pos: 1 + place in heap, 0 = not set */

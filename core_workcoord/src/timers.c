@@ -76,7 +76,7 @@ void wc_timers_clear(struct wc_timers *timers, uint32_t slot)
 
 uint32_t wc_timers_due(const struct wc_timers *timers, qf_time_ms now)
 {
-    return wc_timers_next(timers) <= now && timers->count ? timers->heap[0] : WC_NONE;
+    return timers->count && wc_timers_next(timers) <= now ? timers->heap[0] : WC_NONE;
 }
 
 qf_time_ms wc_timers_next(const struct wc_timers *timers)

@@ -4,17 +4,11 @@
  */
 #include "worker_int.h"
 
-static uint64_t turn_key(uint32_t session, struct wc_query_id query)
-{
-    return query.v * UINT64_C(0x9e3779b97f4a7c15) + session;
-}
-
 static uint32_t find_turn(const struct wc_worker *wc, uint32_t session, struct wc_query_id query)
 {
-    uint32_t slot = wc_index_first(&wc->turn_index, turn_key(session, query));
+    uint32_t slot = wc_index_first(&wc->turn_index, WC_KEY(query.v, session));
 
-    while (slot != WC_NONE &&
-           (wc->turns[slot].session != session || wc->turns[slot].query.v != query.v))
+    while (slot != WC_NONE && wc->turns[slot].session != session)
         slot = wc_index_next(&wc->turn_index, slot);
     return slot;
 }
@@ -25,7 +19,7 @@ static uint32_t new_turn(struct wc_worker *wc, uint32_t session, struct wc_query
 
     wc->turns[slot] = (struct wc_turn){ .query = query, .session = session };
     wc_list_init(&wc->turns[slot].runs);
-    wc_index_put(&wc->turn_index, turn_key(session, query), slot);
+    wc_index_put(&wc->turn_index, WC_KEY(query.v, session), slot);
     if (!wc->sessions[session].turns.count)
         wc_list_push(&wc->turn_sessions, wc->session_turn_links, session);
     wc_list_push(&wc->sessions[session].turns, wc->turn_links, slot);

@@ -1,12 +1,9 @@
 /* worker_run.c - the life of a run: what is heard moves it and says what to do. */
 #include "worker_int.h"
 
-#include "workcoord/rendezvous.h"
-
-/* Any mix of the three will do; the score of a pair is a good one. */
 static uint64_t work_key(uint32_t session, struct wc_work_id work, uint32_t attempt)
 {
-    return wc_rendezvous_score(work.v, (uint64_t)session << 32 | attempt);
+    return WC_KEY(work.v, (uint64_t)session << 32 | attempt);
 }
 
 uint32_t wc_run_find(const struct wc_worker *wc, uint32_t session, struct wc_work_id work,
@@ -15,8 +12,7 @@ uint32_t wc_run_find(const struct wc_worker *wc, uint32_t session, struct wc_wor
     uint32_t slot = wc_index_first(&wc->work_index, work_key(session, work, attempt));
 
     while (slot != WC_NONE &&
-           (wc->runs[slot].session != session || wc->runs[slot].work.v != work.v ||
-            wc->runs[slot].attempt != attempt))
+           (wc->runs[slot].session != session || wc->runs[slot].attempt != attempt))
         slot = wc_index_next(&wc->work_index, slot);
     return slot;
 }

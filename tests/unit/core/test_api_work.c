@@ -380,6 +380,7 @@ TEST(a_late_download_with_wrong_bytes_is_dropped)
 TEST(duplicate_completions_are_acknowledged_and_dropped)
 {
     QF_CLEANUP(world_freep) struct world *world = world_new(NULL);
+    struct wc_api_event other = { .type = WC_API_EV_FETCHED, .work = { 1 }, .attempt = 1 };
 
     world_up(world, 1);
     world_begin(world, 1, 1, 2, 1);
@@ -392,6 +393,9 @@ TEST(duplicate_completions_are_acknowledged_and_dropped)
     CHECK_EQ(stats(world)->duplicates, 2);
     world_fetched(world, 1, 1, 999);
     CHECK_EQ(stats(world)->conflicts, 1);
+    other.checksum = (struct wc_checksum){ .high = 5, .low = 1 };
+    world_step(world, &other);
+    CHECK_EQ(stats(world)->conflicts, 2);
     world_fetch_failed(world, 1, 1, WC_FETCH_IO);
     CHECK_EQ(stats(world)->committed, 1);
     world_say(world, WC_API_EV_READY, 1, 2, 7); /* of an attempt that never was */

@@ -40,6 +40,7 @@ TEST(timers_give_the_earliest_of_any_mix)
         CHECK_EQ(wc_timers_next(&timers), first == WC_NONE ? QF_TIME_NEVER : model[first]);
         CHECK_EQ(wc_timers_due(&timers, 1000), first);
         CHECK_EQ(wc_timers_due(&timers, -1), WC_NONE);
+        CHECK_EQ(wc_timers_due(&timers, QF_TIME_NEVER), first);
     }
     free(block);
 }

@@ -161,6 +161,38 @@ TEST(equal_numbers_of_different_sessions_do_not_meet)
              0);
 }
 
+/* Numbers made so that their hash keys are equal are still told apart. */
+TEST(colliding_keys_are_told_apart)
+{
+    /* The inverse of WC_KEY's factor modulo 2^64: five Newton steps double the right bits each. */
+    uint64_t factor = WC_KEY(UINT64_C(1), 0), inverse = factor;
+    BENCH(bench, 4, 16, 1);
+
+    for (int i = 0; i < 5; i++)
+        inverse *= 2 - factor * inverse;
+    CHECK(factor * inverse == 1);
+    open_session(&bench, 1);
+    open_session(&bench, 2);
+    assign(&bench, 1, 1, 99); /* takes the slot */
+    assign(&bench, 1, 1000, 7);
+    assign(&bench, 2, 1000 - inverse, 7 - (inverse << 32)); /* session slots 0 and 1 */
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
+                                           .session = { 1 },
+                                           .work = { 7 - inverse }, /* attempts 1 and 2 */
+                                           .attempt = 2,
+                                           .assign = { .query = { 1000 } } });
+    CHECK_EQ(wc_worker_stats(bench.wc)->accepted, 4);
+    CHECK_EQ(bench.wc->turn_pool.count, 14); /* two queries are waiting, not three */
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 1 }, (struct wc_work_id){ 7 }, 1).v,
+             2);
+    CHECK_EQ(wc_worker_find(bench.wc, (struct wc_session_id){ 2 },
+                            (struct wc_work_id){ 7 - (inverse << 32) }, 1)
+                 .v,
+             3);
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 7);
+    CHECK_STR(bench.did, "forget r2");
+}
+
 /* An assignment that is known already is not run twice. */
 TEST(a_repeated_assignment_is_ignored)
 {
