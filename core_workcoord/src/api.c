@@ -157,6 +157,8 @@ static qf_rc on_connected(struct wc_api *wc)
 
     if (peer == WC_NONE)
         hang_up_on_stranger(wc);
+    else if (wc->peers[peer].session.v == wc->event->session.v || !wc->event->session.v)
+        wc->stats.stale++; /* Said twice, or no session at all. */
     else
         wc_peer_hear(wc, peer, WC_PEER_HEARD_CONNECTED);
     return QF_OK;

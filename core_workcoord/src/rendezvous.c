@@ -4,10 +4,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static void put_le64(unsigned char *to, uint64_t value)
+/* The value whose bytes in memory are those of @value, little-endian, on every machine. */
+static uint64_t le64(uint64_t value)
 {
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)(value >> (8 * i));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(value);
+#else
+    return value;
+#endif
 }
 
 uint64_t wc_worker_key(struct qf_str worker_id)
@@ -17,18 +21,15 @@ uint64_t wc_worker_key(struct qf_str worker_id)
 
 uint64_t wc_affinity_key(struct qf_str tenant, uint64_t shard_group)
 {
-    unsigned char group[8];
+    uint64_t group = le64(shard_group);
 
-    put_le64(group, shard_group);
-    return XXH3_64bits_withSeed(group, sizeof(group), XXH3_64bits(tenant.data, tenant.len));
+    return XXH3_64bits_withSeed(&group, sizeof(group), XXH3_64bits(tenant.data, tenant.len));
 }
 
 uint64_t wc_rendezvous_score(uint64_t affinity, uint64_t worker)
 {
-    unsigned char pair[16];
+    uint64_t pair[2] = { le64(affinity), le64(worker) };
 
-    put_le64(pair, affinity);
-    put_le64(pair + 8, worker);
     return XXH3_64bits(pair, sizeof(pair));
 }
 

@@ -161,6 +161,10 @@ TEST(a_second_stream_replaces_the_first)
     CHECK_STR(world_item_text(world, 1), "pending #1");
     world_peer(world, WC_API_EV_CONNECTED, 1, 3);
     CHECK_STR(world->did, "hangup w1 s2; lost w1 s2");
+    world_peer(world, WC_API_EV_CONNECTED, 1, 3); /* said twice */
+    world_peer(world, WC_API_EV_CONNECTED, 1, 0); /* not a session */
+    CHECK_STR(world->did, "");
+    CHECK_EQ(worker(world, 1).session.v, 3);
 }
 
 /* Removal: out of rotation at once, unstarted work moves, accepted work finishes, then it is gone.
