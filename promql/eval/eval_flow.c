@@ -104,7 +104,7 @@ static qf_rc count_points(struct pq_eval *eval, const struct pq_batch *batch, st
 {
     uint64_t limit = eval->plan->params.samples_max, held = 0;
 
-    for (size_t s = 0; s < batch->series_count; s++)
+    for (size_t s = 0; batch->steps > 0 && s < batch->series_count; s++)
         held += (uint64_t)__builtin_popcountll(batch->present[s]);
     eval->stats.points += held;
     if (limit && eval->stats.points > limit)

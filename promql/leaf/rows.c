@@ -5,6 +5,9 @@
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/topk.h"
 
+/* Streams that the memory system keeps apart well: steps times columns of rows. */
+#define TILE_STEPS ((size_t)16)
+
 /* A source of rows: one series of the result. */
 struct lane {
     struct qf_labels labels;
@@ -77,19 +80,24 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
         return pq_leaf_no_memory(err);
     ts = (int64_t *)(uintptr_t)result->rows.ts;
     series = (uint32_t *)(uintptr_t)result->rows.series;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         result->series[i] = lanes[i].labels;
-        for (size_t k = 0; k < sink->steps; k++) {
-            size_t row;
+    /* A few steps at a time: each step is a stream of its own to write to. */
+    for (size_t from = 0; from < sink->steps; from += TILE_STEPS) {
+        size_t until = QF_MIN(from + TILE_STEPS, sink->steps);
 
-            if (!lanes[i].present[k])
-                continue;
-            row = next[k]++;
-            ts[row] = pq_grid_time(grid, k);
-            series[row] = (uint32_t)i;
-            for (size_t c = 0; c < column_count; c++)
-                columns[c][row] = lanes[i].columns[c][k];
-        }
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = from; k < until; k++) {
+                size_t row;
+
+                if (!lanes[i].present[k])
+                    continue;
+                row = next[k]++;
+                ts[row] = pq_grid_time(grid, k);
+                series[row] = (uint32_t)i;
+                for (size_t c = 0; c < column_count; c++)
+                    columns[c][row] = lanes[i].columns[c][k];
+            }
     }
     return QF_OK;
 }

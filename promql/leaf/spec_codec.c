@@ -380,6 +380,8 @@ static bool decode_stage(struct decoder *d, struct qf_str bytes)
     while (bytes.len)
         if (!next_field(&bytes, &field) || !decode_stage_field(&field, &stage))
             return false;
+    if (stage.kind != PQ_STAGE_WINDOW && stage.kind != PQ_STAGE_FUNCTION)
+        stage.function = 0;
     if (d->leaf->stage_count == PQ_LEAF_STAGES_MAX ||
         !more(d, &d->leaf->stages, d->leaf->stage_count, &d->stage_capacity, sizeof(stage)))
         return false;

@@ -1,0 +1,155 @@
+/* test_spec_codec.c - leaves survive the wire, and bytes that are no leaf do not get through. */
+#include "promql/functions.h"
+#include "promql/parse.h"
+#include "promql/plan.h"
+#include "tests/lib/test.h"
+
+/* One query for every kind of leaf and stage. */
+static const char *const queries[] = {
+    "up",
+    "up{a!=\"b\",c=~\"d.*\",e!~\"f|g\"} offset -5m",
+    "rate(up[5m] @ 1234.567)",
+    "increase(up[5m] anchored)",
+    "up smoothed",
+    "timestamp(up)",
+    "start_timestamp(up)",
+    "sum by (b, a, \"ü\") (rate(up[5m]))",
+    "avg without (a) (up * 2)",
+    "stddev(3 > bool up)",
+    "min(clamp(up, 1, 2))",
+    "max(round(up))",
+    "count(up != 0)",
+    "group(up)",
+    "count_values(\"v\", up)",
+    "topk(3, up)",
+    "bottomk by (x) (3, up)",
+    "limitk(3, up)",
+    "quantile_over_time(0.5, up[5m])",
+    "predict_linear(up[5m], 3600)",
+    "double_exponential_smoothing(up[5m], 0.5, 0.25)",
+    "max_over_time(abs(rate(up[1m]))[10m:30s] offset 1h)",
+    "quantile_over_time(scalar(up), up[5m])",
+    "-up",
+};
+
+static struct pq_plan *plan(struct qf_arena *arena, const char *query)
+{
+    struct pq_parse_options options = { .experimental_functions = true,
+                                        .extended_range_selectors = true };
+    struct pq_query_params params = { .start_ms = 5000000, .end_ms = 6000000, .step_ms = 1000 };
+    struct pq_node *expr;
+    struct pq_plan *result;
+    struct qf_err err = { 0 };
+
+    CHECK_OK(pq_parse(arena, qf_str_from(query), &options, &expr, &err), &err);
+    CHECK_OK(pq_plan_new(arena, expr, qf_str_from(query), &params, &result, &err), &err);
+    return result;
+}
+
+TEST(every_kind_of_leaf_reads_back_as_it_was)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(queries); i++) {
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+        struct pq_plan *p = plan(arena, queries[i]);
+
+        for (size_t l = 0; l < p->leaf_count; l++) {
+            QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+            QF_CLEANUP(qf_strbuf_done) struct qf_strbuf again = QF_STRBUF_INIT;
+            struct pq_leaf *back;
+            struct qf_err err = { 0 };
+
+            pq_leaf_encode(p->leaves[l], &bytes);
+            CHECK_OK(pq_leaf_decode(arena, qf_strbuf_view(&bytes), &back, &err), &err);
+            CHECK_MSG(pq_leaf_equal(p->leaves[l], back), "%s", queries[i]);
+            CHECK_EQ(back->id, p->leaves[l]->id);
+            CHECK_EQ(back->stages[0].pos.end, p->leaves[l]->stages[0].pos.end);
+            pq_leaf_encode(back, &again);
+            CHECK(qf_str_eq(qf_strbuf_view(&bytes), qf_strbuf_view(&again)));
+        }
+    }
+}
+
+/* Under the sanitizers: whatever is cut or flipped, nothing is read or written where it must not.
+ */
+TEST(cut_bytes_never_crash_and_changed_ones_never_run_wild)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(queries); i++) {
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+        struct pq_leaf *back;
+
+        pq_leaf_encode(plan(arena, queries[i])->leaves[0], &bytes);
+        for (size_t len = 0; len < bytes.len; len++)
+            (void)!pq_leaf_decode(arena, (struct qf_str){ bytes.data, len }, &back, NULL);
+        for (size_t at = 0; at < bytes.len; at++)
+            for (int bit = 0; bit < 8; bit++) {
+                bytes.data[at] = (char)(bytes.data[at] ^ (1 << bit));
+                (void)!pq_leaf_decode(arena, qf_strbuf_view(&bytes), &back, NULL);
+                bytes.data[at] = (char)(bytes.data[at] ^ (1 << bit));
+            }
+    }
+}
+
+static void check_refused(struct pq_leaf *leaf)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct pq_leaf *back;
+
+    pq_leaf_encode(leaf, &bytes);
+    CHECK_EQ(pq_leaf_decode(arena, qf_strbuf_view(&bytes), &back, NULL), QF_ECORRUPT);
+}
+
+TEST(leaves_that_cannot_be_run_are_refused)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pq_leaf *leaf = plan(arena, "rate(up[5m])")->leaves[0], broken;
+    struct pq_stage stage = leaf->stages[0];
+
+    broken = *leaf;
+    broken.stages = &stage;
+    stage.grid.count = 0;
+    check_refused(&broken);
+    stage.grid.count = PQ_GRID_MAX + 1;
+    check_refused(&broken);
+    stage = leaf->stages[0];
+    stage.grid.step_ms = INT64_MAX / 2;
+    check_refused(&broken);
+    stage = leaf->stages[0];
+    stage.function = PQ_FN_ABS; /* no range function */
+    check_refused(&broken);
+    stage = leaf->stages[0];
+    stage.param_count = 1; /* rate takes none */
+    check_refused(&broken);
+    stage = leaf->stages[0];
+    broken.kind = PQ_LEAF_SAMPLES;
+    check_refused(&broken);
+    broken.kind = PQ_LEAF_SUM;
+    broken.agg = PQ_AGG_MAX;
+    check_refused(&broken);
+}
+
+TEST(another_version_is_told_apart_from_garbage)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pq_leaf *back;
+
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x02"), &back, NULL), QF_EPROTO);
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x01\xff"), &back, NULL), QF_ECORRUPT);
+}
+
+/* The bytes are part of the interface: older workers must read them. */
+TEST(the_bytes_of_a_leaf_are_stable)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf hex = QF_STRBUF_INIT;
+
+    pq_leaf_encode(plan(arena, "sum by (a) (up)")->leaves[0], &bytes);
+    for (size_t i = 0; i < bytes.len; i++)
+        qf_strbuf_printf(&hex, "%02x", (unsigned char)bytes.data[i]);
+    CHECK_STR(
+        qf_strbuf_cstr(&hex),
+        "08011802220e12085f5f6e616d655f5f1a02757028c2ddbd043080b6dc054a19100c180e220b0880ade20410"
+        "d00f18e90730c0cf2438c0cf24520373756d5a0161");
+}
