@@ -1,56 +1,12 @@
 /* test_spec_codec.c - leaves survive the wire, and bytes that are no leaf do not get through. */
 #include "promql/functions.h"
-#include "promql/parse.h"
-#include "promql/plan.h"
-#include "tests/lib/test.h"
-
-/* One query for every kind of leaf and stage. */
-static const char *const queries[] = {
-    "up",
-    "up{a!=\"b\",c=~\"d.*\",e!~\"f|g\"} offset -5m",
-    "rate(up[5m] @ 1234.567)",
-    "increase(up[5m] anchored)",
-    "up smoothed",
-    "timestamp(up)",
-    "start_timestamp(up)",
-    "sum by (b, a, \"ü\") (rate(up[5m]))",
-    "avg without (a) (up * 2)",
-    "stddev(3 > bool up)",
-    "min(clamp(up, 1, 2))",
-    "max(round(up))",
-    "count(up != 0)",
-    "group(up)",
-    "count_values(\"v\", up)",
-    "topk(3, up)",
-    "bottomk by (x) (3, up)",
-    "limitk(3, up)",
-    "quantile_over_time(0.5, up[5m])",
-    "predict_linear(up[5m], 3600)",
-    "double_exponential_smoothing(up[5m], 0.5, 0.25)",
-    "max_over_time(abs(rate(up[1m]))[10m:30s] offset 1h)",
-    "quantile_over_time(scalar(up), up[5m])",
-    "-up",
-};
-
-static struct pq_plan *plan(struct qf_arena *arena, const char *query)
-{
-    struct pq_parse_options options = { .experimental_functions = true,
-                                        .extended_range_selectors = true };
-    struct pq_query_params params = { .start_ms = 5000000, .end_ms = 6000000, .step_ms = 1000 };
-    struct pq_node *expr;
-    struct pq_plan *result;
-    struct qf_err err = { 0 };
-
-    CHECK_OK(pq_parse(arena, qf_str_from(query), &options, &expr, &err), &err);
-    CHECK_OK(pq_plan_new(arena, expr, qf_str_from(query), &params, &result, &err), &err);
-    return result;
-}
+#include "tests/unit/promql/leaf/spec_queries.h"
 
 TEST(every_kind_of_leaf_reads_back_as_it_was)
 {
-    for (size_t i = 0; i < QF_COUNT_OF(queries); i++) {
+    for (size_t i = 0; i < QF_COUNT_OF(spec_queries); i++) {
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-        struct pq_plan *p = plan(arena, queries[i]);
+        struct pq_plan *p = spec_plan(arena, spec_queries[i]);
 
         for (size_t l = 0; l < p->leaf_count; l++) {
             QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
@@ -60,7 +16,7 @@ TEST(every_kind_of_leaf_reads_back_as_it_was)
 
             pq_leaf_encode(p->leaves[l], &bytes);
             CHECK_OK(pq_leaf_decode(arena, qf_strbuf_view(&bytes), &back, &err), &err);
-            CHECK_MSG(pq_leaf_equal(p->leaves[l], back), "%s", queries[i]);
+            CHECK_MSG(pq_leaf_equal(p->leaves[l], back), "%s", spec_queries[i]);
             CHECK_EQ(back->id, p->leaves[l]->id);
             CHECK_EQ(back->stages[0].pos.end, p->leaves[l]->stages[0].pos.end);
             pq_leaf_encode(back, &again);
@@ -73,12 +29,12 @@ TEST(every_kind_of_leaf_reads_back_as_it_was)
  */
 TEST(cut_bytes_never_crash_and_changed_ones_never_run_wild)
 {
-    for (size_t i = 0; i < QF_COUNT_OF(queries); i++) {
+    for (size_t i = 0; i < QF_COUNT_OF(spec_queries); i++) {
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
         struct pq_leaf *back;
 
-        pq_leaf_encode(plan(arena, queries[i])->leaves[0], &bytes);
+        pq_leaf_encode(spec_plan(arena, spec_queries[i])->leaves[0], &bytes);
         for (size_t len = 0; len < bytes.len; len++)
             (void)!pq_leaf_decode(arena, (struct qf_str){ bytes.data, len }, &back, NULL);
         for (size_t at = 0; at < bytes.len; at++)
@@ -103,7 +59,7 @@ static void check_refused(struct pq_leaf *leaf)
 TEST(leaves_that_cannot_be_run_are_refused)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-    struct pq_leaf *leaf = plan(arena, "rate(up[5m])")->leaves[0], broken;
+    struct pq_leaf *leaf = spec_plan(arena, "rate(up[5m])")->leaves[0], broken;
     struct pq_stage stage = leaf->stages[0];
 
     broken = *leaf;
@@ -145,7 +101,7 @@ TEST(the_bytes_of_a_leaf_are_stable)
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf hex = QF_STRBUF_INIT;
 
-    pq_leaf_encode(plan(arena, "sum by (a) (up)")->leaves[0], &bytes);
+    pq_leaf_encode(spec_plan(arena, "sum by (a) (up)")->leaves[0], &bytes);
     for (size_t i = 0; i < bytes.len; i++)
         qf_strbuf_printf(&hex, "%02x", (unsigned char)bytes.data[i]);
     CHECK_STR(
