@@ -1,0 +1,346 @@
+/* test_import.c - what is imported is what a store then holds, in bounded memory, all or nothing.
+ */
+#include <dirent.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/pure/prng.h"
+#include "base/pure/vec.h"
+#include "segments/import/import.h"
+#include "segments/parquet/segment_reader.h"
+#include "tests/lib/test.h"
+
+struct place {
+    char root[64], store_path[80], temp[80], input[80];
+    struct store *store;
+};
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *ftw)
+{
+    (void)status;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void place_done(struct place *place)
+{
+    (void)store_free(place->store);
+    (void)nftw(place->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct place place_make(void)
+{
+    struct place p = { .root = "/tmp/promfabric-test-XXXXXX" };
+    struct store_options options = { .url = p.store_path, .create = true };
+    struct qf_err err = { 0 };
+
+    CHECK(mkdtemp(p.root));
+    (void)snprintf(p.store_path, sizeof(p.store_path), "%s/store", p.root);
+    (void)snprintf(p.temp, sizeof(p.temp), "%s/temp", p.root);
+    (void)snprintf(p.input, sizeof(p.input), "%s/input.txt", p.root);
+    CHECK_EQ(mkdir(p.temp, 0700), 0);
+    CHECK_OK(store_open(&options, &p.store, &err), &err);
+    return p;
+}
+
+static struct import_options options_of(const struct place *p)
+{
+    return (struct import_options){ .store = p->store,
+                                    .tenant = QF_STR("default"),
+                                    .shard_count = 2,
+                                    .window_ms = 7200000,
+                                    .memory_bytes = IMPORT_MEMORY_MIN,
+                                    .temp_dir = p->temp,
+                                    .generation = 1 };
+}
+
+static bool is_empty(const char *dir)
+{
+    DIR *opened = opendir(dir);
+    struct dirent *entry;
+    size_t entries = 0;
+
+    CHECK(opened);
+    while ((entry = readdir(opened)) != NULL)
+        entries += entry->d_name[0] != '.';
+    (void)closedir(opened);
+    return entries == 0;
+}
+
+static void write_input(const struct place *p, const char *text)
+{
+    FILE *file = fopen(p->input, "w");
+
+    CHECK(file);
+    CHECK(fputs(text, file) >= 0);
+    CHECK_EQ(fclose(file), 0);
+}
+
+/* Import the input file; the temporary folder must be empty after. */
+static qf_rc run(const struct place *p, const struct import_options *options,
+                 struct import_summary *ret_summary, struct qf_err *err)
+{
+    struct import *import = import_new(options, err);
+    qf_rc rc;
+
+    CHECK_MSG(import, "%s", err->msg);
+    rc = import_file(import, p->input, err);
+    if (rc == QF_OK)
+        rc = import_commit(import, err);
+    *ret_summary = import_summary(import);
+    (void)import_free(import);
+    CHECK(is_empty(p->temp));
+    return rc;
+}
+
+struct names {
+    QF_VEC(char *) items;
+};
+
+static bool add_name(void *ctx, const struct store_object *object)
+{
+    struct names *names = ctx;
+
+    QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));
+    return true;
+}
+
+/* Everything in the store as lines "series ts=value ts=value", shards merged. */
+static char *dump(const struct place *p, size_t *ret_segments)
+{
+    struct names names = { 0 };
+    struct qf_strbuf out = QF_STRBUF_INIT;
+    struct seg_reader *readers[64];
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct pq_source *source;
+    struct pq_series series;
+    struct qf_err err = { 0 };
+    bool more = true;
+    char path[512], number[QF_DOUBLE_TEXT_MAX];
+
+    CHECK_OK(store_list(p->store, QF_STR(""), QF_STR(""), NULL, add_name, &names, &err), &err);
+    CHECK(names.items.count <= QF_COUNT_OF(readers));
+    for (size_t i = 0; i < names.items.count; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", p->store_path, names.items.items[i]);
+        readers[i] = seg_reader_open(path, &err);
+        CHECK_MSG(readers[i], "%s", err.msg);
+        CHECK_OK(seg_reader_verify(readers[i], &err), &err);
+        free(names.items.items[i]);
+    }
+    source = segments_source_new(readers, names.items.count, &all, NULL, 0);
+    for (;;) {
+        CHECK_OK(source->next(source, &series, &more, &err), &err);
+        if (!more)
+            break;
+        qf_labels_print_series(&out, series.labels);
+        for (size_t i = 0; i < series.count; i++) {
+            (void)qf_double_g(series.values[i], number);
+            qf_strbuf_printf(&out, " %lld=%s", (long long)series.ts[i], number);
+        }
+        qf_strbuf_putc(&out, '\n');
+    }
+    source->close(source);
+    for (size_t i = 0; i < names.items.count; i++)
+        (void)seg_reader_free(readers[i]);
+    *ret_segments = names.items.count;
+    QF_VEC_DONE(&names.items);
+    return qf_strbuf_take(&out);
+}
+
+static void check_dump(const struct place *p, size_t segments, const char *want)
+{
+    size_t count;
+    QF_CLEANUP(qf_freep) char *got = dump(p, &count);
+
+    CHECK_STR(got, want);
+    CHECK_EQ(count, segments);
+}
+
+TEST(lines_in_any_order_become_sorted_series_and_the_last_duplicate_wins)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.shard_count = 1;
+    write_input(&p, "# TYPE b gauge\n"
+                    "b{x=\"1\"} 3 7200000000000\n"
+                    "a 1 7200000005000\n"
+                    "b{x=\"1\"} 1 7199999990000\n"
+                    "a 9 7200000001000\n"
+                    "a 2 7200000001000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.samples, 5);
+    CHECK_EQ(summary.stored_samples, 4);
+    CHECK_EQ(summary.segments, 2);
+    check_dump(&p, 2,
+               "a 7200000001000=2 7200000005000=1\n"
+               "b{x=\"1\"} 7199999990000=1 7200000000000=3\n");
+}
+
+TEST(importing_again_changes_nothing)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.shard_count = 1;
+    options.tenant = QF_STR("my_group"); /* "_g" also starts the generation in a name */
+    write_input(&p, "a 1 7200000005000\nb 2 7200000005000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    options.generation = 2;
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.segments, 0);
+    CHECK_EQ(summary.segments_present, 1);
+    check_dump(&p, 1, "a 7200000005000=1\nb 7200000005000=2\n");
+    options.generation = 3;
+    write_input(&p, "a 5 7200000005000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    check_dump(&p, 2, "a 7200000005000=5\nb 7200000005000=2\n");
+}
+
+TEST(a_malformed_line_stops_the_import_and_nothing_stays)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    write_input(&p, "a 1 7200000005000\n\nb oops 7200000005000\n");
+    CHECK_EQ(run(&p, &options, &summary, &err), QF_EPARSE);
+    CHECK(strstr(err.msg, "input.txt:3: the value is not a number"));
+    CHECK(is_empty(p.store_path));
+}
+
+static void count_malformed(void *ctx, const char *file, uint64_t line, const char *what)
+{
+    (void)file;
+    (void)what;
+    *(uint64_t *)ctx = *(uint64_t *)ctx * 100 + line;
+}
+
+TEST(malformed_lines_can_be_skipped_and_are_counted)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+    uint64_t lines = 0;
+
+    options.skip_malformed = true;
+    options.on_malformed = count_malformed;
+    options.ctx = &lines;
+    write_input(&p, "a 1 7200000005000\nb oops 7200000005000\nc 3 7200000005000\nc{ 1 2\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.malformed, 2);
+    CHECK_EQ(lines, 204);
+    check_dump(&p, 1, "a 7200000005000=1\nc 7200000005000=3\n");
+}
+
+/* The folder of the second day cannot be made: the segment of the first day must go again. */
+TEST(a_commit_that_fails_half_way_takes_everything_back)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+    char path[256];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/tenant=default", p.store_path);
+    CHECK_EQ(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/tenant=default/date=1970-01-02", p.store_path);
+    file = fopen(path, "w");
+    CHECK(file);
+    CHECK_EQ(fclose(file), 0);
+    options.format = IMPORT_PROMETHEUS;
+    write_input(&p, "a 1 1000\na 2 90000000\n");
+    CHECK(run(&p, &options, &summary, &err) != QF_OK);
+    CHECK_EQ(unlink(path), 0);
+    check_dump(&p, 0, "");
+}
+
+/* 300,000 samples of 500 series, shuffled, through the least memory: several runs on disk. */
+TEST(more_samples_than_memory_go_through_runs_and_come_out_the_same)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct qf_err err = { 0 };
+    struct qf_prng prng = { 11 };
+    size_t series_count = 500, steps = 1200, segments;
+    QF_CLEANUP(qf_freep) uint32_t *order = qf_xcalloc(series_count * steps, sizeof(*order));
+    struct import *import = import_new(&options, &err);
+    struct qf_strbuf want = QF_STRBUF_INIT;
+
+    CHECK(import);
+    for (size_t i = 0; i < series_count * steps; i++) {
+        size_t other = qf_prng_below(&prng, i + 1);
+
+        order[i] = order[other];
+        order[other] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < series_count * steps; i++) {
+        char host[16];
+        struct qf_label item = { QF_STR("host"), { host, 5 } };
+        int64_t ts = (int64_t)(order[i] % steps) * 15000;
+        double value = order[i];
+
+        (void)snprintf(host, sizeof(host), "h%04u", order[i] / (unsigned)steps);
+        CHECK_OK(import_add(import, (struct qf_labels){ &item, 1 }, &ts, &value, 1, &err), &err);
+    }
+    CHECK_OK(import_commit(import, &err), &err);
+    CHECK(import_summary(import).runs >= 2);
+    CHECK_EQ(import_summary(import).stored_samples, series_count * steps);
+    (void)import_free(import);
+    for (size_t s = 0; s < series_count; s++) {
+        qf_strbuf_printf(&want, "{host=\"h%04zu\"}", s);
+        for (size_t k = 0; k < steps; k++)
+            qf_strbuf_printf(&want, " %zu=%zu", k * 15000, s * steps + k);
+        qf_strbuf_putc(&want, '\n');
+    }
+    QF_CLEANUP(qf_freep) char *got = dump(&p, &segments);
+    CHECK_EQ(segments, 3 * 2);
+    CHECK(strcmp(got, qf_strbuf_cstr(&want)) == 0);
+    qf_strbuf_done(&want);
+}
+
+TEST(a_canceled_import_leaves_nothing)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    atomic_bool cancel = true;
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.cancel = &cancel;
+    write_input(&p, "a 1 7200000005000\n");
+    CHECK_EQ(run(&p, &options, &summary, &err), QF_ECANCELED);
+    CHECK(is_empty(p.store_path));
+}
+
+TEST(options_that_cannot_be_are_refused)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct qf_err err = { 0 };
+
+    options.shard_count = 3;
+    CHECK(!import_new(&options, &err));
+    CHECK_EQ(err.rc, QF_EINVAL);
+    options = options_of(&p);
+    options.tenant = QF_STR("");
+    CHECK(!import_new(&options, NULL));
+    options = options_of(&p);
+    options.temp_dir = "/nonexistent";
+    err = (struct qf_err){ 0 };
+    CHECK(!import_new(&options, &err));
+    CHECK_EQ(err.rc, QF_EIO);
+}

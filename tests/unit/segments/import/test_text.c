@@ -1,0 +1,166 @@
+/* test_text.c - one line of text: what is read, and what is refused with which words. */
+#include "base/pure/number.h"
+#include "segments/import/text.h"
+#include "tests/lib/test.h"
+
+/* "SERIES VALUE TS" of one line, or "malformed: WHY", or "nothing". */
+static void check_line(struct text_state *state, const char *line, const char *want)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf got = QF_STRBUF_INIT;
+    struct text_sample sample;
+    struct qf_labels labels;
+    const char *what = NULL;
+    char number[QF_DOUBLE_TEXT_MAX];
+    enum text_line kind = text_parse_line(state, qf_str_from(line), &sample, &what);
+
+    if (kind == TEXT_SAMPLE)
+        what = text_labels(state, &sample, arena, &labels);
+    if (kind == TEXT_NOTHING) {
+        qf_strbuf_puts(&got, "nothing");
+    } else if (what) {
+        qf_strbuf_printf(&got, "malformed: %s", what);
+    } else {
+        qf_labels_print_series(&got, labels);
+        (void)qf_double_g(sample.value, number);
+        qf_strbuf_printf(&got, " %s %lld", number, (long long)sample.ts);
+    }
+    CHECK_MSG(qf_str_is(qf_strbuf_view(&got), want), "%s\n  got  %s\n  want %s", line,
+              qf_strbuf_cstr(&got), want);
+}
+
+struct example {
+    const char *line, *want;
+};
+
+static void check_all(enum import_format format, const struct example *examples, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct text_state state = { .format = format };
+
+        check_line(&state, examples[i].line, examples[i].want);
+    }
+}
+
+TEST(prometheus_text_has_milliseconds)
+{
+    static const struct example examples[] = {
+        { "up 1 1767225600123", "up 1 1767225600123" },
+        { "up{} 1 5", "up 1 5" },
+        { "up{job=\"a\"} 1 -5", "up{job=\"a\"} 1 -5" },
+        { "up {job=\"a\"}\t1\t5\r", "up{job=\"a\"} 1 5" },
+        { "  up{ job = \"a\" , b=\"c\", } 1e3 5", "up{b=\"c\", job=\"a\"} 1000 5" },
+        { "m{a=\"x\\\\y\\\"z\\nw\\t\"} 1 5", "m{a=\"x\\\\y\\\"z\\nw\\\\t\"} 1 5" },
+        { "m{a=\"}\"} 1 5", "m{a=\"}\"} 1 5" },
+        { "m{a=\"\",b=\"c\"} 1 5", "m{b=\"c\"} 1 5" },
+        { "a:b_c NaN 5", "a:b_c NaN 5" },
+        { "m +Inf 5", "m +Inf 5" },
+        { "m -Inf 5", "m -Inf 5" },
+        { "{\"my.metric\",\"a.b\"=\"c\"} 1 5", "{\"my.metric\", \"a.b\"=\"c\"} 1 5" },
+        { "", "nothing" },
+        { "   ", "nothing" },
+        { "# HELP up Is it?", "nothing" },
+        { "#", "nothing" },
+        { "up 1", "malformed: no timestamp" },
+        { "up", "malformed: no value" },
+        { "up x 5", "malformed: the value is not a number" },
+        { "up 0x10 5", "malformed: the value is not a number" },
+        { "up 1 5.5", "malformed: the timestamp is not a whole number of milliseconds" },
+        { "up 1 99999999999999999999",
+          "malformed: the timestamp is not a whole number of milliseconds" },
+        { "up 1 5 6", "malformed: something follows the timestamp" },
+        { "up{a=\"b\" 1 5", "malformed: the label braces do not close" },
+        { "up{a=\"b} 1 5", "malformed: the label braces do not close" },
+        { "up{a=b} 1 5", "malformed: a label value is malformed" },
+        { "up{a} 1 5", "malformed: a label without '='" },
+        { "up{0a=\"b\"} 1 5", "malformed: a label name is malformed" },
+        { "up{a=\"b\" c=\"d\"} 1 5", "malformed: labels are not separated by commas" },
+        { "up{a=\"b\",a=\"c\"} 1 5", "malformed: a label occurs twice" },
+        { "up{a=\"\xff\"} 1 5", "malformed: a label value is malformed" },
+        { "0up 1 5", "malformed: the metric name is malformed" },
+        { "{} 1 5", "malformed: a sample without a name or labels" },
+        { "{\"x\"", "malformed: the label braces do not close" },
+    };
+
+    check_all(IMPORT_PROMETHEUS, examples, QF_COUNT_OF(examples));
+}
+
+TEST(openmetrics_has_seconds_and_exemplars)
+{
+    static const struct example examples[] = {
+        { "up 1 1767225600", "up 1 1767225600000" },
+        { "up 1 1767225600.5", "up 1 1767225600500" },
+        { "up 1 1.7672256e9", "up 1 1767225600000" },
+        { "x_bucket{le=\"1\"} 5 2 # {trace_id=\"a\"} 0.5 1", "x_bucket{le=\"1\"} 5 2000" },
+        { "up 1 # {trace_id=\"a\"} 0.5 1", "malformed: no timestamp" },
+        { "up 1 1767225600000", "malformed: the timestamp is not in seconds" },
+        { "up 1 NaN", "malformed: the timestamp is not a number" },
+        { "up 1 x", "malformed: the timestamp is not a number" },
+    };
+
+    check_all(IMPORT_OPENMETRICS, examples, QF_COUNT_OF(examples));
+}
+
+TEST(a_tsdb_dump_is_quoted_as_go_does)
+{
+    static const struct example examples[] = {
+        { "{__name__=\"up\", job=\"a\"} 1 1767225600000", "up{job=\"a\"} 1 1767225600000" },
+        { "{__name__=\"up\", a=\"\\t\\x41\\u00e9\\U0001f600\"} 1 5",
+          "up{a=\"\\tA\xc3\xa9\xf0\x9f\x98\x80\"} 1 5" },
+        { "{__name__=\"up\", a=\"\\q\"} 1 5", "malformed: a label value is malformed" },
+        { "{__name__=\"up\", a=\"\\x4\"} 1 5", "malformed: a label value is malformed" },
+        { "{__name__=\"h\"} {count:1, sum:2, (1,2]:1} 5",
+          "malformed: native histograms cannot be imported" },
+    };
+
+    check_all(IMPORT_TSDB_DUMP, examples, QF_COUNT_OF(examples));
+}
+
+TEST(the_format_is_told_by_the_first_sample_and_kept)
+{
+    struct text_state seconds = { 0 }, milliseconds = { 0 }, dump = { 0 };
+
+    check_line(&seconds, "# TYPE up gauge", "nothing");
+    check_line(&seconds, "up 1 1767225600", "up 1 1767225600000");
+    check_line(&seconds, "up 1 1767225601.25", "up 1 1767225601250");
+    check_line(&milliseconds, "up 1 1767225600000", "up 1 1767225600000");
+    check_line(&milliseconds, "up 1 1767225601.25",
+               "malformed: the timestamp is not a whole number of milliseconds");
+    check_line(&dump, "{__name__=\"up\"} 1 5", "up 1 5");
+    CHECK_EQ(dump.format, IMPORT_TSDB_DUMP);
+}
+
+/* Prometheus 3 stores bounds as floats, so that every exposition gives the same series. */
+TEST(bounds_of_histograms_and_summaries_are_written_as_floats)
+{
+    struct text_state state = { .format = IMPORT_PROMETHEUS };
+
+    check_line(&state, "x_bucket{le=\"1\"} 1 5", "x_bucket{le=\"1\"} 1 5");
+    check_line(&state, "# TYPE x histogram", "nothing");
+    check_line(&state, "x_bucket{le=\"1\"} 1 5", "x_bucket{le=\"1.0\"} 1 5");
+    check_line(&state, "x_bucket{le=\"2.50\"} 1 5", "x_bucket{le=\"2.5\"} 1 5");
+    check_line(&state, "x_bucket{le=\"+Inf\"} 1 5", "x_bucket{le=\"+Inf\"} 1 5");
+    check_line(&state, "x_bucket{le=\"big\"} 1 5", "x_bucket{le=\"big\"} 1 5");
+    check_line(&state, "x_sum{quantile=\"1\"} 1 5", "x_sum{quantile=\"1\"} 1 5");
+    check_line(&state, "# TYPE y summary", "nothing");
+    check_line(&state, "y{quantile=\"1\"} 1 5", "y{quantile=\"1.0\"} 1 5");
+}
+
+TEST(nothing_may_follow_the_end)
+{
+    struct text_state state = { 0 };
+
+    check_line(&state, "# EOF", "nothing");
+    check_line(&state, "", "nothing");
+    check_line(&state, "up 1 5", "malformed: something follows # EOF");
+}
+
+TEST(a_nan_is_the_one_prometheus_stores)
+{
+    struct text_state state = { .format = IMPORT_PROMETHEUS };
+    struct text_sample sample;
+    const char *what;
+
+    CHECK_EQ(text_parse_line(&state, QF_STR("up NaN 5"), &sample, &what), TEXT_SAMPLE);
+    CHECK(qf_double_bits(sample.value) == QF_NORMAL_NAN_BITS);
+}
