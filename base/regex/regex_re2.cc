@@ -45,6 +45,12 @@ struct qf_regex *qf_regex_free(struct qf_regex *re)
     return nullptr;
 }
 
+size_t qf_regex_size(const struct qf_regex *re)
+{
+    /* An instruction is 16 bytes; the parsed pattern and the fixed parts of RE2 come on top. */
+    return 2048 + static_cast<size_t>(re->re->ProgramSize()) * 32;
+}
+
 bool qf_regex_match(const struct qf_regex *re, const char *text, size_t len)
 {
     return re->re->Match(re2::StringPiece(text, len), 0, len, re->anchor, nullptr, 0);

@@ -67,13 +67,9 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     rc = pq_parser_finish(&p, err);
     if (rc != QF_OK)
         return rc;
-    for (size_t i = 0; i < node->vector.matcher_count; i++)
-        if (!pq_matcher_matches(&node->vector.matchers[i], QF_STR(""))) {
-            *ret_matchers = node->vector.matchers;
-            *ret_count = node->vector.matcher_count;
-            return QF_OK;
-        }
-    return qf_err_set(err, QF_EINVAL, "match[] must contain at least one non-empty matcher");
+    *ret_matchers = node->vector.matchers;
+    *ret_count = node->vector.matcher_count;
+    return QF_OK;
 }
 
 struct pq_node *pq_parse_expr(struct pq_parser *p)

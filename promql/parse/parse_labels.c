@@ -106,6 +106,13 @@ static bool compile(struct pq_parser *p, struct pq_matcher *matcher, struct pq_p
         pq_parser_out_of_memory(p);
         return false;
     }
+    p->regex_bytes += qf_regex_size(re);
+    if (p->regex_bytes > PQ_REGEX_BYTES_MAX) {
+        pq_parser_fail(p, pos, "regular expressions of the query need more than %zu bytes",
+                       PQ_REGEX_BYTES_MAX);
+        p->error.rc = QF_ELIMIT;
+        return false;
+    }
     return true;
 }
 

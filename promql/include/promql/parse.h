@@ -22,18 +22,21 @@ struct pq_parse_options {
 /* Levels of a tree: a chain such as 1 + 1 + 1 nests to the left without any parenthesis. Whoever
  * walks a parsed tree by recursion may rely on this bound. */
 #define PQ_HEIGHT_MAX 2000
+/* Memory of the compiled regular expressions of one query, which lie outside its arena: "a{1000}"
+ * is seven bytes of text and some ten thousand of program. */
+#define PQ_REGEX_BYTES_MAX ((size_t)64 << 20)
 
 /* Parse and type-check @text into @arena, which keeps everything the tree needs (the text
  * included).
  *
  * QF_EPARSE: err->msg is Prometheus's message without position, err->pos_start/pos_end the range.
- * QF_ELIMIT: too long, too deep or out of arena budget. */
+ * QF_ELIMIT: too long, too deep, too many regular expressions or out of arena budget. */
 QF_MUST_CHECK qf_rc pq_parse(struct qf_arena *arena, struct qf_str text,
                              const struct pq_parse_options *options, struct pq_node **ret_expr,
                              struct qf_err *err);
 
-/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above; QF_EINVAL, without a
- * position, if every matcher accepts the empty string. */
+/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above. Whether
+ * it selects too much, because every matcher accepts the empty string, is for the caller to say. */
 QF_MUST_CHECK qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
                                       const struct pq_matcher **ret_matchers, size_t *ret_count,
                                       struct qf_err *err);

@@ -128,6 +128,17 @@ TEST(a_long_chain_parses_up_to_the_height_limit)
     CHECK_EQ(parse(durations, 0, &err), QF_ELIMIT);
 }
 
+/* Small texts with large programs: memory that the arena does not see. */
+TEST(regular_expressions_are_bounded_together)
+{
+    QF_CLEANUP(qf_freep)
+    char *text = repeat("foo{", "a=~\"(?:a{1000}){0}(?:b{1000})c\",", 3000, "}");
+    struct qf_err err;
+
+    CHECK_EQ(parse(text, 0, &err), QF_ELIMIT);
+    CHECK_STR(err.msg, "regular expressions of the query need more than 67108864 bytes");
+}
+
 TEST(an_arena_over_its_budget_is_an_error)
 {
     QF_CLEANUP(qf_freep) char *text = repeat("1", "+1", 1000, "");
