@@ -2,6 +2,7 @@
 #include "tests/integration/worker/harness.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -266,6 +267,34 @@ int worker_try(const char *const *flags, char *text, size_t size)
     text[len] = '\0';
     (void)close(fds[0]);
     return worker_stop(&worker, 0, 10000);
+}
+
+uint64_t worker_rss_bytes(const struct worker *worker)
+{
+    char path[64];
+    unsigned long long size, resident;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)worker->pid);
+    file = fopen(path, "re");
+    CHECK(file && fscanf(file, "%llu %llu", &size, &resident) == 2);
+    (void)fclose(file);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+unsigned worker_open_files(const struct worker *worker)
+{
+    char path[64];
+    unsigned count = 0;
+    DIR *dir_stream;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)worker->pid);
+    dir_stream = opendir(path);
+    CHECK(dir_stream);
+    while (readdir(dir_stream))
+        count++;
+    (void)closedir(dir_stream);
+    return count;
 }
 
 static int dial(int port)

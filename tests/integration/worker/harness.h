@@ -44,6 +44,9 @@ struct worker worker_start_in(const char *const *wrapper, const char *const *fla
 int worker_stop(struct worker *worker, int signal_number, int64_t timeout_ms);
 /* SIGTERM, and it must exit with 0 soon. */
 void worker_end(struct worker *worker);
+/* Figures of the process as the kernel has them. */
+uint64_t worker_rss_bytes(const struct worker *worker);
+unsigned worker_open_files(const struct worker *worker);
 /* Run to the end: exit code; what it wrote to stderr is put into @text. */
 int worker_try(const char *const *flags, char *text, size_t size);
 

@@ -1,0 +1,126 @@
+/* bench_worker.c - what the worker adds to a leaf: time per tiny work, and scan rate of a big one
+ * against the library alone. Prints figures; fails only if they are absurd. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/sys/clock.h"
+#include "promql/leaf.h"
+#include "segments/parquet/artifact.h"
+#include "segments/parquet/segment_reader.h"
+#include "tests/integration/worker/harness.h"
+#include "tests/lib/test.h"
+
+#define TINY_WORKS 400
+#define BIG_RUNS 5
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double percentile(double *values, size_t count, double q)
+{
+    qsort(values, count, sizeof(*values), by_value);
+    return values[(size_t)(q * (double)(count - 1))];
+}
+
+static void acknowledge(struct client *client, const struct pb_ready *ready)
+{
+    CHECK(client_send(client, &(struct pb_api_message){ .kind = PB_API_ACK,
+                                                        .u.ack = { .work_id = ready->work_id,
+                                                                   .attempt = ready->attempt } }));
+}
+
+/* AssignWork received to WorkReady sent, as the worker measures it, and what a client sees. */
+TEST(tiny_leaf_on_a_warm_cache)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    static double inside[TINY_WORKS], outside[TINY_WORKS], scan[TINY_WORKS], write[TINY_WORKS];
+    struct pb_segment segment;
+    struct worker worker;
+    struct client *client;
+    struct qf_str spec;
+    double p50;
+
+    (void)bench_dir();
+    segment = make_segment(arena, 10, 100, 1);
+    spec = make_spec(arena, LEAF_INSTANT, 10);
+    worker = worker_start((const char *const[]){ "--artifact-ttl-after-ack", "10ms", NULL });
+    client = client_to(&worker);
+    (void)run_work(client, TINY_WORKS + 1, spec, &segment, 1);
+    for (uint64_t i = 0; i < TINY_WORKS; i++) {
+        int64_t started = qf_clock_mono_ns();
+        struct pb_ready ready = run_work(client, i + 1, spec, &segment, 1);
+
+        outside[i] = (double)(qf_clock_mono_ns() - started) / 1e6;
+        inside[i] = (double)ready.timings.total_us / 1e3;
+        scan[i] = (double)ready.timings.scan_us / 1e3;
+        write[i] = (double)ready.timings.write_us / 1e3;
+        acknowledge(client, &ready);
+    }
+    client = client_free(client);
+    worker_end(&worker);
+    p50 = percentile(inside, TINY_WORKS, 0.5);
+    printf("tiny leaf, AssignWork received -> WorkReady sent: p50 %.3f ms, p99 %.3f ms\n", p50,
+           percentile(inside, TINY_WORKS, 0.99));
+    printf("  of which p50: scan %.3f ms, artifact %.3f ms\n", percentile(scan, TINY_WORKS, 0.5),
+           percentile(write, TINY_WORKS, 0.5));
+    printf("tiny leaf, as the client sees it: p50 %.3f ms, p99 %.3f ms\n",
+           percentile(outside, TINY_WORKS, 0.5), percentile(outside, TINY_WORKS, 0.99));
+    CHECK_MSG(p50 < 50, "p50 is %.3f ms", p50);
+}
+
+static double library_alone(const char *path, struct qf_str spec, uint64_t *ret_samples)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct qf_err err = { 0 };
+    struct seg_reader *reader = seg_reader_open(path, &err);
+    struct pq_leaf_result result;
+    struct pq_source *source;
+    struct pq_leaf *leaf;
+    int64_t started;
+
+    CHECK_MSG(reader, "%s", err.msg);
+    started = qf_clock_mono_ns();
+    CHECK_OK(pq_leaf_decode(arena, spec, &leaf, &err), &err);
+    source = segments_source_new(&reader, 1, &leaf->select, NULL, 0);
+    CHECK_OK(pq_leaf_run(leaf, source, &(struct pq_leaf_limits){ 0 }, NULL, arena, &result, &err),
+             &err);
+    source->close(source);
+    *ret_samples = result.samples_read;
+    started = qf_clock_mono_ns() - started;
+    (void)seg_reader_free(reader);
+    return (double)started / 1e9;
+}
+
+TEST(big_leaf_against_the_library_alone)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    double alone[BIG_RUNS], inside[BIG_RUNS], best_alone, best_inside;
+    const char *dir = bench_dir();
+    struct pb_segment segment = make_segment(arena, 1000, 7200, 1);
+    struct qf_str spec = make_spec(arena, LEAF_SUM, 720);
+    struct worker worker = worker_start(NULL);
+    struct client *client = client_to(&worker);
+    uint64_t samples = 0;
+
+    for (int i = 0; i < BIG_RUNS; i++) {
+        struct pb_ready ready = run_work(client, (uint64_t)i + 1, spec, &segment, 1);
+
+        inside[i] = (double)(ready.timings.total_us - ready.timings.write_us) / 1e6;
+        acknowledge(client, &ready);
+        alone[i] = library_alone(
+            qf_arena_printf(arena, "%s/store/%.*s", dir, QF_STR_ARG(segment.name)), spec, &samples);
+    }
+    client = client_free(client);
+    worker_end(&worker);
+    best_alone = percentile(alone, BIG_RUNS, 0);
+    best_inside = percentile(inside, BIG_RUNS, 0);
+    printf("big leaf, %.1f M samples: library alone %.1f M samples/s, in the worker %.1f M/s (%.0f "
+           "%%)\n",
+           (double)samples / 1e6, (double)samples / 1e6 / best_alone,
+           (double)samples / 1e6 / best_inside, 100 * best_alone / best_inside);
+    CHECK(best_alone / best_inside > 0.3);
+}

@@ -1,0 +1,331 @@
+/* test_worker_faults.c - a real worker process under silence, a full disk, load and TLS. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/pure/strbuf.h"
+#include "tests/integration/worker/fake_s3.h"
+#include "tests/integration/worker/harness.h"
+#include "tests/lib/test.h"
+
+static void send_ack(struct client *client, const struct pb_ready *ready)
+{
+    CHECK(client_send(client, &(struct pb_api_message){ .kind = PB_API_ACK,
+                                                        .u.ack = { ready->work_id, ready->attempt,
+                                                                   ready->artifact_checksum } }));
+}
+
+/* Three seconds without a heartbeat, as on a half-open connection, and the session is over. */
+TEST(a_silent_api_is_lost_within_three_heartbeats)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pb_segment segment;
+    struct worker worker;
+    struct client *client;
+    int64_t started;
+
+    (void)bench_dir();
+    segment = make_segment(arena, 1000, 100, 1);
+    worker = worker_start(
+        (const char *const[]){ "--slots", "1", "--work-samples-max", "1000000000000", NULL });
+    client = client_new(&(struct client_options){ .target = worker.target, .no_heartbeat = true });
+    started = now_ms();
+    assign(client, 1, 1, make_spec(arena, LEAF_SLOW, 200000), &segment, 1);
+    assign(client, 2, 1, make_spec(arena, LEAF_SLOW, 200000), &segment, 1);
+    CHECK(client_wait_end(client, 8000, NULL) > 0);
+    CHECK_MSG(now_ms() - started > 2500 && now_ms() - started < 4500, "after %lld ms",
+              (long long)(now_ms() - started));
+    CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"stopping\"}", 0, 1000));
+    CHECK_EQ(metric(&worker, "promfabric_worker_queue_depth"), 0);
+    CHECK_EQ(metric(&worker, "promfabric_worker_sessions_closed_total{reason=\"silent\"}"), 1);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
+/* Heartbeats go both ways and keep a session that has nothing else to say. */
+TEST(an_idle_session_lives_on_heartbeats)
+{
+    struct pb_worker_message message;
+    struct worker worker;
+    struct client *client;
+    int64_t until;
+
+    (void)bench_dir();
+    worker = worker_start(NULL);
+    client = client_to(&worker);
+    until = now_ms() + 4500;
+    while (client_receive(client, &message, QF_MAX(until - now_ms(), 0)))
+        CHECK_EQ(message.kind, PB_WORKER_STATUS);
+    CHECK_EQ(client_wait_end(client, 0, NULL), -1);
+    CHECK_MSG(client_echoes(client) >= 3, "%u echoes", client_echoes(client));
+    CHECK_MSG(client_beats(client) >= 3, "%u beats", client_beats(client));
+    CHECK(metric(&worker, "promfabric_worker_heartbeat_rtt_seconds_count") >= 3);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
+/* A disk that is really full: the work fails, to be tried again, and once there is room it runs. */
+TEST(a_full_disk_fails_works_and_nothing_else)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    char *script = qf_arena_printf(
+        arena, "mkdir -p %s/spool && mount -t tmpfs -o size=256k none %s/spool && exec \"$@\"", dir,
+        dir);
+    struct pb_segment segment = make_segment(arena, 300, 100, 1);
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 10);
+    struct pb_worker_message message;
+    struct pb_ready kept[64];
+    struct worker worker;
+    struct client *client;
+    unsigned ready = 0;
+
+    if (system("unshare -rm true 2>/dev/null") != 0)
+        test_skip("unshare -rm is not allowed here, so there is no small disk to fill");
+    worker =
+        worker_start_in((const char *const[]){ "unshare", "-rm", "sh", "-c", script, "sh", NULL },
+                        (const char *const[]){ "--disk-high", "100", "--disk-low", "100",
+                                               "--disk-floor", "0", NULL });
+    client = client_to(&worker);
+    for (uint64_t work = 1;; work++) { /* unacknowledged, so they pile up */
+        CHECK(work < 64);
+        assign(client, work, 1, spec, &segment, 1);
+        do
+            CHECK(client_receive(client, &message, 10000));
+        while (message.kind != PB_WORKER_READY && message.kind != PB_WORKER_FAILED);
+        if (message.kind == PB_WORKER_FAILED)
+            break;
+        kept[ready++] = message.u.ready;
+    }
+    CHECK(ready > 0);
+    CHECK_MSG(qf_str_is(message.u.failed.code, "no_space"), "%.*s: %.*s",
+              QF_STR_ARG(message.u.failed.code), QF_STR_ARG(message.u.failed.reason));
+    CHECK(message.u.failed.retryable);
+    CHECK(metric_becomes(&worker, "promfabric_worker_no_space_total", 1, 1000));
+    for (unsigned i = 0; i < ready; i++)
+        CHECK_EQ(http_request(arena, worker.http_port, "GET", url_path(arena, kept[i].artifact_url),
+                              NULL)
+                     .status,
+                 200);
+    for (unsigned i = 0; i < ready; i++)
+        CHECK(client_send(client, &(struct pb_api_message){
+                                      .kind = PB_API_CANCEL,
+                                      .u.cancel = { kept[i].work_id, 1, QF_STR("room") } }));
+    (void)run_work(client, 100, spec, &segment, 1);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
+/* Segments of an object store are fetched once for all who want them. */
+TEST(segments_of_an_object_store_are_cached)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    struct pb_segment segments[] = { make_segment(arena, 3, 60, 1), make_segment(arena, 3, 61, 2) };
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 6);
+    struct fake_s3 *s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
+    const char *flags[] = { "--store", fake_s3_url(s3), NULL };
+    struct pb_worker_message message;
+    struct pb_ready ready;
+    struct worker worker;
+    struct client *client;
+
+    fake_s3_delay(s3, 100);
+    worker = worker_start(flags);
+    client = client_to(&worker);
+    assign(client, 1, 1, spec, segments, 2);
+    assign(client, 2, 1, spec, segments, 2);
+    CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 10000));
+    CHECK_EQ(message.u.ready.cache_misses, 2);
+    CHECK_EQ(message.u.ready.download_bytes, segments[0].size_bytes + segments[1].size_bytes);
+    CHECK(message.u.ready.timings.download_us >= 90000);
+    CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 10000));
+    CHECK_EQ(fake_s3_requests(s3), 2);
+    ready = run_work(client, 3, spec, segments, 2);
+    CHECK_EQ(ready.cache_hits, 2);
+    CHECK_EQ(ready.row_count, 18);
+    CHECK_EQ(metric(&worker, "promfabric_worker_downloads_total{result=\"ok\"}"), 2);
+    CHECK(metric_becomes(&worker, "promfabric_worker_cache_bytes",
+                         (double)(segments[0].size_bytes + segments[1].size_bytes), 1000));
+    client = client_free(client);
+    worker_end(&worker);
+    worker = worker_start(flags); /* and the next process goes on with them */
+    client = client_to(&worker);
+    ready = run_work(client, 1, spec, segments, 2);
+    CHECK_EQ(ready.cache_hits, 2);
+    CHECK_EQ(fake_s3_requests(s3), 2);
+    client = client_free(client);
+    worker_end(&worker);
+    s3 = fake_s3_free(s3);
+}
+
+/* One of the four clients: as many works as told, a few of them at a time, each fetched and
+ * acknowledged. */
+static int hammer(const struct worker *worker, struct qf_arena *arena, struct qf_str spec,
+                  struct pb_segment *segment, unsigned works)
+{
+    struct client *client = client_to(worker);
+    unsigned sent = 0, done = 0;
+    struct pb_worker_message message;
+
+    while (done < works) {
+        for (; sent < works && sent < done + 8; sent++)
+            assign(client, sent + 1, 1, spec, segment, 1);
+        CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 20000));
+        CHECK_EQ(http_request(arena, worker->http_port, "GET",
+                              url_path(arena, message.u.ready.artifact_url), NULL)
+                     .body_len,
+                 message.u.ready.artifact_size_bytes);
+        send_ack(client, &message.u.ready);
+        done++;
+        qf_arena_reset(arena);
+    }
+    client = client_free(client);
+    return 0;
+}
+
+static void hammer_from_four(const struct worker *worker, struct qf_str spec,
+                             struct pb_segment *segment, unsigned works)
+{
+    pid_t children[4];
+    int status;
+
+    (void)fflush(stdout);
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+
+            _exit(hammer(worker, arena, spec, segment, works));
+        }
+        CHECK(children[i] > 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(waitpid(children[i], &status, 0), children[i]);
+        CHECK_EQ(status, 0);
+    }
+}
+
+/* What a thousand works may add to the resident memory: one forgotten arena per work would be 4 MiB
+ * and more. The sanitizers' allocators are not that exact. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_MAX (48u << 20)
+#else
+#define GROWTH_MAX (4u << 20)
+#endif
+
+/* A thousand works from four sessions at once; memory and open files level off. */
+TEST(a_thousand_works_leave_no_trace)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pb_segment segment;
+    const char *asan = getenv("ASAN_OPTIONS");
+    struct worker worker;
+    struct qf_str spec;
+    uint64_t rss;
+    unsigned files;
+
+    /* ASan would keep a quarter of a gigabyte of freed memory. */
+    CHECK_EQ(setenv("ASAN_OPTIONS",
+                    qf_arena_printf(arena, "%s:quarantine_size_mb=2", asan ? asan : ""), 1),
+             0);
+    (void)bench_dir();
+    segment = make_segment(arena, 3, 60, 1);
+    spec = make_spec(arena, LEAF_INSTANT, 6);
+    worker = worker_start((const char *const[]){ "--artifact-ttl-after-ack", "50ms", NULL });
+    hammer_from_four(&worker, spec, &segment, 100); /* warm up */
+    rss = worker_rss_bytes(&worker);
+    files = worker_open_files(&worker);
+    hammer_from_four(&worker, spec, &segment, 250);
+    CHECK(metric_becomes(&worker, "promfabric_worker_sessions", 0, 3000));
+    CHECK(metric_becomes(&worker, "promfabric_worker_artifacts", 0, 3000));
+    CHECK_EQ(metric(&worker, "promfabric_worker_works_ready_total"), 1400);
+    CHECK_EQ(metric(&worker, "promfabric_worker_spool_bytes"), 0);
+    CHECK_MSG(worker_open_files(&worker) <= files + 4, "%u open files, %u before",
+              worker_open_files(&worker), files);
+    CHECK_MSG(worker_rss_bytes(&worker) < rss + GROWTH_MAX, "%llu bytes resident, %llu before",
+              (unsigned long long)worker_rss_bytes(&worker), (unsigned long long)rss);
+    printf("resident %llu KiB after 400 works, %llu KiB after 1400; %u and %u open files\n",
+           (unsigned long long)rss / 1024, (unsigned long long)worker_rss_bytes(&worker) / 1024,
+           files, worker_open_files(&worker));
+    worker_end(&worker);
+}
+
+static const char *read_text(struct qf_arena *arena, const char *path)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    FILE *file = fopen(path, "re");
+    char chunk[4096];
+    const char *copy;
+    size_t len;
+
+    CHECK(file);
+    while ((len = fread(chunk, 1, sizeof(chunk), file)) > 0)
+        qf_strbuf_add(&text, chunk, len);
+    (void)fclose(file);
+    copy = qf_arena_cstr(arena, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+    return copy;
+}
+
+/* A CA, a certificate of "localhost" and one of a client. */
+static void make_certificates(struct qf_arena *arena, const char *dir)
+{
+    CHECK_EQ(
+        system(qf_arena_printf(
+            arena,
+            "cd %s && new() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+            "-keyout $1.key -out $1.csr -subj /CN=$2 && printf 'subjectAltName=DNS:%%s' $2 > "
+            "$1.ext && openssl x509 -req -in $1.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days "
+            "2 -extfile $1.ext -out $1.crt; } && { openssl req -x509 -newkey ec -pkeyopt "
+            "ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.crt -subj /CN=ca -days 2 && new "
+            "server localhost && new client api; } 2>/dev/null",
+            dir)),
+        0);
+}
+
+/* With a client CA only APIs that show a certificate get in; artifacts go over HTTPS. */
+TEST(the_control_stream_speaks_mutual_tls)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    const char *cert = qf_arena_printf(arena, "%s/server.crt", dir);
+    const char *key = qf_arena_printf(arena, "%s/server.key", dir);
+    struct pb_worker_message message;
+    struct client_options options = { 0 };
+    struct worker worker;
+    struct client *client;
+
+    if (system("openssl version >/dev/null 2>&1") != 0)
+        test_skip("there is no openssl program to make certificates with");
+    make_certificates(arena, dir);
+    worker = worker_start(
+        (const char *const[]){ "--control-tls-cert", cert, "--control-tls-key", key,
+                               "--control-tls-client-ca", qf_arena_printf(arena, "%s/ca.crt", dir),
+                               "--http-tls-cert", cert, "--http-tls-key", key, NULL });
+    options.target = worker.target;
+    options.ca = read_text(arena, qf_arena_printf(arena, "%s/ca.crt", dir));
+    client = client_new(&options); /* no certificate */
+    CHECK(!client_receive(client, &message, 1500));
+    client = client_free(client);
+    options.cert = read_text(arena, qf_arena_printf(arena, "%s/client.crt", dir));
+    options.key = read_text(arena, qf_arena_printf(arena, "%s/client.key", dir));
+    client = client_new(&options);
+    CHECK(client_receive(client, &message, 5000));
+    CHECK_EQ(message.kind, PB_WORKER_STATUS);
+    CHECK(qf_str_starts(message.u.status.artifact_base_url, QF_STR("https://127.0.0.1:")));
+    client = client_free(client);
+    client = client_new(&(struct client_options){ .target = worker.target }); /* no TLS at all */
+    CHECK(!client_receive(client, &message, 1000));
+    client = client_free(client);
+    CHECK_EQ(system(qf_arena_printf(arena,
+                                    "curl -sf --cacert %s/ca.crt --resolve "
+                                    "localhost:%d:127.0.0.1 https://localhost:%d/livez >/dev/null",
+                                    dir, worker.http_port, worker.http_port)),
+             0);
+    worker_end(&worker);
+}
