@@ -2,6 +2,7 @@
 #include "promql/eval/exec.h"
 
 #include <assert.h>
+#include <math.h>
 
 static pq_exec_make *const makers[PQ_PLAN__COUNT] = {
     [PQ_PLAN_NUMBER] = pq_node_number,
@@ -177,6 +178,23 @@ qf_rc pq_exec_mirror(struct pq_exec *exec, const struct pq_exec *child, struct q
         rc = pq_exec_add(exec, child->set.labels[i], child->set.drop[i] || exec->plan->drops_names,
                          err);
     return rc;
+}
+
+bool pq_param_range_add(struct pq_param_range *range, const struct pq_exec *exec,
+                        const double *values)
+{
+    for (size_t k = 0; k < exec->batch.steps; k++) {
+        double value = values[k];
+
+        if (isnan(value)) {
+            range->any_nan = true;
+            continue;
+        }
+        range->min = range->any ? fmin(range->min, value) : value;
+        range->max = range->any ? fmax(range->max, value) : value;
+        range->any = true;
+    }
+    return exec->position + exec->batch.steps >= exec->plan->grid.count;
 }
 
 void pq_label_index_done(struct pq_label_index *index)

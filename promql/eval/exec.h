@@ -98,6 +98,15 @@ static inline double *pq_row(const struct pq_batch *batch, size_t series)
     return batch->values + series * batch->stride;
 }
 
+/* What an aggregation's parameter was over all steps: Prometheus speaks of the extremes alone. */
+struct pq_param_range {
+    double min, max; /* without NaNs; 0 if there was no number */
+    bool any, any_nan;
+};
+/* Add the values of the node's block; true after the last one. */
+bool pq_param_range_add(struct pq_param_range *range, const struct pq_exec *exec,
+                        const double *values);
+
 /* A table from label sets to ids. */
 struct pq_label_index {
     struct qf_map map;

@@ -20,6 +20,7 @@ struct aggregate {
     size_t gathered_capacity;
     size_t *group_end;
     size_t group_end_capacity;
+    struct pq_param_range params;
 };
 
 static enum pq_leaf_kind cell_kind(enum pq_agg op)
@@ -149,8 +150,16 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
 
     if (rc != QF_OK)
         return rc;
-    for (size_t k = 0; k < exec->batch.steps; k++)
-        pq_note_quantile(&exec->eval->notes, exec->plan->ast->aggregate.param->pos, q[k]);
+    if (pq_param_range_add(&self->params, exec, q)) {
+        struct pq_pos pos = pq_unwrap(exec->plan->ast->aggregate.param)->pos;
+
+        if (self->params.any_nan)
+            pq_note_quantile(&exec->eval->notes, pos, NAN);
+        if (self->params.max > 1)
+            pq_note_quantile(&exec->eval->notes, pos, self->params.max);
+        if (self->params.min < 0)
+            pq_note_quantile(&exec->eval->notes, pos, self->params.min);
+    }
     for (size_t g = 0; g < exec->set.count; begin = self->group_end[g++])
         for (size_t k = 0; k < exec->batch.steps; k++) {
             size_t count = 0;

@@ -57,7 +57,7 @@ static struct pq_pos find_vector_pos(const struct pq_plan_node *plan)
 {
     for (size_t i = 0; i < plan->ast->call.arg_count; i++)
         if (pq_node_type(plan->ast->call.args[i]) == PQ_TYPE_VECTOR)
-            return plan->ast->call.args[i]->pos;
+            return pq_unwrap(plan->ast->call.args[i])->pos;
     return plan->pos;
 }
 

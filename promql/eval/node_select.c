@@ -20,20 +20,20 @@ struct select {
     size_t order_capacity;
     double *hashes; /* limit_ratio: hash / 2^64 per series */
     size_t hashed, hashes_capacity;
+    struct pq_param_range ratios;
 };
 
-/* The parameter of one step as Prometheus checks it. */
+/* The parameter of one step as Prometheus checks it; negative ones choose nothing. */
 static qf_rc check_k(double k, size_t *ret_k, struct qf_err *err)
 {
     char text[QF_DOUBLE_TEXT_MAX];
 
     if (isnan(k))
         return qf_err_set(err, QF_EEXEC, "Parameter value is NaN");
-    (void)qf_double_g(k, text);
-    if (k >= 9223372036854775808.0)
+    if (k >= 9223372036854775808.0) {
+        (void)qf_double_g(k, text);
         return qf_err_set(err, QF_EEXEC, "Scalar value %s overflows int64", text);
-    if (k <= -9223372036854775808.0)
-        return qf_err_set(err, QF_EEXEC, "Scalar value %s underflows int64", text);
+    }
     *ret_k = k < 1 ? 0 : (size_t)k;
     return QF_OK;
 }
@@ -115,8 +115,14 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const double *ratios = exec->children[1]->batch.values;
-    struct pq_pos pos = exec->plan->ast->aggregate.param->pos;
+    struct pq_pos pos = pq_unwrap(exec->plan->ast->aggregate.param)->pos;
 
+    if (pq_param_range_add(&self->ratios, exec, ratios)) {
+        if (self->ratios.max > 1)
+            pq_note_ratio(&exec->eval->notes, pos, self->ratios.max);
+        if (self->ratios.min < -1)
+            pq_note_ratio(&exec->eval->notes, pos, self->ratios.min);
+    }
     if (!pq_grow(exec->eval->arena, &self->hashes, &self->hashes_capacity, exec->set.count,
                  sizeof(double)))
         return pq_eval_no_memory(err);
@@ -128,7 +134,6 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 
         if (isnan(ratio))
             return qf_err_set(err, QF_EEXEC, "Ratio value is NaN");
-        pq_note_ratio(&exec->eval->notes, pos, ratio);
         ratio = fmin(fmax(ratio, -1), 1);
         for (size_t s = 0; s < exec->batch.series_count; s++) {
             double hash = self->hashes[s];

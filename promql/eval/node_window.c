@@ -36,26 +36,14 @@ static qf_rc update_series(struct window *self, struct qf_err *err)
     return rc;
 }
 
-static qf_rc check_params(const struct pq_exec *exec, struct qf_err *err)
-{
-    qf_rc rc = QF_OK;
-
-    if (exec->plan->function != PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING)
-        return QF_OK;
-    for (size_t k = 0; k < exec->batch.steps && rc == QF_OK; k++)
-        rc = pq_fn_smoothing_check(exec->children[1]->batch.values[k],
-                                   exec->children[2]->batch.values[k], err);
-    return rc;
-}
-
-static void run_series(struct window *self, size_t s)
+static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_queue *queue = &self->matrix.queues[s];
     pq_window_fn *kernel =
         pq_fn_range_kernel((enum pq_function_id)exec->plan->function, PQ_WINDOW_PLAIN);
     struct pq_stage stage = { .function = exec->plan->function,
-                              .pos = exec->plan->ast->call.args[0]->pos };
+                              .pos = pq_plan_range_pos(exec->plan->ast) };
     struct qf_str name = qf_labels_get(exec->set.labels[s], QF_STR(QF_METRIC_NAME));
     unsigned flags = 0;
 
@@ -75,10 +63,18 @@ static void run_series(struct window *self, size_t s)
         w.values = queue->values + queue->first + first;
         for (size_t i = 1; i < exec->child_count; i++)
             stage.params[i - 1] = w.params[i - 1] = exec->children[i]->batch.values[k];
-        if (kernel(&w, &pq_row(&exec->batch, s)[k]))
-            exec->batch.present[s] |= (uint64_t)1 << k;
+        if (stage.function == PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING) {
+            qf_rc rc = pq_fn_smoothing_check(w.params[0], w.params[1], err);
+
+            if (rc != QF_OK)
+                return rc;
+        }
+        if (!kernel(&w, &pq_row(&exec->batch, s)[k]))
+            continue;
+        exec->batch.present[s] |= (uint64_t)1 << k;
         pq_window_notes(&exec->eval->notes, &stage, name, flags);
     }
+    return QF_OK;
 }
 
 static void open_matrix(struct window *self)
@@ -105,8 +101,6 @@ static qf_rc window_next(struct pq_exec *exec, struct qf_err *err)
         rc = update_series(self, err);
     if (rc == QF_OK)
         rc = pq_exec_begin(exec, err);
-    if (rc == QF_OK)
-        rc = check_params(exec, err);
     if (rc != QF_OK)
         return rc;
     for (size_t s = 0; s < self->matrix.count; s++)
@@ -115,9 +109,11 @@ static qf_rc window_next(struct pq_exec *exec, struct qf_err *err)
             self->scratch =
                 qf_xrealloc(self->scratch, self->scratch_capacity * sizeof(*self->scratch));
         }
-    for (size_t s = 0; s < self->matrix.count; s++)
+    for (size_t s = 0; s < self->matrix.count && rc == QF_OK; s++)
         if (self->matrix.queues[s].count > 0)
-            run_series(self, s);
+            rc = run_series(self, s, err);
+    if (rc != QF_OK)
+        return rc;
     if (!exec->plan->window.fixed)
         pq_matrix_forget(&self->matrix, window_end(exec, steps) - exec->plan->window.range_ms);
     return QF_OK;

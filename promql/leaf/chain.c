@@ -156,7 +156,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
     unsigned flags = 0;
 
     out->points = pq_fn_range_steps(&call, samples, &grid, out->values, out->present, &flags);
-    if (samples->count > 0)
+    if (out->points > 0)
         pq_window_notes(chain->notes, stage, name, flags);
 }
 

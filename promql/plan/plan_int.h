@@ -104,6 +104,8 @@ struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *ca
 /* ranges.c: range functions, subqueries, bare range vectors */
 struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_node *call,
                                         const struct pq_grid *grid);
+/* Where notes about the call of a range function point to. */
+struct pq_pos pq_plan_range_pos(const struct pq_node *call);
 struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_node *expr,
                                          const struct pq_grid *grid);
 /* aggregates.c */

@@ -23,7 +23,22 @@ static bool constant_params(struct pq_planner *p, const struct pq_node *call,
             return false;
         stage->param_count++;
     }
-    return true;
+    /* Factors out of range are an error, but only once there is a sample to smooth. */
+    return call->call.function->id != PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING ||
+           pq_fn_smoothing_check(stage->params[0], stage->params[1], NULL) == QF_OK;
+}
+
+struct pq_pos pq_plan_range_pos(const struct pq_node *call)
+{
+    const struct pq_node *first = call->call.args[0];
+
+    /* Prometheus runs a subquery first and puts its result, which is written nowhere, in place of
+     * the argument. */
+    if (pq_unwrap(first)->kind == PQ_SUBQUERY)
+        return (struct pq_pos){ 0 };
+    return pq_fn_range_arg((enum pq_function_id)call->call.function->id) == 0
+               ? pq_unwrap(first)->pos
+               : first->pos;
 }
 
 /* A WINDOW node above @child (a subquery's expression, or raw samples). */
@@ -48,12 +63,22 @@ static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_no
     return node;
 }
 
+/* A selector fixed by @ answers at that time, in its normal form: its values are not samples at the
+ * steps of the subquery. */
+static bool answers_on(const struct pq_leaf *leaf, const struct pq_grid *grid)
+{
+    const struct pq_grid *own = pq_leaf_grid(leaf);
+
+    return own->start_ms == grid->start_ms && own->count == grid->count &&
+           (own->step_ms == grid->step_ms || own->count == 1);
+}
+
 static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_node *call,
                                           const struct pq_grid *grid)
 {
     const struct pq_node *subquery = matrix_arg(call);
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
-                              .pos = call->call.args[0]->pos,
+                              .pos = pq_plan_range_pos(call),
                               .grid = *grid,
                               .function = call->call.function->id };
     struct pq_plan_window window;
@@ -74,7 +99,8 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
         stage.grid = (struct pq_grid){ window.fixed_ms, 1, 1 };
         stage.offset_ms = 0;
     }
-    if (pq_leaf_open(p, child) && constant_params(p, call, &stage) &&
+    if (pq_leaf_open(p, child) && answers_on(child->leaf, &inner) &&
+        constant_params(p, call, &stage) &&
         (!window.fixed || (grid->count == 1 && stage.function != PQ_FN_PREDICT_LINEAR)) &&
         pq_leaf_push(p, child->leaf, stage)) {
         child->ast = call;
@@ -109,7 +135,7 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     const struct pq_node *matrix = matrix_arg(call);
     const struct pq_node *selector = matrix->matrix.selector;
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
-                              .pos = call->call.args[0]->pos,
+                              .pos = pq_plan_range_pos(call),
                               .grid = *grid,
                               .function = call->call.function->id,
                               .lookback_ms = p->plan->params.lookback_ms,
@@ -155,15 +181,6 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
 struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_node *call,
                                         const struct pq_grid *grid)
 {
-    double smoothing, trend;
-
-    if (call->call.function->id == PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING &&
-        pq_plan_constant(p, call->call.args[1], &smoothing) &&
-        pq_plan_constant(p, call->call.args[2], &trend)) {
-        p->rc = pq_fn_smoothing_check(smoothing, trend, p->err);
-        if (p->rc != QF_OK)
-            return NULL;
-    }
     return matrix_arg(call)->kind == PQ_SUBQUERY ? over_subquery(p, call, grid)
                                                  : over_selector(p, call, grid);
 }
