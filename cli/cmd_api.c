@@ -1,0 +1,182 @@
+/* cmd_api.c - promfabric api: the API role as a process. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys/log.h"
+#include "base/sys/signals.h"
+#include "cli/flags.h"
+#include "queryapi/api.h"
+
+int cli_api(int argc, char **argv);
+
+static struct qa_api_options o;
+static struct cli_list workers;
+static const char *discovery, *log_level, *log_format;
+static uint64_t http_threads, eval_threads, connections_max;
+
+static const struct cli_flag flags[] = {
+    { "store", CLI_FLAG_STR, &o.store_url, "URL", "./store",
+      "where segments live: a folder or s3://bucket/prefix" },
+    { "http-listen", CLI_FLAG_STR, &o.listen, "HOST:PORT", "127.0.0.1:8080",
+      "queries, metrics and probes; port 0 takes a free one" },
+    { "discovery", CLI_FLAG_STR, &discovery, "KIND", "static",
+      "how workers are found: static, dns or kubernetes" },
+    { "worker", CLI_FLAG_LIST, &workers, "HOST:PORT", NULL,
+      "control address of a worker (static) or name of several (dns); repeatable" },
+    { "discovery-interval", CLI_FLAG_DURATION, &o.discovery.interval_ms, "DURATION", "2s",
+      "how often dns and kubernetes are asked" },
+    { "kubernetes-service", CLI_FLAG_STR, &o.discovery.kubernetes_service, "NAME", NULL,
+      "headless service of the workers" },
+    { "kubernetes-port", CLI_FLAG_STR, &o.discovery.kubernetes_port, "NAME", "control",
+      "name of its control port" },
+    { "kubernetes-namespace", CLI_FLAG_STR, &o.discovery.kubernetes_namespace, "NAME", NULL,
+      "its namespace; the pod's own if absent" },
+    { "kubernetes-server", CLI_FLAG_STR, &o.discovery.kubernetes_server, "URL", NULL,
+      "API server; the pod's own if absent" },
+    { "kubernetes-secrets", CLI_FLAG_STR, &o.discovery.kubernetes_secrets, "DIR", NULL,
+      "folder of token, ca.crt and namespace; the pod's own if absent" },
+    { "spool", CLI_FLAG_STR, &o.spool_dir, "DIR", NULL,
+      "folder of this API alone, for fetched artifacts; below $TMPDIR if absent" },
+    { "spool-bytes", CLI_FLAG_BYTES, &o.spool_bytes, "BYTES", "8GiB",
+      "artifacts of all queries together" },
+    { "api-id", CLI_FLAG_STR, &o.api_id, "NAME", NULL,
+      "name of this API in query ids and workers' logs; made up if absent" },
+    { "query-timeout", CLI_FLAG_DURATION, &o.query_timeout_ms, "DURATION", "2m",
+      "the longest a query may take, waiting included" },
+    { "worker-wait", CLI_FLAG_DURATION, &o.worker_wait_ms, "DURATION", "30s",
+      "how long a query waits for any worker to appear" },
+    { "queries-active", CLI_FLAG_U64, &o.queries_active_max, "N", "64",
+      "queries that plan, wait for workers or evaluate at once" },
+    { "queries-max", CLI_FLAG_U64, &o.queries_max, "N", "1024",
+      "queries alive at once, waiting ones and slow readers included; beyond it 503" },
+    { "tenant-queue", CLI_FLAG_U64, &o.tenant_queue_max, "N", "512",
+      "queries of one tenant that wait; beyond it 429" },
+    { "query-memory", CLI_FLAG_BYTES, &o.query_memory_bytes, "BYTES", "1GiB",
+      "memory one query may use in this process" },
+    { "query-samples", CLI_FLAG_U64, &o.query_samples_max, "N", "50000000",
+      "samples one query may hold at once" },
+    { "query-series", CLI_FLAG_U64, &o.query_series_max, "N", "1000000",
+      "series of one leaf or of an answer" },
+    { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
+    { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
+    { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
+      "artifacts of one query" },
+    { "slow-query", CLI_FLAG_DURATION, &o.slow_query_ms, "DURATION", "10s",
+      "queries that take longer are logged with their plan" },
+    { "fetch-concurrency", CLI_FLAG_U64, &o.fetch_concurrency, "N", "16",
+      "artifacts fetched at once" },
+    { "catalog-refresh", CLI_FLAG_DURATION, &o.catalog_interval_ms, "DURATION", "5s",
+      "how often the store is listed" },
+    { "http-threads", CLI_FLAG_U64, &http_threads, "N", "4", "threads of the HTTP server" },
+    { "eval-threads", CLI_FLAG_U64, &eval_threads, "N", "0",
+      "threads that plan and evaluate; 0: one more than there are cores" },
+    { "http-connections", CLI_FLAG_U64, &connections_max, "N", "2048", "open connections" },
+    { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "2MiB",
+      "size of a request's body" },
+    { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
+      "connections without progress are closed" },
+    { "sse-keepalive", CLI_FLAG_DURATION, &o.keepalive_ms, "DURATION", "5s",
+      "comment lines on idle event streams" },
+    { "cors-origin", CLI_FLAG_STR, &o.cors_origin, "ORIGIN", NULL,
+      "browser pages that may ask: one origin, or *" },
+    { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
+      "lines of \"KEY TENANT\"; requests then need Authorization: Bearer KEY" },
+    { "http-tls-cert", CLI_FLAG_STR, &o.tls_cert_file, "FILE", NULL,
+      "certificate of the HTTP server (PEM)" },
+    { "http-tls-key", CLI_FLAG_STR, &o.tls_key_file, "FILE", NULL, "its key (PEM)" },
+    { "control-tls-ca", CLI_FLAG_STR, &o.control_ca_file, "FILE", NULL,
+      "workers must show a certificate signed by one of these (PEM)" },
+    { "control-tls-cert", CLI_FLAG_STR, &o.control_cert_file, "FILE", NULL,
+      "certificate shown to workers (PEM)" },
+    { "control-tls-key", CLI_FLAG_STR, &o.control_key_file, "FILE", NULL, "its key (PEM)" },
+    { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
+      "after SIGTERM: how long running queries may take to finish" },
+    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "info", "debug, info, warn or error" },
+    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+};
+
+static const struct cli_spec spec = {
+    .usage = "promfabric api [FLAG...]",
+    .summary = "Answers queries: plans them, has workers run their leaves, merges and evaluates.\n"
+               "SIGTERM drains: no new queries, running ones finish, then it exits.",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+};
+
+static bool bad(const char *what)
+{
+    fprintf(stderr, "error: %s\n", what);
+    return false;
+}
+
+static bool loopback(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "localhost:", 10) == 0 ||
+           strncmp(listen, "[::1]:", 6) == 0;
+}
+
+static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_format)
+{
+    if (!qf_log_parse_level(log_level, ret_level))
+        return bad("--log-level: expected debug, info, warn or error");
+    if (strcmp(log_format, "json") != 0 && strcmp(log_format, "logfmt") != 0)
+        return bad("--log-format: expected logfmt or json");
+    *ret_format = strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT;
+    if (!qa_discovery_parse_kind(discovery, &o.discovery.kind))
+        return bad("--discovery: expected static, dns or kubernetes");
+    if (o.discovery.kind != QA_DISCOVERY_KUBERNETES && workers.count == 0)
+        return bad("--worker: at least one is needed");
+    if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
+        return bad("--queries-max and --queries-active: expected 1 to 65535");
+    if (!o.tls_cert_file != !o.tls_key_file)
+        return bad("--http-tls-cert and --http-tls-key go together");
+    if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))
+        return bad("--control-tls-cert, --control-tls-key and --control-tls-ca go together");
+    o.discovery.workers = workers.items;
+    o.discovery.worker_count = workers.count;
+    o.http_threads = http_threads;
+    o.eval_threads = eval_threads;
+    o.connections_max = connections_max;
+    return true;
+}
+
+/* Off the loopback, what is open should be open on purpose. */
+static void warn_if_open(void)
+{
+    if (loopback(o.listen))
+        return;
+    if (!o.tls_cert_file)
+        QF_LOG_WARN("HTTP without TLS on a public address", QF_KV_STR("listen", o.listen));
+    if (!o.key_file)
+        QF_LOG_WARN("no API keys on a public address: X-Scope-OrgID chooses the tenant",
+                    QF_KV_STR("listen", o.listen));
+    if (!o.control_ca_file)
+        QF_LOG_WARN("control streams without TLS");
+}
+
+int cli_api(int argc, char **argv)
+{
+    enum qf_log_level level;
+    enum qf_log_format format;
+    struct qf_err err = { 0 };
+    int positional, signal_fd, code = 0;
+    enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
+
+    if (parsed == CLI_PARSED_HELP)
+        return 0;
+    if (parsed == CLI_PARSED_OK && positional > 0)
+        parsed = bad("api takes no arguments, only flags") ? parsed : CLI_PARSED_BAD;
+    if (parsed == CLI_PARSED_BAD || !check_options(&level, &format)) {
+        cli_flags_done(&spec);
+        return 2;
+    }
+    qf_log_setup(level, format, "api");
+    signal_fd = qf_signals_setup();
+    warn_if_open();
+    if (qa_api_run(&o, signal_fd, &err) != QF_OK) {
+        fprintf(stderr, "error: %s\n", err.msg);
+        code = 1;
+    }
+    cli_flags_done(&spec);
+    return code;
+}

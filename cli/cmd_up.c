@@ -1,0 +1,424 @@
+/* cmd_up.c - promfabric up: an API and its workers on this machine, as child processes.
+ *
+ * The parent only watches: it starts the same executable in its other roles, restarts what dies,
+ * and on Ctrl-C ends the API first, so that running queries still have their workers. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "base/sys/signals.h"
+#include "cli/flags.h"
+
+int cli_up(int argc, char **argv);
+
+#define WORKERS_MAX 64
+#define ARGS_MAX (2 * WORKERS_MAX + 32)
+/* A child that dies at once is started again only after a pause. */
+#define RESTART_PAUSE_MS 500
+#define READY_TIMEOUT_MS 30000
+
+static const char *store, *listen_on, *log_level, *log_format, *state_dir;
+static uint64_t worker_count;
+static int64_t drain_timeout_ms;
+static bool demo;
+
+static const struct cli_flag flags[] = {
+    { "store", CLI_FLAG_STR, &store, "DIR", "./store",
+      "where segments live: a folder (made if missing) or s3://bucket/prefix" },
+    { "workers", CLI_FLAG_U64, &worker_count, "N", "0", "worker processes; 0: one per core" },
+    { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL, "put demo data into the store first" },
+    { "http-listen", CLI_FLAG_STR, &listen_on, "HOST:PORT", "127.0.0.1:8080",
+      "the API; port 0 takes a free one" },
+    { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
+      "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
+    { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
+      "after Ctrl-C: how long running queries may take to finish" },
+    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "warn", "debug, info, warn or error" },
+    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+};
+
+static const struct cli_spec spec = {
+    .usage = "promfabric up [FLAG...]",
+    .summary = "Starts an API and workers on this machine and keeps them running until Ctrl-C.",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+};
+
+/* A role that is kept running. */
+struct child {
+    char *args[ARGS_MAX];
+    size_t arg_count;
+    pid_t pid; /* 0: not running */
+    qf_time_ms start_at;
+    char name[32];
+};
+
+static struct child children[1 + WORKERS_MAX]; /* the API first */
+static size_t child_count;
+static char state[512];
+
+static void add_arg(struct child *child, const char *fmt, ...) QF_PRINTF(2, 3);
+static void add_arg(struct child *child, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (child->arg_count + 1 < ARGS_MAX)
+        child->args[child->arg_count++] = qf_xstrdup(text);
+}
+
+static void free_children(void)
+{
+    for (size_t i = 0; i < child_count; i++)
+        for (size_t k = 0; k < children[i].arg_count; k++)
+            free(children[i].args[k]);
+}
+
+/* A port of the loopback that is free now. */
+static int free_port(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        getsockname(fd, (struct sockaddr *)&address, &len) == 0)
+        port = ntohs(address.sin_port);
+    if (fd >= 0)
+        (void)close(fd);
+    return port;
+}
+
+/* Run this executable as @child. -1 if that is not possible. */
+static pid_t spawn(const struct child *child)
+{
+    pid_t parent = getpid(), pid = fork();
+    int quiet;
+
+    if (pid != 0)
+        return pid;
+    /* A group of its own: Ctrl-C reaches the parent alone, which ends things in order. */
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    qf_signals_restore();
+    quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (quiet >= 0)
+        (void)dup2(quiet, STDOUT_FILENO); /* the log is on stderr; stdout is the parent's */
+    (void)execv("/proc/self/exe", (char *const *)child->args);
+    _exit(127);
+}
+
+static void start(struct child *child)
+{
+    child->pid = spawn(child);
+    if (child->pid < 0) {
+        child->pid = 0;
+        child->start_at = qf_clock_mono_ms() + RESTART_PAUSE_MS;
+    }
+}
+
+static void describe_children(char *http_listen, size_t size)
+{
+    struct child *api = &children[child_count++];
+    char address[64];
+
+    if (strcmp(http_listen + strlen(http_listen) - 2, ":0") == 0) {
+        (void)snprintf(address, sizeof(address), "127.0.0.1:%d", free_port());
+        (void)snprintf(http_listen, size, "%s", address);
+    }
+    (void)snprintf(api->name, sizeof(api->name), "api");
+    add_arg(api, "promfabric");
+    add_arg(api, "api");
+    add_arg(api, "--store=%s", store);
+    add_arg(api, "--http-listen=%s", http_listen);
+    add_arg(api, "--spool=%s/api", state);
+    add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
+    add_arg(api, "--log-level=%s", log_level);
+    add_arg(api, "--log-format=%s", log_format);
+    for (uint64_t i = 0; i < worker_count; i++) {
+        struct child *worker = &children[child_count++];
+        int control = free_port();
+
+        add_arg(api, "--worker=127.0.0.1:%d", control);
+        (void)snprintf(worker->name, sizeof(worker->name), "worker-%d", (int)i);
+        add_arg(worker, "promfabric");
+        add_arg(worker, "worker");
+        add_arg(worker, "--store=%s", store);
+        add_arg(worker, "--control-listen=127.0.0.1:%d", control);
+        add_arg(worker, "--http-listen=127.0.0.1:%d", free_port());
+        add_arg(worker, "--worker-id=%s", worker->name);
+        add_arg(worker, "--spool=%s/%s", state, worker->name);
+        add_arg(worker, "--drain-timeout=%llds",
+                (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
+        add_arg(worker, "--log-level=%s", log_level);
+        add_arg(worker, "--log-format=%s", log_format);
+    }
+}
+
+/* Run a command of this executable to its end; its exit code. */
+static int run_once(const struct child *child)
+{
+    pid_t pid = spawn(child);
+    int status = 0;
+
+    if (pid < 0)
+        return -1;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool load_demo(void)
+{
+    struct child load = { 0 };
+    int code;
+
+    add_arg(&load, "promfabric");
+    add_arg(&load, "demo-data");
+    add_arg(&load, "--store=%s", store);
+    code = run_once(&load);
+    for (size_t k = 0; k < load.arg_count; k++)
+        free(load.args[k]);
+    if (code != 0)
+        fprintf(stderr, "error: cannot make the demo data\n");
+    return code == 0;
+}
+
+/* Take note of children that ended; true if one of them is the API failing to start. */
+static void reap(bool stopping)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (size_t i = 0; i < child_count; i++) {
+            if (children[i].pid != pid)
+                continue;
+            children[i].pid = 0;
+            children[i].start_at = qf_clock_mono_ms() + RESTART_PAUSE_MS;
+            if (!stopping)
+                QF_LOG_WARN("process ended, will be started again",
+                            QF_KV_STR("process", children[i].name),
+                            QF_KV_I64("exit_code", WIFEXITED(status) ? WEXITSTATUS(status) : -1),
+                            QF_KV_I64("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+        }
+    }
+}
+
+static void restart_due(void)
+{
+    qf_time_ms now = qf_clock_mono_ms();
+
+    for (size_t i = 0; i < child_count; i++)
+        if (children[i].pid == 0 && children[i].start_at <= now)
+            start(&children[i]);
+}
+
+/* True once a signal to end has come. */
+static bool wait_signal(int signal_fd, int timeout_ms)
+{
+    struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
+    bool end = false;
+    int number;
+
+    (void)poll(&poller, 1, timeout_ms);
+    while ((number = qf_signals_next(signal_fd)) != 0)
+        end |= number == SIGINT || number == SIGTERM;
+    return end;
+}
+
+/* Does GET /readyz say 200? */
+static bool is_ready(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    struct sockaddr_in peer = { .sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)strtol(colon + 1, NULL, 10)),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct timeval limit = { .tv_sec = 2 };
+    const char *request = "GET /readyz HTTP/1.0\r\n\r\n";
+    char answer[32] = "";
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    ok = connect(fd, (struct sockaddr *)&peer, sizeof(peer)) == 0 &&
+         send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 &&
+         recv(fd, answer, sizeof(answer) - 1, 0) > 12 && strncmp(answer + 9, "200", 3) == 0;
+    (void)close(fd);
+    return ok;
+}
+
+static void greet(const char *address)
+{
+    printf("promfabric is up: http://%s  (%d workers, store %s)\n\n"
+           "three things to try:\n"
+           "  promfabric query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
+           "  curl -s 'http://%s/api/v1/query?query=up'\n"
+           "  curl -sN -d '{\"q\":\"up\",\"s\":\"e-10m\"}' http://%s/api/v1/metrics/query\n\n"
+           "Grafana: add a Prometheus data source with URL http://%s\n"
+           "Ctrl-C ends it.\n",
+           address, (int)worker_count, store, address, address, address, address);
+    (void)fflush(stdout);
+}
+
+static void signal_all(size_t from, size_t to, int number)
+{
+    for (size_t i = from; i < to; i++)
+        if (children[i].pid > 0)
+            (void)kill(children[i].pid, number);
+}
+
+static bool any_left(size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (children[i].pid > 0)
+            return true;
+    return false;
+}
+
+/* Ask, wait, and insist if it takes too long or the user is in a hurry. */
+static void end_group(size_t from, size_t to, int signal_fd)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + drain_timeout_ms + 5000;
+
+    signal_all(from, to, SIGTERM);
+    while (any_left(from, to)) {
+        if (wait_signal(signal_fd, 50))
+            signal_all(from, to, SIGTERM); /* the second one cuts a drain short */
+        if (qf_clock_mono_ms() > deadline)
+            signal_all(from, to, SIGKILL);
+        reap(true);
+    }
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+/* Remove the folder that we made, with the caches that workers keep for their next start. */
+static void remove_state(void)
+{
+    (void)nftw(state, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Start everything and say so once it serves; false if a signal or a failure came first. */
+static bool bring_up(const char *address, int signal_fd)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + READY_TIMEOUT_MS;
+
+    for (size_t i = 0; i < child_count; i++)
+        start(&children[i]);
+    while (!is_ready(address)) {
+        if (wait_signal(signal_fd, 50))
+            return false;
+        reap(true);
+        if (children[0].pid == 0 || qf_clock_mono_ms() > deadline) {
+            fprintf(stderr, "error: the API did not start\n");
+            return false;
+        }
+        restart_due();
+    }
+    greet(address);
+    return true;
+}
+
+static int run(int signal_fd)
+{
+    char address[256];
+    bool served;
+
+    (void)snprintf(address, sizeof(address), "%s", listen_on);
+    describe_children(address, sizeof(address));
+    served = bring_up(address, signal_fd);
+    while (served && !wait_signal(signal_fd, RESTART_PAUSE_MS)) {
+        reap(false);
+        restart_due();
+    }
+    end_group(0, 1, signal_fd);
+    end_group(1, child_count, signal_fd);
+    if (!state_dir)
+        remove_state();
+    return served ? 0 : 1;
+}
+
+static bool prepare(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (!worker_count)
+        worker_count = (uint64_t)QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+    if (worker_count > WORKERS_MAX) {
+        fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
+        return false;
+    }
+    if (!strrchr(listen_on, ':')) {
+        fprintf(stderr, "error: --http-listen: %s is not HOST:PORT\n", listen_on);
+        return false;
+    }
+    if (strstr(store, "://") == NULL && mkdir(store, 0755) != 0 && errno != EEXIST) {
+        fprintf(stderr, "error: cannot make %s: %s\n", store, strerror(errno));
+        return false;
+    }
+    if (state_dir)
+        (void)snprintf(state, sizeof(state), "%s", state_dir);
+    else
+        (void)snprintf(state, sizeof(state), "%s/promfabric-up-XXXXXX", tmp ? tmp : "/tmp");
+    if (state_dir ? mkdir(state, 0700) != 0 && errno != EEXIST : !mkdtemp(state)) {
+        fprintf(stderr, "error: cannot make %s: %s\n", state, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+int cli_up(int argc, char **argv)
+{
+    enum qf_log_level level;
+    int positional, signal_fd, code;
+    enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
+
+    if (parsed == CLI_PARSED_HELP)
+        return 0;
+    if (parsed == CLI_PARSED_BAD)
+        return 2;
+    if (positional > 0 || !qf_log_parse_level(log_level, &level) ||
+        (strcmp(log_format, "json") != 0 && strcmp(log_format, "logfmt") != 0)) {
+        fprintf(stderr, "error: bad arguments; try promfabric up --help\n");
+        return 2;
+    }
+    if (!prepare())
+        return 2;
+    qf_log_setup(level, strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT, "up");
+    signal_fd = qf_signals_setup();
+    if (demo && !load_demo())
+        return 1;
+    code = run(signal_fd);
+    free_children();
+    return code;
+}
