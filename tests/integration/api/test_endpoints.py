@@ -1,0 +1,305 @@
+"""test_endpoints.py - every endpoint of the API against a fabric of real processes."""
+import gzip
+import json
+import subprocess
+import unittest
+
+from harness import BINARY, START, STEP, FabricTest, check_one_end, load, parse_events
+
+END = START + 3600
+
+
+def labels_of(result):
+    return sorted(tuple(sorted(series["metric"].items())) for series in result)
+
+
+class Queries(FabricTest):
+    workers = 3
+
+    def test_instant_vector(self):
+        data = self.fabric.query('sum by (job) (rate(http_requests_total[5m]))', END)
+        self.assertEqual(data["resultType"], "vector")
+        # i0, i2, ... are web and grow by 1, 3, 5, ... per 15 s; the odd ones by 2, 4, 6, ...
+        values = {s["metric"]["job"]: float(s["value"][1]) for s in data["result"]}
+        self.assertAlmostEqual(values["web"], 36 / 15, places=9)
+        self.assertAlmostEqual(values["api"], 42 / 15, places=9)
+        self.assertEqual([s["value"][0] for s in data["result"]], [END, END])
+
+    def test_scalar_string_and_number_formats(self):
+        self.assertEqual(self.fabric.query("1.5", END), {"resultType": "scalar",
+                                                         "result": [END, "1.5"]})
+        self.assertEqual(self.fabric.query('"a\\nb"', END)["result"], [END, "a\nb"])
+        status, _, body = self.fabric.get("/api/v1/query", {"query": "1e-7", "time": "1.5"})
+        self.assertEqual(status, 200)
+        self.assertIn(b'[1.500,"1e-07"]', body)
+        for expr, text in (("1/0", "+Inf"), ("-1/0", "-Inf"), ("0/0", "NaN"), ("1e21", "1e+21")):
+            self.assertEqual(self.fabric.query(expr, END)["result"][1], text)
+
+    def test_matrix_of_an_instant_query(self):
+        data = self.fabric.query('up{job="web"}[1m]', END)
+        self.assertEqual(data["resultType"], "matrix")
+        self.assertEqual(data["result"][0]["values"],
+                         [[END - 45 + 15 * i, "1"] for i in range(4)])
+
+    def test_range_is_sorted_by_labels(self):
+        data = self.fabric.query_range("temperature", END - 60, END, 15)
+        self.assertEqual(data["resultType"], "matrix")
+        self.assertEqual(len(data["result"]), 12)
+        labels = [tuple(sorted(s["metric"].items())) for s in data["result"]]
+        self.assertEqual(labels, sorted(labels))
+        self.assertTrue(all(len(s["values"]) == 5 for s in data["result"]))
+
+    def test_stale_series_end(self):
+        at = START + 19 * STEP
+        self.assertEqual(len(self.fabric.query("short_lived", at)["result"]), 1)
+        self.assertEqual(self.fabric.query("short_lived", at + 60)["result"], [])
+
+    def test_binary_join_and_empty_result(self):
+        data = self.fabric.query('count(temperature * on (instance) '
+                                 'group_left http_requests_total)', END)
+        self.assertEqual(data["result"], [{"metric": {}, "value": [END, "12"]}])
+        self.assertEqual(self.fabric.query("nonexistent", END)["result"], [])
+        self.assertEqual(self.fabric.query_range("nonexistent", START, END, 60)["result"], [])
+
+    def test_limit_truncates_with_a_warning(self):
+        status, answer = self.fabric.json("/api/v1/query",
+                                          {"query": "temperature", "time": END, "limit": 3})
+        self.assertEqual(status, 200)
+        self.assertEqual(len(answer["data"]["result"]), 3)
+        self.assertEqual(answer["warnings"], ["results truncated due to limit"])
+
+    def test_stats(self):
+        data = self.fabric.query("temperature", END, stats="true")
+        self.assertGreater(data["stats"]["samples"]["samplesRead"], 0)
+        self.assertGreater(data["stats"]["timings"]["execTotalTime"], 0)
+
+    def test_annotations(self):
+        status, answer = self.fabric.json("/api/v1/query",
+                                          {"query": "rate(temperature[5m])", "time": END})
+        self.assertEqual(status, 200)
+        self.assertTrue(any("temperature" in info for info in answer.get("infos", [])), answer)
+
+    def test_post_form_beats_the_url(self):
+        status, _, body = self.fabric.request(
+            "POST", "/api/v1/query?query=2", body=f"query=1%2B1&time={END}",
+            headers={"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertEqual((status, json.loads(body)["data"]["result"][1]), (200, "2"))
+
+    def test_gzip_and_identity_hold_the_same(self):
+        params = {"query": "temperature", "start": START, "end": END, "step": 15}
+        plain = self.fabric.get("/api/v1/query_range", params)[2]
+        _, headers, packed = self.fabric.get("/api/v1/query_range", params,
+                                             headers={"Accept-Encoding": "gzip"})
+        self.assertEqual(headers.get("Content-Encoding"), "gzip")
+        self.assertEqual(gzip.decompress(packed), plain)
+        self.assertGreater(len(plain), 32768)  # more than one piece
+
+    def test_errors_have_prometheus_types_and_statuses(self):
+        cases = [
+            ("/api/v1/query", {"query": "up{"}, 400, "bad_data", 'invalid parameter "query": 1:4: '
+             'parse error: unexpected end of input inside braces'),
+            ("/api/v1/query", {}, 400, "bad_data", 'invalid parameter "query": unknown position: '
+             'parse error: no expression found in input'),
+            ("/api/v1/query", {"query": "up", "time": "x"}, 400, "bad_data",
+             'invalid parameter "time": cannot parse "x" to a valid timestamp'),
+            ("/api/v1/query_range", {"query": "up", "start": 1, "end": 0, "step": 1}, 400,
+             "bad_data", 'invalid parameter "end": end timestamp must not be before start time'),
+            ("/api/v1/query_range", {"query": "up", "start": 0, "end": 1, "step": 0}, 400,
+             "bad_data", None),
+            ("/api/v1/query_range", {"query": "up", "start": 0, "end": 11001, "step": 1}, 400,
+             "bad_data", "exceeded maximum resolution of 11,000 points per timeseries. Try "
+             "decreasing the query resolution (?step=XX)"),
+            ("/api/v1/query_range", {"query": "up[5m]", "start": 0, "end": 10, "step": 1}, 400,
+             "bad_data", 'invalid parameter "query": invalid expression type "range vector" for '
+             'range query, must be Scalar or instant Vector'),
+            ("/api/v1/query", {"query": "temperature + on (job) http_requests_total",
+                               "time": END}, 422, "execution", None),
+            ("/api/v1/series", {}, 400, "bad_data", "no match[] parameter provided"),
+            ("/api/v1/series", {"match[]": '{job=~".*"}'}, 400, "bad_data", None),
+            ("/api/v1/labels", {"limit": -1}, 400, "bad_data", None),
+        ]
+        for path, params, status, kind, message in cases:
+            with self.subTest(path=path, params=params):
+                got, answer = self.fabric.json(path, params)
+                self.assertEqual((got, answer["status"], answer["errorType"]),
+                                 (status, "error", kind), answer)
+                if message:
+                    self.assertEqual(answer["error"], message)
+
+    def test_eleven_thousand_and_one_points_pass(self):
+        data = self.fabric.query_range("up", START, START + 11000, 1)
+        self.assertEqual(data["resultType"], "matrix")
+
+    def test_timeout_is_503(self):
+        status, answer = self.fabric.json(
+            "/api/v1/query", {"query": "temperature", "time": END, "timeout": "0.001"})
+        self.assertEqual((status, answer["errorType"]), (503, "timeout"))
+
+
+class Metadata(FabricTest):
+    def test_series(self):
+        data = self.fabric.data("/api/v1/series", {"match[]": ['up', 'short_lived{job="web"}',
+                                                              'up{job="api"}']})
+        self.assertEqual(data, [{"__name__": "short_lived", "job": "web"},
+                                {"__name__": "up", "job": "api"},
+                                {"__name__": "up", "job": "web"}])
+
+    def test_series_in_a_time_range(self):
+        data = self.fabric.data("/api/v1/series", {"match[]": '{job="web",instance=""}',
+                                                   "start": START + 3000, "end": END})
+        self.assertEqual(data, [{"__name__": "up", "job": "web"}])
+        self.assertEqual(self.fabric.data("/api/v1/series", {"match[]": "up", "start": 0,
+                                                             "end": 1000}), [])
+
+    def test_labels(self):
+        self.assertEqual(self.fabric.data("/api/v1/labels"), ["__name__", "instance", "job"])
+        self.assertEqual(self.fabric.data("/api/v1/labels", {"match[]": "up"}),
+                         ["__name__", "job"])
+
+    def test_label_values(self):
+        self.assertEqual(self.fabric.data("/api/v1/label/__name__/values"),
+                         ["http_requests_total", "short_lived", "temperature", "up"])
+        self.assertEqual(self.fabric.data("/api/v1/label/job/values", {"match[]": "up"}),
+                         ["api", "web"])
+        self.assertEqual(self.fabric.data("/api/v1/label/absent/values"), [])
+        self.assertEqual(self.fabric.data("/api/v1/label/U__job/values"), ["api", "web"])
+        status, answer = self.fabric.json("/api/v1/label/job/values", {"limit": 1})
+        self.assertEqual((answer["data"], answer["warnings"]),
+                         (["api"], ["results truncated due to limit"]))
+
+    def test_what_grafana_asks_for(self):
+        self.assertEqual(self.fabric.query("1+1", 4)["result"], [4, "2"])
+        self.assertIn("version", self.fabric.data("/api/v1/status/buildinfo"))
+        self.assertEqual(self.fabric.data("/api/v1/metadata"), {})
+        self.assertEqual(self.fabric.data("/api/v1/rules"), {"groups": []})
+        self.assertEqual(self.fabric.data("/api/v1/query_exemplars",
+                                          {"query": "test", "start": 1, "end": 2}), [])
+
+    def test_format_and_parse(self):
+        self.assertEqual(self.fabric.data("/api/v1/format_query", {"query": "sum(  up)by(job)"}),
+                         "sum by (job) (up)")
+        tree = self.fabric.data("/api/v1/parse_query", {"query": "up + 1"})
+        self.assertEqual((tree["type"], tree["op"]), ("binaryExpr", "+"))
+        status, answer = self.fabric.json("/api/v1/format_query", {"query": "("})
+        self.assertEqual((status, answer["errorType"]), (400, "bad_data"))
+
+    def test_tenants_see_their_own_data(self):
+        load(self.fabric.store, ["other 1x400"], tenant="team-b")
+        headers = {"X-Scope-OrgID": "team-b"}
+        self.assertEqual(self.fabric.data("/api/v1/label/__name__/values", headers=headers),
+                         ["other"])
+        self.assertEqual(self.fabric.query("other", END)["result"], [])
+        self.assertEqual(self.fabric.json("/api/v1/labels",
+                                          headers={"X-Scope-OrgID": "a/../b"})[0], 400)
+
+
+class Http(FabricTest):
+    workers = 1
+    api_flags = ("--cors-origin=*",)
+
+    def test_health_and_operations(self):
+        for path in ("/livez", "/-/healthy", "/readyz", "/-/ready"):
+            self.assertEqual(self.fabric.get(path)[0], 200)
+            status, _, body = self.fabric.request("HEAD", path)
+            self.assertEqual((status, body), (200, b""))
+        scaling = self.fabric.scaling()
+        self.assertEqual(scaling["workers"], {"alive": 1, "accepting": 1, "draining": 0})
+        self.assertEqual(scaling["work"], {"queued": 0, "running": 0, "inflight": 0,
+                                           "oldest_age_seconds": 0})
+        workers = self.fabric.data("/api/v1/workers")
+        self.assertEqual([w["worker_id"] for w in workers], ["worker-0"])
+        self.assertEqual(self.fabric.data("/api/v1/queries"), [])
+        text = self.fabric.get("/metrics")[2].decode()
+        for name in ("promfabric_api_control_streams 1", "promfabric_api_heartbeat_rtt_seconds_sum",
+                     "promfabric_api_query_duration_seconds_count", "process_open_fds"):
+            self.assertIn(name, text)
+
+    def test_methods_and_unknown_paths(self):
+        self.assertEqual(self.fabric.get("/nothing/here")[0], 404)
+        status, headers, _ = self.fabric.request("DELETE", "/api/v1/query")
+        self.assertEqual((status, headers["Allow"]), (405, "GET, POST, OPTIONS"))
+        self.assertEqual(self.fabric.request("BREW", "/api/v1/query")[0], 405)
+        status, headers, _ = self.fabric.request("OPTIONS", "/api/v1/query",
+                                                 headers={"Origin": "http://x"})
+        self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (204, "*"))
+        self.assertEqual(self.fabric.request("DELETE", "/api/v1/queries/none")[0], 404)
+
+    def test_hostile_input_costs_an_error_and_no_more(self):
+        status = self.fabric.request(
+            "POST", "/api/v1/query", body=b"query=" + b"1" * (3 << 20),
+            headers={"Content-Type": "application/x-www-form-urlencoded"})[0]
+        self.assertEqual(status, 413)
+        status, answer = self.fabric.json("/api/v1/query", {"query": b"up\xff"})
+        self.assertEqual((status, answer["errorType"]), (400, "bad_data"))
+        deep = "(" * 5000 + "1" + ")" * 5000
+        status, _, body = self.fabric.request(
+            "POST", "/api/v1/query", body="query=" + deep,
+            headers={"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertIn(status, (400, 422))
+        self.assertEqual(self.fabric.query("1", END)["result"][1], "1")
+
+
+class Events(FabricTest):
+    def test_results_in_time_order_and_one_end(self):
+        status, _, events = self.fabric.events("temperature", START, START + 600, "15s")
+        self.assertEqual(status, 200)
+        self.assertEqual(check_one_end(events), "ok")
+        results = [e["data"] for e in events if e["type"] == "result"]
+        self.assertEqual(len(results), 12 * 41)
+        stamps = [r["timestamp"] for r in results]
+        self.assertEqual(stamps, sorted(stamps))
+        first = results[0]
+        self.assertEqual(first["tags"]["__name__"], "temperature")
+        self.assertIn('temperature{instance="', first["label"])
+
+    def test_get_and_defaults(self):
+        status, headers, body = self.fabric.get(
+            "/api/v1/metrics/query", {"q": "up", "s": "e-10m", "e": str(START + 1200)})
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+        events = parse_events(body)
+        self.assertEqual(check_one_end(events), "ok")
+        self.assertEqual(len(events) - 1, 2 * 61)  # ten minutes at the default of 10 s
+
+    def test_special_values_are_strings(self):
+        _, _, events = self.fabric.events("vector(1)/0", START, START, "15s")
+        self.assertEqual(events[0]["data"]["value"], "+Inf")
+
+    def test_progress(self):
+        _, _, events = self.fabric.events("temperature", START, START + 60, "15s", progress=True)
+        self.assertEqual(check_one_end(events), "ok")
+        progress = [e["data"] for e in events if e["type"] == "progress"]
+        self.assertEqual(progress[0]["work_done"], 0)
+        self.assertEqual(progress[-1]["work_done"], progress[-1]["work_total"])
+
+    def test_errors_before_the_stream_are_json(self):
+        for body, code in (('{"q":"up{"}', "parse"), ("{", "bad_data"), ("{}", "bad_data"),
+                           ('{"q":"up","s":"yesterday"}', "bad_data")):
+            status, headers, data = self.fabric.request("POST", "/api/v1/metrics/query", body=body)
+            answer = json.loads(data)
+            self.assertEqual((status, answer["status"], answer["code"]), (400, "error", code), body)
+
+    def test_a_run_time_error_is_one_error_event(self):
+        status, _, events = self.fabric.events("temperature + on (job) http_requests_total",
+                                               START, START + 60, "15s")
+        self.assertEqual(status, 200)
+        self.assertEqual(check_one_end(events), "error")
+        self.assertEqual(events[-2]["data"]["code"], "execution")
+
+    def test_the_terminal_client(self):
+        url = f"--url=http://127.0.0.1:{self.fabric.api_port}"
+        run = subprocess.run([BINARY, "query", url, f"--end={END}", "up"], capture_output=True,
+                             text=True, timeout=30)
+        self.assertEqual((run.returncode, run.stdout),
+                         (0, 'up{job="api"}  0\nup{job="web"}  1\n'), run.stderr)
+        run = subprocess.run([BINARY, "query", url, f"--end={END}", "--start=e-10m", "up"],
+                             capture_output=True, text=True, timeout=30)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("last 1", run.stdout)
+        run = subprocess.run([BINARY, "query", url, "up{"], capture_output=True, text=True,
+                             timeout=30)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("parse error", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
