@@ -174,6 +174,7 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
         .tls_cert_file = options->tls_cert_file,
         .tls_key_file = options->tls_key_file,
         .handle = qa_routes_handle,
+        .finished = qa_routes_finished,
         .ctx = &api->routes,
     };
 

@@ -9,6 +9,8 @@
 #include "queryapi/dispatch/coordinator_int.h"
 #include "queryapi/http/prom_json.h"
 
+/* How often a query is planned again because segments vanished. */
+#define REPLANS_MAX 3
 #define SLOT_BITS 16
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
 
@@ -61,6 +63,17 @@ static void log_slow(const struct qa_query *query, double total)
     qf_strbuf_done(&plan);
 }
 
+/* What the client did is no event; what we could not do is. */
+static void log_outcome(const struct qa_query *query, double total)
+{
+    bool ours = query->rc != QF_OK && query->rc != QF_ECANCELED && query->rc != QF_EINVAL &&
+                query->rc != QF_EPARSE && query->rc != QF_EEXEC;
+
+    QF_LOG_AT(ours ? QF_LOG_LEVEL_WARN : QF_LOG_LEVEL_DEBUG, ours ? "query failed" : "query over",
+              QF_KV_STR("query_id", query->name), QF_KV_STR("outcome", qf_rc_name(query->rc)),
+              QF_KV_STR("reason", query->err.msg), QF_KV_DOUBLE("seconds", total));
+}
+
 static void account(struct qa_coord *coord, struct qa_query *query)
 {
     struct qa_metrics *m = coord->options.metrics;
@@ -85,9 +98,7 @@ static void account(struct qa_coord *coord, struct qa_query *query)
         qf_metric_inc(m->slow_queries);
         log_slow(query, total);
     }
-    QF_LOG_DEBUG("query over", QF_KV_STR("query_id", query->name),
-                 QF_KV_STR("outcome", qf_rc_name(query->rc)), QF_KV_STR("reason", query->err.msg),
-                 QF_KV_DOUBLE("seconds", total));
+    log_outcome(query, total);
 }
 
 static void free_query(void *query)
@@ -328,6 +339,17 @@ void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     }
     if (atomic_load(&query->canceled))
         rc = query->cancel_rc;
+    if (rc == QF_ENOTFOUND && query->co.replans < REPLANS_MAX && !coord->draining) {
+        /* Segments were replaced by others meanwhile: look again. */
+        query->co.replans++;
+        query->co.state = Q_PLANNING;
+        query->co.committed = 0;
+        query->co.reason[0] = '\0';
+        (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
+        query->co.artifact_bytes = 0;
+        lend(coord, query, QA_TURN_PLAN);
+        return;
+    }
     why = query->co.reason[0] ? query->co.reason : qf_rc_text(rc);
     if (rc == QF_EUNAVAILABLE && !query->co.reason[0])
         why = "no worker is available";

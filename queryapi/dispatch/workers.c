@@ -339,7 +339,8 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .segments = work->segments,
                                   .segment_count = work->segment_count,
                                   .limits = query->env->limits,
-                                  .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1) };
+                                  .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
+                                  .traceparent = query->traceparent };
     if (work->waiting_ns)
         qf_metric_observe(coord->options.metrics->assign_seconds,
                           (double)(now - work->waiting_ns) / 1e9);
@@ -454,6 +455,11 @@ static void observe_fetch(struct qa_coord *coord, const struct qa_fetch *fetch)
     qf_metric_add(m->fetch_bytes, 0, (double)fetch->size_bytes);
 }
 
+static void free_fetch(void *fetch)
+{
+    (void)qa_fetch_free(fetch);
+}
+
 void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
 {
     if (!fetch->ok) {
@@ -468,9 +474,14 @@ void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
                                           .attempt = fetch->attempt,
                                           .checksum = fetch->checksum });
     coord->fetched = NULL;
-    if (fetch->path) /* nobody wanted it */
-        (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
-    (void)qa_fetch_free(fetch);
+    if (!fetch->path) {
+        (void)qa_fetch_free(fetch);
+        return;
+    }
+    /* Nobody wanted it; its file is removed on a pool thread. */
+    (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
+    if (!qf_pool_submit(coord->options.pool, free_fetch, fetch))
+        free_fetch(fetch);
 }
 
 void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect)

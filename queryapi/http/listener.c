@@ -33,6 +33,7 @@ struct exchange {
     struct qf_strbuf body;
     struct qa_stream *stream;
     bool too_large, handled;
+    int status;
 };
 
 /* One connection, to tell one that dribbles its request from one that waits for an answer. */
@@ -178,6 +179,7 @@ static struct exchange *exchange_new(struct qa_listener *listener,
     request->tenant_header = qf_arena_str(request->arena, header(connection, "X-Scope-OrgID"));
     request->authorization = qf_arena_str(request->arena, header(connection, "Authorization"));
     request->origin = qf_arena_str(request->arena, header(connection, "Origin"));
+    request->traceparent = qf_arena_str(request->arena, header(connection, "traceparent"));
     request->accepts_gzip = accepts_gzip(header(connection, "Accept-Encoding"));
     list_exchange(exchange);
     return exchange;
@@ -185,7 +187,11 @@ static struct exchange *exchange_new(struct qa_listener *listener,
 
 static void exchange_free(struct exchange *exchange)
 {
+    const struct qa_listener_options *options = &exchange->listener->options;
+
     qa_stream_close(exchange->stream);
+    if (options->finished)
+        options->finished(options->ctx, exchange->status);
     unlist_exchange(exchange);
     (void)qa_stream_drop(exchange->stream);
     (void)qf_arena_free(exchange->request.arena);
@@ -285,6 +291,7 @@ static enum MHD_Result send_head(struct exchange *exchange, struct MHD_Connectio
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, head.content_type);
     for (size_t i = 0; i < head.header_count; i++)
         (void)MHD_add_response_header(response, head.names[i], head.values[i]);
+    exchange->status = head.status;
     queued = MHD_queue_response(connection, (unsigned)head.status, response);
     MHD_destroy_response(response);
     return queued;

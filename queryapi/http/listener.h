@@ -29,6 +29,8 @@ struct qa_listener_options {
      * @request lives until the connection is done with the answer: take a reference to what is
      * needed longer. @stream is borrowed; qa_stream_ref() to keep it. */
     void (*handle)(void *ctx, struct qa_request *request, struct qa_stream *stream);
+    /* An exchange is over; @status is 0 if no answer was begun. May be NULL. */
+    void (*finished)(void *ctx, int status);
     void *ctx;
 };
 

@@ -37,6 +37,7 @@ struct qa_request {
     struct qf_str tenant_header; /* X-Scope-OrgID */
     struct qf_str authorization;
     struct qf_str origin;
+    struct qf_str traceparent;
     bool accepts_gzip;
 };
 

@@ -65,6 +65,8 @@ static struct qa_query *new_query(struct visit *visit, enum qa_query_kind kind, 
     query->ask.kind = kind;
     query->ask.tenant = qf_arena_str(query->arena, visit->tenant);
     query->ask.text = qf_arena_str(query->arena, text);
+    if (pb_traceparent_valid(visit->request->traceparent))
+        query->traceparent = qf_arena_str(query->arena, visit->request->traceparent);
     return query;
 }
 
@@ -542,4 +544,12 @@ void qa_routes_handle(void *ctx, struct qa_request *request, struct qa_stream *s
         refuse_method(&visit, wrong_method);
     else
         answer_text(&visit, 404, "404 page not found\n");
+}
+
+void qa_routes_finished(void *ctx, int status)
+{
+    const struct qa_routes *of = ctx;
+
+    if (status)
+        qf_metric_add(of->metrics->requests, status >= 500 ? 2 : status >= 400 ? 1 : 0, 1);
 }

@@ -20,5 +20,6 @@ struct qa_routes {
 
 /* For struct qa_listener_options: @ctx is a struct qa_routes. */
 void qa_routes_handle(void *ctx, struct qa_request *request, struct qa_stream *stream);
+void qa_routes_finished(void *ctx, int status);
 
 #endif

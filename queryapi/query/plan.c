@@ -249,9 +249,11 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     const struct qa_query_env *env = query->env;
     struct store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
     struct qf_err cause = { 0 };
-    qf_rc rc = catalog_refresh(
-        env->catalog, store_has_tokens(env->store) ? CATALOG_REFRESH_NOW : CATALOG_REFRESH_DUE,
-        &call, &cause);
+    qf_rc rc =
+        catalog_refresh(env->catalog,
+                        store_has_tokens(env->store) || query->co.replans ? CATALOG_REFRESH_NOW
+                                                                          : CATALOG_REFRESH_DUE,
+                        &call, &cause);
 
     query->snapshot = catalog_snapshot(env->catalog);
     if (rc == QF_OK && query->snapshot)
@@ -265,6 +267,7 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
     bool expression = query->ask.kind <= QA_QUERY_RANGE;
     qf_rc rc = QF_OK;
 
+    qa_query_reset(query);
     query->parts = QF_ARENA_ARRAY(query->arena, struct qa_plan_part,
                                   QF_MAX(query->ask.match_count, (size_t)1));
     if (!query->parts)

@@ -29,10 +29,8 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *
     return query;
 }
 
-struct qa_query *qa_query_free(struct qa_query *query)
+void qa_query_reset(struct qa_query *query)
 {
-    if (!query)
-        return NULL;
     qa_answer_done(query);
     for (size_t i = 0; i < query->part_count; i++)
         (void)pq_eval_free(query->parts[i].eval);
@@ -42,7 +40,17 @@ struct qa_query *qa_query_free(struct qa_query *query)
         (void)unlink(query->works[i].artifact);
         free(query->works[i].artifact);
     }
-    (void)catalog_snapshot_drop(query->snapshot);
+    query->works = NULL;
+    query->parts = NULL;
+    query->work_count = query->part_count = query->segment_count = 0;
+    query->snapshot = catalog_snapshot_drop(query->snapshot);
+}
+
+struct qa_query *qa_query_free(struct qa_query *query)
+{
+    if (!query)
+        return NULL;
+    qa_query_reset(query);
     (void)qa_stream_drop(query->stream);
     (void)qf_arena_free(query->arena);
     free(query);

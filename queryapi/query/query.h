@@ -108,6 +108,7 @@ struct qa_query {
     struct qa_ask ask;
     const struct qa_query_env *env;
     struct qa_stream *stream;
+    struct qf_str traceparent; /* of the request, or empty */
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */
 
@@ -138,6 +139,7 @@ struct qa_query {
         void *tenant;
         void *coord;
         enum qa_turn turn;
+        int replans;      /* because segments vanished */
         char reason[300]; /* what a worker said of the work that failed */
     } co;
 };
@@ -146,6 +148,9 @@ struct qa_query {
  * kept until the query is freed. */
 struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream);
 struct qa_query *qa_query_free(struct qa_query *query); /* Accepts NULL, returns NULL. */
+
+/* Forget plan, work and artifacts, for another PLAN turn. Nothing of the answer was sent yet. */
+void qa_query_reset(struct qa_query *query);
 
 /* Run a turn on this thread and set query->next. */
 void qa_query_turn(struct qa_query *query, enum qa_turn turn);

@@ -1,0 +1,93 @@
+"""test_security.py - API keys, and TLS on HTTP and on the control streams."""
+import http.client
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import unittest
+
+from harness import START, Fabric, load, standard_lines, wait_for
+
+
+class Keys(unittest.TestCase):
+    def test_a_key_opens_its_tenant(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        with open(f"{folder}/keys", "w") as file:
+            file.write("alpha team-a\nroot *\n")
+        fabric = Fabric(1, (f"--api-keys={folder}/keys",))
+        try:
+            load(fabric.store, ["a_metric 1x100"], tenant="team-a")
+            load(fabric.store, ["b_metric 1x100"], tenant="team-b")
+
+            def names(**headers):
+                status, answer = fabric.json("/api/v1/label/__name__/values", headers=headers)
+                return status, answer.get("data")
+
+            self.assertEqual(names()[0], 401)
+            self.assertEqual(names(Authorization="Bearer wrong")[0], 401)
+            self.assertEqual(names(Authorization="Bearer alpha"), (200, ["a_metric"]))
+            self.assertEqual(names(**{"Authorization": "Bearer alpha",
+                                      "X-Scope-OrgID": "team-b"})[0], 403)
+            self.assertEqual(names(**{"Authorization": "Bearer root", "X-Scope-OrgID": "team-b"}),
+                             (200, ["b_metric"]))
+            self.assertEqual(fabric.get("/livez")[0], 200)
+            self.assertEqual(fabric.get("/metrics")[0], 200)
+        finally:
+            fabric.close()
+            shutil.rmtree(folder)
+
+
+def make_certificates(folder):
+    """A CA, and a certificate for localhost signed by it."""
+    def openssl(*args):
+        subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt",
+            "-days", "2", "-subj", "/CN=test CA")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "tls.key", "-out", "tls.csr",
+            "-subj", "/CN=localhost")
+    with open(f"{folder}/ext", "w") as file:
+        file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+            "-CAcreateserial", "-out", "tls.crt", "-days", "2", "-extfile", "ext")
+
+
+class Tls(unittest.TestCase):
+    def setUp(self):
+        if not shutil.which("openssl"):
+            self.skipTest("openssl is not installed")
+        self.folder = tempfile.mkdtemp(prefix="pf-tls-")
+        make_certificates(self.folder)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def test_mutual_tls_on_the_control_streams(self):
+        tls = [f"--control-tls-cert={self.folder}/tls.crt",
+               f"--control-tls-key={self.folder}/tls.key"]
+        fabric = Fabric(1, (*tls, f"--control-tls-ca={self.folder}/ca.crt"),
+                        (*tls, f"--control-tls-client-ca={self.folder}/ca.crt"))
+        try:
+            load(fabric.store, standard_lines(2, 50))
+            fabric.wait_workers(1)
+            self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
+        finally:
+            fabric.close()
+
+    def test_an_api_without_a_certificate_gets_no_worker(self):
+        worker = (f"--control-tls-cert={self.folder}/tls.crt",
+                  f"--control-tls-key={self.folder}/tls.key",
+                  f"--control-tls-client-ca={self.folder}/ca.crt")
+        fabric = Fabric(1, ("--worker-wait=1s",), worker)
+        try:
+            load(fabric.store, standard_lines(2, 50))
+            status, _ = fabric.json("/api/v1/query", {"query": "up", "time": START + 300})
+            self.assertEqual(status, 503)
+            self.assertEqual(fabric.scaling()["workers"]["alive"], 0)
+        finally:
+            fabric.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
