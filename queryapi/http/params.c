@@ -172,6 +172,18 @@ qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms, st
                       QF_STR_ARG(qf_str_sub(text, 0, 100)));
 }
 
+qf_rc qa_param_time_optional(const char *name, struct qf_str text, qf_time_ms *ret_ms,
+                             struct qf_err *err)
+{
+    if (text.len == 0 || qa_param_time(name, text, ret_ms, NULL) == QF_OK)
+        return QF_OK;
+    return qf_err_set(
+        err, QF_EINVAL,
+        "invalid parameter \"%s\": invalid time value for '%s': cannot parse \"%.*s\" "
+        "to a valid timestamp",
+        name, name, QF_STR_ARG(qf_str_sub(text, 0, 100)));
+}
+
 qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms, struct qf_err *err)
 {
     double seconds;

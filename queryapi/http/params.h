@@ -32,6 +32,10 @@ struct qf_str qa_params_get(const struct qa_params *params, const char *name);
 /* Unix seconds with a fraction, or RFC 3339. */
 QF_MUST_CHECK qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms,
                                   struct qf_err *err);
+/* The same for a parameter that may be absent: then *@ret_ms stays. Prometheus words the error of
+ * these in another way. */
+QF_MUST_CHECK qf_rc qa_param_time_optional(const char *name, struct qf_str text, qf_time_ms *ret_ms,
+                                           struct qf_err *err);
 /* Seconds with a fraction, or "1h30m". */
 QF_MUST_CHECK qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms,
                                       struct qf_err *err);

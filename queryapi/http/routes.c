@@ -105,8 +105,8 @@ static void handle_query(struct visit *visit)
     struct qa_query *query;
     qf_rc rc = read_common(visit, &ask, &err);
 
-    if (rc == QF_OK && time.len)
-        rc = qa_param_time("time", time, &ask.start_ms, &err);
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("time", time, &ask.start_ms, &err);
     if (rc == QF_OK)
         rc = check_text(text, &err);
     if (rc) {
@@ -242,13 +242,9 @@ static qf_rc read_matches(struct visit *visit, struct qa_query *query, struct qf
             return qf_err_set(err, QF_EINVAL, "more than %d match[] parameters", MATCHES_MAX);
         matches[query->ask.match_count++] = qf_arena_str(query->arena, params->items[i].value);
     }
-    if (start.len)
-        rc = qa_param_time("start", start, &query->ask.start_ms, err);
-    if (rc == QF_OK && end.len)
-        rc = qa_param_time("end", end, &query->ask.end_ms, err);
-    if (rc == QF_OK && query->ask.end_ms < query->ask.start_ms)
-        rc = qf_err_set(err, QF_EINVAL,
-                        "invalid parameter \"end\": end timestamp must not be before start time");
+    rc = qa_param_time_optional("start", start, &query->ask.start_ms, err);
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("end", end, &query->ask.end_ms, err);
     if (rc == QF_OK && limit.len)
         rc = qa_param_limit(limit, &query->ask.limit, err);
     return rc;

@@ -8,7 +8,7 @@
 #include "workcoord/rendezvous.h"
 
 /* Put Prometheus's frame around what is wrong with the query itself. */
-static qf_rc frame_error(const struct qa_query *query, struct qf_str text, const char *param,
+static qf_rc frame_error(const struct qa_query *query, struct qf_str text,
                          const struct qf_err *cause, struct qf_err *err)
 {
     struct qf_strbuf message = QF_STRBUF_INIT;
@@ -23,7 +23,7 @@ static qf_rc frame_error(const struct qa_query *query, struct qf_str text, const
     } else if (query->ask.kind == QA_QUERY_EVENTS) {
         (void)qf_err_set(err, rc, "%s", qf_strbuf_cstr(&message));
     } else {
-        (void)qf_err_set(err, rc, "invalid parameter \"%s\": %s", param, qf_strbuf_cstr(&message));
+        (void)qf_err_set(err, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&message));
     }
     qf_strbuf_done(&message);
     return rc;
@@ -62,7 +62,7 @@ static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
 
     if (rc == QF_OK)
         rc = add_part(query, expr, query->ask.text, &params, &cause);
-    return rc == QF_OK ? QF_OK : frame_error(query, query->ask.text, "query", &cause, err);
+    return rc == QF_OK ? QF_OK : frame_error(query, query->ask.text, &cause, err);
 }
 
 /* The time range of series and labels, cut to where there are data: a window has to have ends. */
@@ -114,6 +114,24 @@ static struct pq_node *series_expression(struct qa_query *query, const struct pq
     return call;
 }
 
+/* Prometheus's words for a bad match[]: those of /series name the parameter. */
+static qf_rc match_error(const struct qa_query *query, struct qf_str match,
+                         const struct qf_err *cause, struct qf_err *err)
+{
+    const char *frame = query->ask.kind == QA_QUERY_SERIES ? "invalid parameter \"match[]\": " : "";
+    struct qf_strbuf message = QF_STRBUF_INIT;
+
+    if (strstr(cause->msg, "at least one non-empty matcher"))
+        qf_strbuf_puts(&message, "match[] must contain at least one non-empty matcher");
+    else if (cause->rc == QF_EPARSE)
+        pq_parse_error_print(&message, match, cause);
+    else
+        qf_strbuf_puts(&message, cause->msg);
+    (void)qf_err_set(err, cause->rc, "%s%s", frame, qf_strbuf_cstr(&message));
+    qf_strbuf_done(&message);
+    return cause->rc;
+}
+
 static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_err *err)
 {
     struct pq_query_params params = { .start_ms = query->ask.end_ms,
@@ -124,17 +142,10 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
     const struct pq_node *expr;
     struct qf_err cause = { 0 };
     size_t count;
-    bool selective = false;
     qf_rc rc = pq_parse_selector(query->arena, match, &matchers, &count, &cause);
 
     if (rc)
-        return frame_error(query, match, "match[]", &cause, err);
-    for (size_t i = 0; i < count; i++)
-        selective |= !pq_matcher_matches(&matchers[i], QF_STR(""));
-    if (!selective)
-        return qf_err_set(err, QF_EINVAL,
-                          "invalid parameter \"match[]\": match[] must contain at least one "
-                          "non-empty matcher");
+        return match_error(query, match, &cause, err);
     if (query->ask.end_ms < query->ask.start_ms)
         return QF_OK; /* no data in the range: the selector was checked, the answer is empty */
     expr = series_expression(query, matchers, count);

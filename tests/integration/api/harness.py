@@ -248,12 +248,13 @@ class FabricTest(unittest.TestCase):
     workers = 2
     api_flags = ()
     worker_flags = ()
+    lines = standard_lines()
 
     @classmethod
     def setUpClass(cls):
         cls.fabric = Fabric(cls.workers, cls.api_flags, cls.worker_flags)
         try:
-            load(cls.fabric.store, standard_lines())
+            load(cls.fabric.store, cls.lines)
             cls.fabric.wait_workers(cls.workers)
         except BaseException:
             with contextlib.suppress(Exception):

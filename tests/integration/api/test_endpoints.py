@@ -101,7 +101,8 @@ class Queries(FabricTest):
             ("/api/v1/query", {}, 400, "bad_data", 'invalid parameter "query": unknown position: '
              'parse error: no expression found in input'),
             ("/api/v1/query", {"query": "up", "time": "x"}, 400, "bad_data",
-             'invalid parameter "time": cannot parse "x" to a valid timestamp'),
+             'invalid parameter "time": invalid time value for \'time\': cannot parse "x" to a '
+             'valid timestamp'),
             ("/api/v1/query_range", {"query": "up", "start": 1, "end": 0, "step": 1}, 400,
              "bad_data", 'invalid parameter "end": end timestamp must not be before start time'),
             ("/api/v1/query_range", {"query": "up", "start": 0, "end": 1, "step": 0}, 400,
