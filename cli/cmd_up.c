@@ -39,10 +39,11 @@ static int64_t drain_timeout_ms;
 static bool demo;
 
 static const struct cli_flag flags[] = {
-    { "store", CLI_FLAG_STR, &store, "DIR", "./store",
-      "where segments live: a folder (made if missing) or s3://bucket/prefix" },
+    { "store", CLI_FLAG_STR, &store, "DIR", NULL,
+      "where segments live: a folder (made if missing) or s3://bucket/prefix; ./store if absent" },
     { "workers", CLI_FLAG_U64, &worker_count, "N", "0", "worker processes; 0: one per core" },
-    { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL, "put demo data into the store first" },
+    { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL,
+      "put the last hours of demo data into the store first; without --store into one of its own" },
     { "http-listen", CLI_FLAG_STR, &listen_on, "HOST:PORT", "127.0.0.1:8080",
       "the API; port 0 takes a free one" },
     { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
@@ -71,7 +72,7 @@ struct child {
 
 static struct child children[1 + WORKERS_MAX]; /* the API first */
 static size_t child_count;
-static char state[512];
+static char state[512], own_store[600];
 
 static void add_arg(struct child *child, const char *fmt, ...) QF_PRINTF(2, 3);
 static void add_arg(struct child *child, const char *fmt, ...)
@@ -363,15 +364,26 @@ static int run(int signal_fd)
     }
     end_group(0, 1, signal_fd);
     end_group(1, child_count, signal_fd);
-    if (!state_dir)
-        remove_state();
     return served ? 0 : 1;
+}
+
+static bool make_state(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    if (state_dir)
+        (void)snprintf(state, sizeof(state), "%s", state_dir);
+    else
+        (void)snprintf(state, sizeof(state), "%s/promfabric-up-XXXXXX", tmp ? tmp : "/tmp");
+    if (state_dir ? mkdir(state, 0700) != 0 && errno != EEXIST : !mkdtemp(state)) {
+        fprintf(stderr, "error: cannot make %s: %s\n", state, strerror(errno));
+        return false;
+    }
+    return true;
 }
 
 static bool prepare(void)
 {
-    const char *tmp = getenv("TMPDIR");
-
     if (!worker_count)
         worker_count = (uint64_t)QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
     if (worker_count > WORKERS_MAX) {
@@ -382,16 +394,14 @@ static bool prepare(void)
         fprintf(stderr, "error: --http-listen: %s is not HOST:PORT\n", listen_on);
         return false;
     }
+    if (!make_state())
+        return false;
+    if (!store && demo) /* data that end now would not fit those of an earlier time */
+        (void)snprintf(own_store, sizeof(own_store), "%s/store", state);
+    if (!store)
+        store = demo ? own_store : "./store";
     if (strstr(store, "://") == NULL && mkdir(store, 0755) != 0 && errno != EEXIST) {
         fprintf(stderr, "error: cannot make %s: %s\n", store, strerror(errno));
-        return false;
-    }
-    if (state_dir)
-        (void)snprintf(state, sizeof(state), "%s", state_dir);
-    else
-        (void)snprintf(state, sizeof(state), "%s/promfabric-up-XXXXXX", tmp ? tmp : "/tmp");
-    if (state_dir ? mkdir(state, 0700) != 0 && errno != EEXIST : !mkdtemp(state)) {
-        fprintf(stderr, "error: cannot make %s: %s\n", state, strerror(errno));
         return false;
     }
     return true;
@@ -416,9 +426,9 @@ int cli_up(int argc, char **argv)
         return 2;
     qf_log_setup(level, strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT, "up");
     signal_fd = qf_signals_setup();
-    if (demo && !load_demo())
-        return 1;
-    code = run(signal_fd);
+    code = demo && !load_demo() ? 1 : run(signal_fd);
+    if (!state_dir)
+        remove_state();
     free_children();
     return code;
 }

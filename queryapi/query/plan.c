@@ -121,9 +121,7 @@ static qf_rc match_error(const struct qa_query *query, struct qf_str match,
     const char *frame = query->ask.kind == QA_QUERY_SERIES ? "invalid parameter \"match[]\": " : "";
     struct qf_strbuf message = QF_STRBUF_INIT;
 
-    if (strstr(cause->msg, "at least one non-empty matcher"))
-        qf_strbuf_puts(&message, "match[] must contain at least one non-empty matcher");
-    else if (cause->rc == QF_EPARSE)
+    if (cause->rc == QF_EPARSE)
         pq_parse_error_print(&message, match, cause);
     else
         qf_strbuf_puts(&message, cause->msg);
@@ -142,8 +140,13 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
     const struct pq_node *expr;
     struct qf_err cause = { 0 };
     size_t count;
+    bool selective = false;
     qf_rc rc = pq_parse_selector(query->arena, match, &matchers, &count, &cause);
 
+    for (size_t i = 0; rc == QF_OK && i < count; i++)
+        selective |= !pq_matcher_matches(&matchers[i], QF_STR(""));
+    if (rc == QF_OK && !selective)
+        rc = qf_err_set(&cause, QF_EINVAL, "match[] must contain at least one non-empty matcher");
     if (rc)
         return match_error(query, match, &cause, err);
     if (query->ask.end_ms < query->ask.start_ms)

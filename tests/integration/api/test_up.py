@@ -28,7 +28,7 @@ class Up(unittest.TestCase):
     def start(self, *flags):
         self.out = open(f"{self.folder}/out", "wb")
         self.process = subprocess.Popen(
-            [BINARY, "up", f"--store={self.folder}/store", "--http-listen=127.0.0.1:0", *flags],
+            [BINARY, "up", "--http-listen=127.0.0.1:0", *flags],
             stdout=self.out, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.folder})
         found = wait_for("the greeting", lambda: re.search(r"is up: (http://\S+)", self.text()) or
                          self.process.poll() is not None, 60)
@@ -62,7 +62,7 @@ class Up(unittest.TestCase):
     def test_answers_restarts_and_ends_clean(self):
         os.mkdir(f"{self.folder}/store")
         load(f"{self.folder}/store", standard_lines())
-        url = self.start("--workers=2")
+        url = self.start("--workers=2", f"--store={self.folder}/store")
         want = self.query(url, f"--end={END}", "sum by (job) (rate(http_requests_total[5m]))")
         self.assertEqual(want.returncode, 0, want.stderr)
         self.assertEqual(len(want.stdout.splitlines()), 2)
@@ -83,7 +83,7 @@ class Up(unittest.TestCase):
         self.end()
 
     def test_a_busy_port_is_one_clear_line(self):
-        url = self.start("--workers=1")
+        url = self.start("--workers=1", f"--store={self.folder}/store")
         port = url.rsplit(":", 1)[1]
         run = subprocess.run([BINARY, "api", f"--store={self.folder}/store",
                               f"--http-listen=127.0.0.1:{port}", "--worker=127.0.0.1:1"],
