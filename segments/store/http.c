@@ -15,6 +15,8 @@
 #define POLL_MS 50
 #define IDLE_MAX 64                   /* handles kept for reuse */
 #define HEADERS_MAX ((size_t)1 << 16) /* bytes of headers of one answer */
+#define EXPECT_BYTES ((uint64_t)1 << 20)
+#define EXPECT_MS 300L
 #define BODY_MAX_DEFAULT ((size_t)1 << 16)
 
 struct handle {
@@ -256,7 +258,8 @@ static void set_options(const struct http_client *client, struct exchange *x,
     /* Large bodies wait for "100 Continue", so that a refusal costs no upload, but not long: some
      * servers never send it. (To forbid it with an empty header, libcurl would sign that header.)
      */
-    (void)curl_easy_setopt(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 300L);
+    (void)curl_easy_setopt(easy, CURLOPT_EXPECT_100_TIMEOUT_MS,
+                           request->body_len > EXPECT_BYTES ? EXPECT_MS : 1L);
     (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);
     (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L * 1024);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "promfabric/" PROMFABRIC_VERSION);
