@@ -1,6 +1,8 @@
 /* combine.c - a histogram plus or minus another, for series such as {{sum:1}}+{{sum:2}}x5.
  *
- * Only what literals need: one side of buckets is a list of (index, count) in ascending order. */
+ * One side of buckets is a list of (index, count) in ascending order. Before two histograms are
+ * added they are brought to the same buckets: the coarser schema, the wider zero bucket, the common
+ * custom bounds. */
 #include <math.h>
 
 #include "base/pure/macros.h"
@@ -111,30 +113,154 @@ static bool write_side(struct pq_parser *p, const struct side *side,
     return true;
 }
 
-static bool compatible(struct pq_parser *p, const struct pq_histogram *base,
-                       const struct pq_histogram *inc)
+/* A histogram taken apart. */
+struct parts {
+    struct side positive, negative;
+    int32_t schema;
+    double zero_threshold, zero_count;
+    const double *bounds;
+    size_t bound_count;
+};
+
+static bool take_apart(struct pq_parser *p, const struct pq_histogram *histogram,
+                       struct parts *ret_parts)
 {
+    *ret_parts = (struct parts){ .schema = histogram->schema,
+                                 .zero_threshold = histogram->zero_threshold,
+                                 .zero_count = histogram->zero_count,
+                                 .bounds = histogram->custom_values,
+                                 .bound_count = histogram->custom_value_count };
+    return read_side(p, histogram->positive_spans, histogram->positive_span_count,
+                     histogram->positive_buckets, &ret_parts->positive) &&
+           read_side(p, histogram->negative_spans, histogram->negative_span_count,
+                     histogram->negative_buckets, &ret_parts->negative);
+}
+
+static double upper_bound(int64_t index, int32_t schema)
+{
+    return exp2((double)index * exp2(-(double)schema));
+}
+
+/* Move the buckets inside @threshold into @zero_count. A populated bucket that reaches beyond
+ * widens the threshold to its own upper bound. */
+static void absorb(struct side *side, int32_t schema, double *threshold, double *zero_count)
+{
+    size_t gone = 0;
+
+    for (; gone < side->count; gone++) {
+        int64_t index = side->items[gone].index;
+
+        if (upper_bound(index - 1, schema) >= *threshold)
+            break;
+        if (upper_bound(index, schema) > *threshold) {
+            if (side->items[gone].count == 0)
+                break;
+            *threshold = upper_bound(index, schema);
+        }
+        *zero_count += side->items[gone].count;
+    }
+    side->items += gone;
+    side->count -= gone;
+}
+
+static void widen_zero(struct parts *parts, double threshold)
+{
+    double before;
+
+    do { /* what one side needs may widen the other; both only shrink, so this ends */
+        before = threshold;
+        absorb(&parts->positive, parts->schema, &threshold, &parts->zero_count);
+        absorb(&parts->negative, parts->schema, &threshold, &parts->zero_count);
+    } while (threshold != before);
+    parts->zero_threshold = threshold;
+}
+
+/* Each round lifts one threshold to the other or beyond, over one more bucket. */
+static void reconcile_zero(struct parts *a, struct parts *b)
+{
+    while (a->zero_threshold != b->zero_threshold) {
+        if (a->zero_threshold < b->zero_threshold)
+            widen_zero(a, b->zero_threshold);
+        else if (b->zero_threshold < a->zero_threshold)
+            widen_zero(b, a->zero_threshold);
+        else
+            return; /* a threshold that is not a number fits nothing */
+    }
+}
+
+/* Put the buckets of @parts under @bounds, a part of its own bounds. */
+static void rebound(struct parts *parts, const double *bounds, size_t count)
+{
+    size_t kept = 0;
+    struct side *side = &parts->positive;
+
+    for (size_t i = 0; i < side->count; i++) {
+        int64_t index = side->items[i].index;
+        double upper =
+            index >= 0 && (size_t)index < parts->bound_count ? parts->bounds[index] : INFINITY;
+        size_t target = 0;
+
+        while (target < count && bounds[target] < upper)
+            target++;
+        if (kept && side->items[kept - 1].index == (int64_t)target)
+            side->items[kept - 1].count += side->items[i].count;
+        else
+            side->items[kept++] = (struct bucket){ (int64_t)target, side->items[i].count };
+    }
+    side->count = kept;
+    parts->bounds = bounds;
+    parts->bound_count = count;
+}
+
+/* Bring both to the bounds they have in common. */
+static bool reconcile_bounds(struct pq_parser *p, struct parts *a, struct parts *b)
+{
+    double *common;
+    size_t count = 0, i = 0, j = 0;
+
+    if (a->bound_count == b->bound_count &&
+        (a->bound_count == 0 ||
+         memcmp(a->bounds, b->bounds, a->bound_count * sizeof(*a->bounds)) == 0))
+        return true;
+    common = QF_ARENA_ARRAY(p->arena, double, a->bound_count + 1);
+    if (!common) {
+        pq_parser_out_of_memory(p);
+        return false;
+    }
+    while (i < a->bound_count && j < b->bound_count) {
+        if (a->bounds[i] == b->bounds[j])
+            common[count++] = a->bounds[i++], j++;
+        else if (a->bounds[i] < b->bounds[j])
+            i++;
+        else
+            j++;
+    }
+    rebound(a, common, count);
+    rebound(b, common, count);
+    return true;
+}
+
+static bool reconcile(struct pq_parser *p, struct parts *base, struct parts *inc)
+{
+    bool custom = base->schema == PQ_SCHEMA_CUSTOM;
+
     if (base->schema > inc->schema) {
         pq_parser_fail(p, p->last, "error combining histograms: cannot merge from schema %d to %d",
                        inc->schema, base->schema);
         return false;
     }
-    if ((base->schema == PQ_SCHEMA_CUSTOM) != (inc->schema == PQ_SCHEMA_CUSTOM)) {
+    if (custom != (inc->schema == PQ_SCHEMA_CUSTOM)) {
         pq_parser_fail(p, p->last,
                        "cannot apply this operation on histograms with a mix of exponential and "
                        "custom bucket schemas");
         return false;
     }
-    if (base->custom_value_count != inc->custom_value_count ||
-        (base->custom_value_count && memcmp(base->custom_values, inc->custom_values,
-                                            base->custom_value_count * sizeof(double)) != 0)) {
-        pq_parser_fail(p, p->last, "error combining histograms: custom bucket boundaries differ");
-        return false;
-    }
-    if (base->zero_threshold != inc->zero_threshold && inc->zero_threshold != 0) {
-        pq_parser_fail(p, p->last, "error combining histograms: zero thresholds %g and %g differ",
-                       base->zero_threshold, inc->zero_threshold);
-        return false;
+    if (custom)
+        return reconcile_bounds(p, base, inc);
+    reconcile_zero(base, inc);
+    if (inc->schema > base->schema) {
+        widen(&inc->positive, (int64_t)inc->schema - base->schema);
+        widen(&inc->negative, (int64_t)inc->schema - base->schema);
     }
     return true;
 }
@@ -147,48 +273,32 @@ static enum pq_reset_hint combine_hints(enum pq_reset_hint a, enum pq_reset_hint
     return a == PQ_RESET_GAUGE || b == PQ_RESET_GAUGE ? PQ_RESET_GAUGE : PQ_RESET_UNKNOWN;
 }
 
-static bool combine_sides(struct pq_parser *p, struct pq_histogram *sum,
-                          const struct pq_histogram *inc, double factor)
-{
-    struct side positive, negative, more_positive, more_negative;
-
-    if (!read_side(p, sum->positive_spans, sum->positive_span_count, sum->positive_buckets,
-                   &positive) ||
-        !read_side(p, sum->negative_spans, sum->negative_span_count, sum->negative_buckets,
-                   &negative) ||
-        !read_side(p, inc->positive_spans, inc->positive_span_count, inc->positive_buckets,
-                   &more_positive) ||
-        !read_side(p, inc->negative_spans, inc->negative_span_count, inc->negative_buckets,
-                   &more_negative))
-        return false;
-    if (inc->schema > sum->schema) {
-        widen(&more_positive, (int64_t)inc->schema - sum->schema);
-        widen(&more_negative, (int64_t)inc->schema - sum->schema);
-    }
-    return add_side(p, &positive, &more_positive, factor) &&
-           add_side(p, &negative, &more_negative, factor) &&
-           write_side(p, &positive, &sum->positive_spans, &sum->positive_span_count,
-                      &sum->positive_buckets, &sum->positive_bucket_count) &&
-           write_side(p, &negative, &sum->negative_spans, &sum->negative_span_count,
-                      &sum->negative_buckets, &sum->negative_bucket_count);
-}
-
 struct pq_histogram *pq_histogram_combine(struct pq_parser *p, const struct pq_histogram *base,
                                           const struct pq_histogram *inc, double factor)
 {
-    struct pq_histogram *sum;
+    struct pq_histogram *sum = QF_ARENA_NEW(p->arena, struct pq_histogram);
+    struct parts parts, more;
 
-    if (!compatible(p, base, inc))
-        return NULL;
-    sum = QF_ARENA_NEW(p->arena, struct pq_histogram);
     if (!sum) {
         pq_parser_out_of_memory(p);
         return NULL;
     }
+    if (!take_apart(p, base, &parts) || !take_apart(p, inc, &more) || !reconcile(p, &parts, &more))
+        return NULL;
     *sum = *base;
     sum->reset_hint = combine_hints(base->reset_hint, inc->reset_hint);
-    sum->zero_count += factor * inc->zero_count;
+    sum->zero_threshold = parts.zero_threshold;
+    sum->zero_count = parts.zero_count + factor * more.zero_count;
     sum->count += factor * inc->count;
     sum->sum += factor * inc->sum;
-    return combine_sides(p, sum, inc, factor) ? sum : NULL;
+    sum->custom_values = parts.bounds;
+    sum->custom_value_count = parts.bound_count;
+    if (!add_side(p, &parts.positive, &more.positive, factor) ||
+        !add_side(p, &parts.negative, &more.negative, factor) ||
+        !write_side(p, &parts.positive, &sum->positive_spans, &sum->positive_span_count,
+                    &sum->positive_buckets, &sum->positive_bucket_count) ||
+        !write_side(p, &parts.negative, &sum->negative_spans, &sum->negative_span_count,
+                    &sum->negative_buckets, &sum->negative_bucket_count))
+        return NULL;
+    return sum;
 }

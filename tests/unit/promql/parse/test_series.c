@@ -132,6 +132,32 @@ TEST(gaps_between_buckets_stay_gaps)
     CHECK_EQ(h->positive_bucket_count, 2);
 }
 
+/* Bucket 0 of schema 0 is (0.5, 1]: a zero bucket of 0.75 cuts it, so it takes all of it. */
+TEST(the_wider_zero_bucket_takes_the_buckets_inside)
+{
+    SERIES(s, "h {{buckets:[1 2 4] offset:-1 z_bucket:1}}+{{z_bucket:1 z_bucket_w:0.75}}x1");
+    const struct pq_histogram *h = s.values[1].histogram;
+
+    CHECK_BITS(h->zero_threshold, 1.0);
+    CHECK_BITS(h->zero_count, 5.0);
+    CHECK_EQ(h->positive_bucket_count, 1);
+    CHECK_EQ(h->positive_spans[0].offset, 1);
+    CHECK_BITS(h->positive_buckets[0], 4.0);
+}
+
+TEST(custom_buckets_meet_in_their_common_bounds)
+{
+    SERIES(s, "h {{schema:-53 custom_values:[1 5 10] buckets:[1 2 3 4]}}+{{schema:-53 "
+              "custom_values:[5 7] buckets:[10 20 30]}}x1");
+    const struct pq_histogram *h = s.values[1].histogram;
+
+    CHECK_EQ(h->custom_value_count, 1);
+    CHECK_BITS(h->custom_values[0], 5.0);
+    CHECK_EQ(h->positive_bucket_count, 2);
+    CHECK_BITS(h->positive_buckets[0], 13.0);
+    CHECK_BITS(h->positive_buckets[1], 57.0);
+}
+
 TEST(wrong_descriptions_are_errors_with_a_place)
 {
     static const char *const wrong[][2] = {
