@@ -45,7 +45,7 @@ static const struct cli_flag flags[] = {
     { "disk-budget", CLI_FLAG_BYTES, &o.disk_budget, "BYTES", "10GiB",
       "disk that artifacts and cached segments may use together" },
     { "disk-floor", CLI_FLAG_BYTES, &o.disk_floor, "BYTES", "1GiB",
-      "part of the budget that cached segments leave to artifacts" },
+      "part of the budget that cached segments leave to artifacts; at most half" },
     { "disk-high", CLI_FLAG_U64, &o.disk_high, "PERCENT", "90",
       "use of the budget at which eviction begins" },
     { "disk-low", CLI_FLAG_U64, &o.disk_low, "PERCENT", "75", "use at which it ends" },

@@ -172,7 +172,7 @@ static void make_coordinator(struct parts *p)
                     .artifact_ack_ms = o->artifact_ack_ttl_ms },
         .work_limits = { o->work_samples_max, o->work_memory_max, o->artifact_bytes_max },
         .budget = { .limit_bytes = o->disk_budget,
-                    .floor_bytes = QF_MIN(o->disk_floor, o->disk_budget),
+                    .floor_bytes = o->disk_floor,
                     .high_percent = (unsigned)o->disk_high,
                     .low_percent = (unsigned)o->disk_low },
         .drain_timeout_ms = o->drain_timeout_ms,

@@ -56,9 +56,10 @@ bool qw_budget_make_room(const struct qw_budget_limits *limits, struct qw_budget
                          enum qw_budget_user user, uint64_t need, qw_budget_evict_fn *evict,
                          void *ctx)
 {
-    struct state s = { .usage = usage, .user = user, .need = need, .floor = limits->floor_bytes };
+    struct state s = { .usage = usage, .user = user, .need = need };
 
     s.limit = qw_budget_limit(limits, &usage);
+    s.floor = QF_MIN(limits->floor_bytes, s.limit / 2);
     s.high = percent_of(s.limit, limits->high_percent);
     s.low = percent_of(s.limit, limits->low_percent);
     if (total(&s) > s.high || !floor_kept(&s)) {

@@ -7,7 +7,8 @@
  * unacknowledged artifacts last (their work has to be run again, so these only go down to the high
  * watermark, and only for the sake of another artifact).
  *
- * A floor of the budget is kept for artifacts: cached segments never take the last @floor bytes. */
+ * A floor of the budget is kept for artifacts: cached segments never take the last @floor bytes, or
+ * the last half of the limit where that is less. */
 #ifndef QUERYWORKER_BUDGET_BUDGET_H
 #define QUERYWORKER_BUDGET_BUDGET_H
 

@@ -202,12 +202,6 @@ static bool wind_down(struct qw_coordinator *co)
         message = qf_mailbox_receive(co->options.mailbox, 20);
         if (message)
             dispatch(co, message);
-        /* What the state machine starts now is nobody's business any more. */
-        while (co->starting.first)
-            qw_run_drop(co, co->starting.first->node.key);
-        for (struct qw_run *run = co->active.first; run; run = run->next)
-            if (run->task)
-                atomic_store(&run->task->cancel, true);
     }
     qw_server_stop(co->server);
     give_up = qf_clock_mono_ms() + STREAMS_END_MS;

@@ -240,7 +240,10 @@ void qw_co_settle(struct qw_coordinator *co)
                                      .session = { co->closed.items[--co->closed.count] } });
         } else if ((run = co->starting.first) != NULL) {
             qw_run_list_remove(run);
-            begin(co, run);
+            if (co->done) /* too late to start anything */
+                qw_run_drop(co, run->node.key);
+            else
+                begin(co, run);
         } else if (co->cache && (hold = qw_cache_settled(co->cache)) != NULL) {
             downloads_ended(co, hold->owner);
         } else {

@@ -24,7 +24,8 @@
 #include "segments/store/store.h"
 #include "tests/lib/test.h"
 
-static char dir[64];
+static char dir[256];
+static bool keep_dir;
 
 int64_t now_ms(void)
 {
@@ -38,9 +39,9 @@ void sleep_ms(int64_t ms)
 
 static void remove_dir(void)
 {
-    char command[128];
+    char command[300];
 
-    if (!dir[0])
+    if (!dir[0] || keep_dir)
         return;
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     (void)!system(command);
@@ -50,7 +51,7 @@ static void remove_dir(void)
 const char *bench_dir(void)
 {
     static bool registered;
-    char path[128];
+    char path[300];
 
     if (!registered)
         (void)atexit(remove_dir);
@@ -61,6 +62,16 @@ const char *bench_dir(void)
     (void)snprintf(path, sizeof(path), "%s/store", dir);
     CHECK_EQ(mkdir(path, 0700), 0);
     return dir;
+}
+
+void bench_dir_at(const char *path)
+{
+    char store[300];
+
+    keep_dir = true;
+    (void)snprintf(dir, sizeof(dir), "%s", path);
+    (void)snprintf(store, sizeof(store), "%s/store", dir);
+    CHECK_EQ(mkdir(store, 0700), 0);
 }
 
 static struct qf_labels series_labels(struct qf_arena *arena, unsigned index)
@@ -177,7 +188,7 @@ static pid_t spawn(const char *const *wrapper, const char *const *flags, int std
                    int stderr_fd)
 {
     arg_vec args = { 0 };
-    char store[128], spool[128];
+    char store[300], spool[300];
     pid_t parent = getpid(), pid;
 
     (void)snprintf(store, sizeof(store), "%s/store", dir);

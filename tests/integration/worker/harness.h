@@ -13,6 +13,8 @@
 
 /* A temporary folder with store/ and spool/. One at a time; removed by the next and at exit. */
 const char *bench_dir(void);
+/* The same in the folder @path, which stays. */
+void bench_dir_at(const char *path);
 
 /* A segment of `series` series with `samples` samples each, 1 s apart from time 0, value = 1000 *
  * series + index; its name, size and mtime are filled in. */

@@ -78,6 +78,17 @@ TEST(cached_segments_leave_the_floor_to_artifacts)
     check((struct disk){ { 6, 0, 0, 3 }, "" }, QW_BUDGET_SPOOL, 10, true, "ccc");
 }
 
+/* A floor meant for a larger disk must not leave the cache with nothing. */
+TEST(the_floor_is_at_most_half_the_limit)
+{
+    struct qw_budget_limits small = limits;
+    struct disk disk = { { 0, 0, 0, 0 }, "" };
+
+    small.floor_bytes = 1000;
+    CHECK(qw_budget_make_room(&small, usage_of(&disk), QW_BUDGET_CACHE, 50, evict, &disk));
+    CHECK(!qw_budget_make_room(&small, usage_of(&disk), QW_BUDGET_CACHE, 51, evict, &disk));
+}
+
 TEST(a_need_over_the_limit_does_not_fit)
 {
     check((struct disk){ { 1, 1, 0, 1 }, "" }, QW_BUDGET_SPOOL, 101, false, "cau");
