@@ -75,7 +75,7 @@ static void refresh_catalog(void *arg)
     struct store_call call = { .cancel = &api->stopping, .timeout_ms = 60000 };
     struct qf_err err = { 0 };
 
-    if (catalog_refresh(api->catalog, CATALOG_REFRESH_DUE, &call, &err) == QF_OK) {
+    if (catalog_refresh(api->catalog, CATALOG_REFRESH_TIMER, &call, &err) == QF_OK) {
         atomic_store(&api->listed, true);
         qf_metric_set(api->metrics.catalog_segments, 0,
                       (double)catalog_stats(api->catalog).segments);

@@ -29,6 +29,7 @@ struct catalog *catalog_new(const struct catalog_options *options)
     catalog->summary_bytes_max =
         options->summary_bytes_max ? options->summary_bytes_max : SUMMARY_BYTES_MAX_DEFAULT;
     catalog->lock = qf_lock_new();
+    catalog->learn_due_ms = QF_TIME_NEVER;
     catalog->stats.refreshed_mono_ms = -1;
     return catalog;
 }
@@ -59,7 +60,7 @@ int64_t catalog_due_ms(struct catalog *catalog)
     int64_t due;
 
     qf_lock_take(catalog->lock);
-    due = catalog->due_ms;
+    due = catalog->due_ms < catalog->learn_due_ms ? catalog->due_ms : catalog->learn_due_ms;
     qf_lock_drop(catalog->lock);
     return due;
 }
@@ -137,6 +138,8 @@ static void publish(struct catalog *catalog, struct catalog_build *build)
     snapshot = index_snapshot_new(folders, count, old ? old->version + 1 : 1);
     qf_lock_take(catalog->lock);
     catalog->snapshot = snapshot;
+    if (catalog->summary_time_ms > 0)
+        catalog->learn_due_ms = qf_clock_mono_ms();
     qf_lock_drop(catalog->lock);
     QF_VEC_DONE(&catalog->known);
     catalog->known.items = build->folders.items;
@@ -208,7 +211,7 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
 
         if (catalog->finished > began)
             return QF_OK;
-        if (mode == CATALOG_REFRESH_DUE && catalog->snapshot &&
+        if (mode != CATALOG_REFRESH_NOW && catalog->snapshot &&
             qf_clock_mono_ms() < catalog->due_ms)
             return QF_OK;
         if (!catalog->refreshing)
@@ -228,26 +231,42 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
 static void learn(struct catalog *catalog, const struct store_call *call)
 {
     struct catalog_snapshot *snapshot = NULL;
+    bool complete;
 
     qf_lock_take(catalog->lock);
-    if (!catalog->learning && catalog->snapshot && catalog->summary_time_ms > 0) {
+    if (!catalog->learning && catalog->snapshot && qf_clock_mono_ms() >= catalog->learn_due_ms) {
         catalog->learning = true;
+        catalog->learn_due_ms = QF_TIME_NEVER; /* unless another snapshot is published meanwhile */
         snapshot = catalog_snapshot_ref(catalog->snapshot);
     }
     qf_lock_drop(catalog->lock);
     if (!snapshot)
         return;
-    catalog_learn(catalog, snapshot, call);
+    complete = catalog_learn(catalog, snapshot, call);
     (void)catalog_snapshot_drop(snapshot);
     qf_lock_take(catalog->lock);
     catalog->learning = false;
+    if (!complete)
+        catalog->learn_due_ms = qf_clock_mono_ms() + catalog->refresh_interval_ms;
     qf_lock_drop(catalog->lock);
+}
+
+/* When to list again: an interval after the last listing began, so that what it passed by shows in
+ * time; later if listing takes so long that little time would be left in between. */
+static int64_t next_due(const struct catalog *catalog, int64_t start_ms)
+{
+    int64_t now = qf_clock_mono_ms();
+    int64_t due = start_ms + catalog->refresh_interval_ms;
+    int64_t rest = now + catalog->refresh_interval_ms / 5;
+
+    return due > rest ? due : rest;
 }
 
 static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                      const struct store_call *call, bool *ret_mine, struct qf_err *err)
 {
     struct catalog_stats stats;
+    int64_t start_ms;
     uint64_t number;
     qf_rc rc;
 
@@ -259,11 +278,12 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
     if (rc || !*ret_mine)
         return rc;
 
+    start_ms = qf_clock_mono_ms();
     rc = refresh_once(catalog, mode == CATALOG_REFRESH_NOW, call, &stats, err);
 
     qf_lock_take(catalog->lock);
     catalog->stats = stats;
-    catalog->due_ms = qf_clock_mono_ms() + catalog->refresh_interval_ms;
+    catalog->due_ms = next_due(catalog, start_ms);
     catalog->refreshing = false;
     if (!rc)
         catalog->finished = number;
@@ -278,7 +298,7 @@ qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
     bool mine;
     qf_rc rc = refresh(catalog, mode, call, &mine, err);
 
-    if (!rc && mine && mode == CATALOG_REFRESH_DUE)
+    if (!rc && mode == CATALOG_REFRESH_TIMER)
         learn(catalog, call);
     return rc;
 }

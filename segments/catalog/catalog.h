@@ -3,11 +3,10 @@
  * The store is the truth; the catalogue is an index of its listing. It has two sides:
  *
  *   catalog_refresh()  blocks on the store and publishes a new snapshot if anything changed. Call
- *                      it from a pool thread every refresh_interval_ms and, on demand, before a
- *                      query that must see what was just written. Calls at the same time share one
- *                      listing.
- *   catalog_snapshot() hands out the newest snapshot, which never changes, at the cost of a
- * counter. catalog_lookup() on it does no I/O and takes no lock.
+ *                      it from a pool thread whenever catalog_due_ms() has come and, on demand,
+ *                      before a query that must see what was just written. Calls at the same time
+ * share one listing. catalog_snapshot() hands out the newest snapshot, which never changes, at the
+ * cost of a counter. catalog_lookup() on it does no I/O and takes no lock.
  *
  * Incremental: the index is kept per folder (tenant and day). A store that tells which folders
  * changed (a local one) is asked only for those; else the listing is compared with the index, and
@@ -56,16 +55,18 @@ struct catalog *catalog_new(const struct catalog_options *options);
 struct catalog *catalog_free(struct catalog *catalog);
 
 enum catalog_refresh_mode {
-    CATALOG_REFRESH_DUE, /* only if the last one is older than the interval: for timers */
-    CATALOG_REFRESH_NOW, /* everything put or deleted before the call shows in the snapshot */
+    CATALOG_REFRESH_DUE,   /* only if the last one is older than the interval */
+    CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot */
+    CATALOG_REFRESH_TIMER, /* as DUE; then fetches summaries, which may take summary_time_ms */
 };
 
-/* Bring the index up to date; on success a snapshot exists. CATALOG_REFRESH_DUE, being the timer's,
- * then also fetches summaries; the others never wait for that. After an error (those of
- * store_list()) the last good snapshot stays. QF_ELIMIT: more than segments_max. */
+/* Bring the index up to date; on success a snapshot exists. Queries use DUE or NOW and never wait
+ * for summaries. After an error (those of store_list()) the last good snapshot stays. QF_ELIMIT:
+ * more than segments_max. */
 QF_MUST_CHECK qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                                     const struct store_call *call, struct qf_err *err);
-/* Monotonic time (qf_clock_mono_ms) at which the next CATALOG_REFRESH_DUE has something to do. */
+/* Monotonic time (qf_clock_mono_ms) at which CATALOG_REFRESH_TIMER has something to do: to list, or
+ * to fetch summaries of segments that a query's refresh found. */
 int64_t catalog_due_ms(struct catalog *catalog);
 
 /* What the catalogue holds and has done; for metrics and `segments ls`. */

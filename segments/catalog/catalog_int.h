@@ -22,7 +22,8 @@ struct catalog {
     struct catalog_snapshot *snapshot;
     bool refreshing, learning;  /* a thread is at it */
     uint64_t started, finished; /* refreshes: those that began, the last good one's number */
-    int64_t due_ms;
+    int64_t due_ms;             /* the next listing */
+    int64_t learn_due_ms; /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct catalog_stats stats;
 
     /* Only the thread that refreshes uses these. */
@@ -51,8 +52,8 @@ QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build, bool full);
 void catalog_build_done(struct catalog_build *build); /* Drop what was not taken. */
 
 /* Fetch summaries that are not known, newest days first, within the budgets. The caller sees to it
- * that only one thread does. */
-void catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
+ * that only one thread does. False if time ran out, or the store failed, before all were known. */
+bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
                    const struct store_call *call);
 
 #endif

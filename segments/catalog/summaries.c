@@ -82,26 +82,28 @@ static int newest_first(const void *a, const void *b)
     return qf_str_cmp(x->prefix, y->prefix);
 }
 
-void catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
+bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
                    const struct store_call *call)
 {
     int64_t until_ms = qf_clock_mono_ms() + catalog->summary_time_ms;
     struct index_folder **folders = qf_xcalloc(snapshot->count + 1, sizeof(*folders));
     size_t bytes = 0, known = 0;
+    bool complete = true;
 
     for (size_t i = 0; i < snapshot->count; i++)
         folders[i] = snapshot->folders[i];
     if (snapshot->count)
         qsort(folders, snapshot->count, sizeof(*folders), newest_first);
-    for (size_t i = 0; i < snapshot->count; i++) {
+    for (size_t i = 0; complete && i < snapshot->count; i++) {
         size_t guess = known ? bytes / known : SUMMARY_GUESS;
 
         /* Stop short of the limit: what goes over it is forgotten by the next refresh. */
-        if (bytes + guess * folders[i]->count > catalog->summary_bytes_max / 10 * 9 ||
-            !learn_folder(catalog, folders[i], call, until_ms))
+        if (bytes + guess * folders[i]->count > catalog->summary_bytes_max / 10 * 9)
             break;
+        complete = learn_folder(catalog, folders[i], call, until_ms);
         bytes += atomic_load_explicit(&folders[i]->summary_bytes, memory_order_relaxed);
         known += folders[i]->count;
     }
     free(folders);
+    return complete;
 }

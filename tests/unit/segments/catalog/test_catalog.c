@@ -618,7 +618,7 @@ TEST(footers_prune_by_metric_and_label)
     CHECK_EQ(answer.pruned, 0);
     put(&f, "t", T0 + 2, T0 + 2, 0, 1, 7); /* not a segment inside */
     (void)usleep(2000);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     (void)catalog_snapshot_drop(snapshot);
     snapshot = catalog_snapshot(f.catalog);
     answer = look_for(&f, snapshot, "__name__", "up");
@@ -633,7 +633,7 @@ TEST(footers_prune_by_metric_and_label)
     /* Summaries survive a change beside them and are not fetched again. */
     put_real(&f, T0 + 3, "up", "cache");
     (void)usleep(2000);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).tails, 5);
     CHECK_EQ(catalog_stats(f.catalog).summaries, 4);
 }
@@ -649,7 +649,7 @@ TEST(summaries_of_the_oldest_days_go_first)
     for (int i = 0; i < 200; i++)
         put_real(&f, T0 + i * 24 * HOUR, i < 199 ? "old" : "new", "api");
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+        CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
         (void)usleep(2000);
     }
     snapshot = catalog_snapshot(f.catalog);
@@ -657,6 +657,24 @@ TEST(summaries_of_the_oldest_days_go_first)
     CHECK(catalog_stats(f.catalog).summaries >= 20);
     CHECK(look_for(&f, snapshot, "__name__", "old").pruned == 1);
     CHECK(look_for(&f, snapshot, "__name__", "new").pruned >= 19);
+}
+
+/* Queries list for themselves and never fetch footers; the timer is told that there are some. */
+TEST(footers_are_left_to_the_timer)
+{
+    QF_CLEANUP(fixture_done)
+    struct fixture f = fixture_new(
+        (struct catalog_options){ .refresh_interval_ms = 60000, .summary_time_ms = 5000 });
+
+    put_real(&f, T0, "up", "api");
+    refresh(&f);
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_EQ(memory_store_counts(f.memory).tails, 0);
+    CHECK(catalog_due_ms(f.catalog) <= qf_clock_mono_ms());
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
+    CHECK_EQ(memory_store_counts(f.memory).tails, 1);
+    CHECK_EQ(memory_store_counts(f.memory).lists, 1);
+    CHECK(catalog_due_ms(f.catalog) > qf_clock_mono_ms() + 30000);
 }
 
 /* --- a local folder --- */
