@@ -10,7 +10,7 @@
 int cli_api(int argc, char **argv);
 
 static struct qa_api_options o;
-static struct cli_list workers;
+static struct cli_list workers, features;
 static const char *discovery, *log_level, *log_format;
 static uint64_t http_threads, eval_threads, connections_max;
 
@@ -61,6 +61,10 @@ static const struct cli_flag flags[] = {
     { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
+    { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
+      "promql-experimental-functions, promql-extended-range-selectors, "
+      "promql-binop-fill-modifiers, "
+      "promql-delayed-name-removal, use-start-timestamps; repeatable" },
     { "slow-query", CLI_FLAG_DURATION, &o.slow_query_ms, "DURATION", "10s",
       "queries that take longer are logged with their plan" },
     { "fetch-concurrency", CLI_FLAG_U64, &o.fetch_concurrency, "N", "16",
@@ -132,6 +136,9 @@ static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_
         return bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))
         return bad("--control-tls-cert, --control-tls-key and --control-tls-ca go together");
+    for (size_t i = 0; i < features.count; i++)
+        if (!qa_features_enable(&o.features, features.items[i]))
+            return bad("--enable-feature: unknown feature; try --help");
     o.discovery.workers = workers.items;
     o.discovery.worker_count = workers.count;
     o.http_threads = http_threads;

@@ -108,6 +108,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
     catalog.store = api->store;
     api->catalog = catalog_new(&catalog);
     api->env = (struct qa_query_env){
+        .features = options->features,
         .store = api->store,
         .catalog = api->catalog,
         .memory_bytes_max = options->query_memory_bytes,

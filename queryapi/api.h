@@ -8,6 +8,7 @@
 
 #include "base/pure/err.h"
 #include "queryapi/discovery/discovery.h"
+#include "queryapi/query/query.h"
 
 struct qa_api_options {
     const char *listen;
@@ -17,6 +18,7 @@ struct qa_api_options {
     struct qa_discovery_options discovery; /* found, ctx and pool are filled in */
     const char *key_file;                  /* API keys, or NULL */
     const char *cors_origin;
+    struct qa_features features;
     const char *tls_cert_file, *tls_key_file;                           /* HTTP */
     const char *control_ca_file, *control_cert_file, *control_key_file; /* control streams */
 

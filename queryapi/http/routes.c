@@ -347,7 +347,7 @@ static void handle_parsed(struct visit *visit,
     qf_rc rc = check_text(query, &framed);
 
     if (rc == QF_OK)
-        rc = pq_parse(arena, query, &(struct pq_parse_options){ 0 }, &expr, &err);
+        rc = pq_parse(arena, query, &visit->routes->env->features.parse, &expr, &err);
     if (rc == QF_OK) {
         print(&text, expr);
         qf_strbuf_puts(&body, "{\"status\":\"success\",\"data\":");

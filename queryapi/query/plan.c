@@ -38,7 +38,10 @@ static struct pq_query_params params_of(const struct qa_query *query)
                                      .step_ms = ask->step_ms,
                                      .lookback_ms = ask->lookback_ms,
                                      .samples_max = query->env->samples_max,
-                                     .series_max = query->env->series_max };
+                                     .series_max = query->env->series_max,
+                                     .delayed_name_removal =
+                                         query->env->features.delayed_name_removal,
+                                     .start_timestamps = query->env->features.start_timestamps };
 }
 
 static qf_rc add_part(struct qa_query *query, const struct pq_node *expr, struct qf_str text,
@@ -57,8 +60,7 @@ static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
     struct pq_query_params params = params_of(query);
     struct qf_err cause = { 0 };
     struct pq_node *expr;
-    qf_rc rc =
-        pq_parse(query->arena, query->ask.text, &(struct pq_parse_options){ 0 }, &expr, &cause);
+    qf_rc rc = pq_parse(query->arena, query->ask.text, &query->env->features.parse, &expr, &cause);
 
     if (rc == QF_OK)
         rc = add_part(query, expr, query->ask.text, &params, &cause);

@@ -2,6 +2,7 @@
 #include "queryapi/query/query.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
@@ -15,6 +16,28 @@ const char *qa_query_kind_name(enum qa_query_kind kind)
                                          "series", "labels", "label_values" };
 
     return kind < QF_COUNT_OF(names) ? names[kind] : "?";
+}
+
+bool qa_features_enable(struct qa_features *features, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } known[] = {
+        { "promql-experimental-functions", &features->parse.experimental_functions },
+        { "promql-extended-range-selectors", &features->parse.extended_range_selectors },
+        { "promql-binop-fill-modifiers", &features->parse.fill_modifiers },
+        { "promql-delayed-name-removal", &features->delayed_name_removal },
+        { "use-start-timestamps", &features->start_timestamps },
+    };
+
+    for (size_t i = 0; i < QF_COUNT_OF(known); i++) {
+        if (strcmp(name, known[i].name) == 0) {
+            *known[i].flag = true;
+            return true;
+        }
+    }
+    return false;
 }
 
 struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream)

@@ -21,6 +21,7 @@
 #include "base/pure/strbuf.h"
 #include "proto/codec/control.h"
 #include "promql/eval.h"
+#include "promql/parse.h"
 #include "promql/plan.h"
 #include "queryapi/http/stream.h"
 #include "segments/catalog/catalog.h"
@@ -51,8 +52,17 @@ struct qa_ask {
     struct qf_str label; /* of label values */
 };
 
+/* Prometheus's feature flags that concern queries. */
+struct qa_features {
+    struct pq_parse_options parse;
+    bool delayed_name_removal, start_timestamps;
+};
+/* Switch on the feature called @name, as Prometheus's --enable-feature; false if there is none. */
+bool qa_features_enable(struct qa_features *features, const char *name);
+
 /* What all queries of a process share. */
 struct qa_query_env {
+    struct qa_features features;
     struct store *store;
     struct catalog *catalog;
     size_t memory_bytes_max; /* per query: plan, evaluation and collected answer */

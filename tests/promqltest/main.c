@@ -7,25 +7,30 @@
 #include <string.h>
 
 #include "base/pure/number.h"
+#include "tests/promqltest/http.h"
 #include "tests/promqltest/run.h"
 
 #define SHARDS_MAX 4096
 
 static void usage(FILE *out)
 {
-    fputs("usage: promqltest [--shards N] [--only REGEX] [--list] [--verbose] FILE...\n"
-          "\n"
-          "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
-          "\n"
-          "  --shards N      spread the series over N shards (1)\n"
-          "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
-          "  --list          name the evals, run nothing\n"
-          "  --verbose       also name what was skipped\n"
-          "  --no-codec      pass leaf results on without encoding them as artifacts\n"
-          "  --no-pushdown   leaves select and apply range functions, no more\n"
-          "\n"
-          "Evals that touch native histograms are skipped and counted per file.\n",
-          out);
+    fputs(
+        "usage: promqltest [--shards N] [--only REGEX] [--list] [--verbose] FILE...\n"
+        "\n"
+        "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
+        "\n"
+        "  --shards N      spread the series over N shards (1)\n"
+        "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
+        "  --list          name the evals, run nothing\n"
+        "  --verbose       also name what was skipped\n"
+        "  --no-codec      pass leaf results on without encoding them as artifacts\n"
+        "  --no-pushdown   leaves select and apply range functions, no more\n"
+        "  --http URL      ask a running API instead; needs --store, and its shards be a power of "
+        "two\n"
+        "  --store DIR     the store of that API: every load goes to a fresh tenant in it\n"
+        "\n"
+        "Evals that touch native histograms are skipped and counted per file.\n",
+        out);
 }
 
 static bool parse_shards(const char *text, size_t *ret_count)
@@ -54,10 +59,13 @@ int main(int argc, char **argv)
         { "shards", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
         { "list", no_argument, NULL, 'l' },         { "verbose", no_argument, NULL, 'v' },
         { "no-codec", no_argument, NULL, 'c' },     { "no-pushdown", no_argument, NULL, 'p' },
+        { "http", required_argument, NULL, 'u' },   { "store", required_argument, NULL, 'd' },
         { "help", no_argument, NULL, 'h' },         { 0 },
     };
     struct run_options options = { .shard_count = 1 };
     struct run_counts counts = { 0 };
+    const char *url = NULL, *store = NULL;
+    struct qf_err err = { 0 };
     bool good = true;
 
     for (int opt; good && (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
@@ -73,15 +81,24 @@ int main(int argc, char **argv)
             options.no_codec = true;
         else if (opt == 'p')
             options.no_pushdown = true;
+        else if (opt == 'u')
+            url = optarg;
+        else if (opt == 'd')
+            store = optarg;
         else if (opt == 'h')
             return usage(stdout), 0;
         else
             good = false;
     }
-    if (!good || optind >= argc)
+    if (!good || optind >= argc || !url != !store)
         return usage(stderr), 2;
+    if (url && !(options.http = http_engine_new(url, store, &err))) {
+        fprintf(stderr, "promqltest: %s\n", err.msg);
+        return 2;
+    }
     for (int i = optind; i < argc; i++)
         run_file(argv[i], &options, &counts);
+    (void)http_engine_free(options.http);
     (void)qf_regex_free((struct qf_regex *)options.only);
     if (!options.list)
         printf("%zu passed, %zu failed, %zu skipped\n", counts.passed, counts.failed,

@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "promql/engine.h"
 #include "segments/parquet/artifact.h"
+#include "tests/promqltest/http.h"
 #include "tests/promqltest/judge.h"
 #include "tests/promqltest/script.h"
 #include "tests/promqltest/storage.h"
@@ -37,6 +38,7 @@ struct attempt {
     struct pq_result result;
     struct qf_err err;
     qf_rc rc;
+    bool unsupported; /* segments cannot hold the series */
 };
 
 static qf_rc encode(void *ctx, const struct pq_leaf_result *result, struct qf_strbuf *buf,
@@ -83,6 +85,17 @@ static bool attempt_run(struct runner *runner, struct attempt *attempt)
         return true;
     if (attempt->fixed && !variant_fix_times(expr, eval->start_ms))
         return false;
+    if (runner->options->http) {
+        bool supported = true;
+
+        if (attempt->fixed)
+            return false; /* the variant exists as a tree only */
+        attempt->rc = http_engine_run(runner->options->http, runner->storage,
+                                      runner->options->shard_count, attempt->arena, eval->query,
+                                      &params, &attempt->result, &supported, &attempt->err);
+        attempt->unsupported = !supported;
+        return true;
+    }
     attempt->rc = pq_engine_run(&runner->engine, attempt->arena, expr, eval->query, &params,
                                 &attempt->result, &attempt->err);
     return true;
@@ -93,6 +106,8 @@ static bool needs_histograms(struct runner *runner, const struct attempt *attemp
 {
     bool seen = storage_histogram_seen(runner->storage);
 
+    if (attempt->unsupported)
+        return true;
     return attempt->rc == QF_EUNSUPPORTED && (seen || attempt->eval->has_histogram);
 }
 
@@ -261,6 +276,8 @@ static void run_command(struct runner *runner, const struct script_command *comm
     switch (command->kind) {
     case SCRIPT_CLEAR:
         storage_clear(runner->storage);
+        if (runner->options->http)
+            http_engine_changed(runner->options->http);
         break;
     case SCRIPT_EVAL:
         run_eval_command(runner, command, counts);
@@ -270,6 +287,8 @@ static void run_command(struct runner *runner, const struct script_command *comm
             break;
         if (rc == QF_OK)
             rc = storage_load(runner->storage, &command->load, &err);
+        if (runner->options->http)
+            http_engine_changed(runner->options->http);
         if (rc != QF_OK) {
             counts->failed++;
             report(runner, "FAILED", command, command->error ? command->error : err.msg);
@@ -318,6 +337,8 @@ void run_file(const char *path, const struct run_options *options, struct run_co
         return;
     }
     runner.storage = storage_new(options->shard_count);
+    if (options->http)
+        http_engine_changed(options->http);
     runner.engine = (struct pq_engine){ .shard_count = options->shard_count,
                                         .open = storage_open,
                                         .ctx = runner.storage,

@@ -7,6 +7,8 @@
 
 #include "base/regex/regex.h"
 
+struct http_engine;
+
 struct run_options {
     size_t shard_count;
     const struct qf_regex *only; /* unanchored on "FILE:LINE QUERY"; NULL: all */
@@ -14,6 +16,7 @@ struct run_options {
     bool verbose;                /* also tell what was skipped, and why */
     bool no_codec;               /* hand leaf results over without encoding them */
     bool no_pushdown;            /* leaves do no more than select and apply their range function */
+    struct http_engine *http;    /* ask a running API instead; NULL: in process */
 };
 
 struct run_counts {

@@ -1,5 +1,4 @@
 """harness.py - real promfabric processes on the loopback, for the tests in this folder."""
-import contextlib
 import http.client
 import json
 import os
@@ -244,23 +243,24 @@ def standard_lines(instances=12, length=480):
 
 
 class FabricTest(unittest.TestCase):
-    """A fabric per class, with standard data."""
+    """A fabric with standard data, shared by the classes of a file that ask for the same one."""
     workers = 2
     api_flags = ()
     worker_flags = ()
     lines = standard_lines()
+    shared = {}
 
     @classmethod
     def setUpClass(cls):
-        cls.fabric = Fabric(cls.workers, cls.api_flags, cls.worker_flags)
-        try:
-            load(cls.fabric.store, cls.lines)
-            cls.fabric.wait_workers(cls.workers)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                cls.fabric.close()
-            raise
+        key = (cls.workers, cls.api_flags, cls.worker_flags, tuple(cls.lines))
+        if key not in FabricTest.shared:
+            fabric = Fabric(cls.workers, cls.api_flags, cls.worker_flags)
+            FabricTest.shared[key] = fabric
+            unittest.addModuleCleanup(close_shared, key)
+            load(fabric.store, cls.lines)
+            fabric.wait_workers(cls.workers)
+        cls.fabric = FabricTest.shared[key]
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.fabric.close()
+
+def close_shared(key):
+    FabricTest.shared.pop(key).close()

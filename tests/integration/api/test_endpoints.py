@@ -13,9 +13,12 @@ def labels_of(result):
     return sorted(tuple(sorted(series["metric"].items())) for series in result)
 
 
-class Queries(FabricTest):
+class EndpointTest(FabricTest):
     workers = 3
+    api_flags = ("--cors-origin=*",)
 
+
+class Queries(EndpointTest):
     def test_instant_vector(self):
         data = self.fabric.query('sum by (job) (rate(http_requests_total[5m]))', END)
         self.assertEqual(data["resultType"], "vector")
@@ -137,7 +140,7 @@ class Queries(FabricTest):
         self.assertEqual((status, answer["errorType"]), (503, "timeout"))
 
 
-class Metadata(FabricTest):
+class Metadata(EndpointTest):
     def test_series(self):
         data = self.fabric.data("/api/v1/series", {"match[]": ['up', 'short_lived{job="web"}',
                                                               'up{job="api"}']})
@@ -194,24 +197,21 @@ class Metadata(FabricTest):
                                           headers={"X-Scope-OrgID": "a/../b"})[0], 400)
 
 
-class Http(FabricTest):
-    workers = 1
-    api_flags = ("--cors-origin=*",)
-
+class Http(EndpointTest):
     def test_health_and_operations(self):
         for path in ("/livez", "/-/healthy", "/readyz", "/-/ready"):
             self.assertEqual(self.fabric.get(path)[0], 200)
             status, _, body = self.fabric.request("HEAD", path)
             self.assertEqual((status, body), (200, b""))
         scaling = self.fabric.scaling()
-        self.assertEqual(scaling["workers"], {"alive": 1, "accepting": 1, "draining": 0})
+        self.assertEqual(scaling["workers"], {"alive": 3, "accepting": 3, "draining": 0})
         self.assertEqual(scaling["work"], {"queued": 0, "running": 0, "inflight": 0,
                                            "oldest_age_seconds": 0})
         workers = self.fabric.data("/api/v1/workers")
-        self.assertEqual([w["worker_id"] for w in workers], ["worker-0"])
+        self.assertEqual([w["worker_id"] for w in workers], ["worker-0", "worker-1", "worker-2"])
         self.assertEqual(self.fabric.data("/api/v1/queries"), [])
         text = self.fabric.get("/metrics")[2].decode()
-        for name in ("promfabric_api_control_streams 1", "promfabric_api_heartbeat_rtt_seconds_sum",
+        for name in ("promfabric_api_control_streams 3", "promfabric_api_heartbeat_rtt_seconds_sum",
                      "promfabric_api_query_duration_seconds_count", "process_open_fds"):
             self.assertIn(name, text)
 
@@ -240,7 +240,7 @@ class Http(FabricTest):
         self.assertEqual(self.fabric.query("1", END)["result"][1], "1")
 
 
-class Events(FabricTest):
+class Events(EndpointTest):
     def test_results_in_time_order_and_one_end(self):
         status, _, events = self.fabric.events("temperature", START, START + 600, "15s")
         self.assertEqual(status, 200)
