@@ -17,7 +17,7 @@ static double seconds(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* neighbours on the machine do not count */
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
