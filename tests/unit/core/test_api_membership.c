@@ -148,6 +148,23 @@ TEST(a_worker_reconnects_as_the_same_identity_with_a_new_session)
     CHECK_EQ(wc_api_stats(world->wc)->stale, 1);
 }
 
+/* What a dead session says of the worker is not believed, and does not keep the new one alive. */
+TEST(a_dead_session_can_neither_drain_nor_keep_alive_a_worker)
+{
+    QF_CLEANUP(world_freep) struct world *world = world_new(NULL);
+
+    world_up(world, 1);
+    world_peer(world, WC_API_EV_DISCONNECTED, 1, 1);
+    world_peer(world, WC_API_EV_CONNECTED, 1, 2);
+    world_status(world, 1, 2, true, false);
+    world->now = 500;
+    world_status(world, 1, 1, false, true);
+    world_peer(world, WC_API_EV_HEARTBEAT, 1, 1);
+    CHECK(worker(world, 1).available);
+    CHECK_EQ(worker(world, 1).heard_at, 0);
+    CHECK_EQ(wc_api_stats(world->wc)->stale, 2);
+}
+
 /* A second stream to a connected worker replaces the first, whose work is dead. */
 TEST(a_second_stream_replaces_the_first)
 {
