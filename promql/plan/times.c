@@ -118,7 +118,8 @@ bool pq_plan_shift(struct pq_planner *p, const struct pq_time_shift *shift, stru
         at = params->end_ms;
         break;
     }
-    at = QF_MIN(QF_MAX(at, -AT_MAX), AT_MAX);
+    at = QF_MAX(at, -AT_MAX);
+    at = QF_MIN(at, AT_MAX);
     *ret = (struct pq_times){ .fixed = shift->at != PQ_AT_NONE,
                               .fixed_ms = at - offset,
                               .offset_ms = offset };
