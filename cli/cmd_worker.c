@@ -35,7 +35,7 @@ static const struct cli_flag flags[] = {
     { "work-samples-max", CLI_FLAG_U64, &o.work_samples_max, "N", "50000000",
       "samples one work may hold at once" },
     { "work-memory-max", CLI_FLAG_BYTES, &o.work_memory_max, "BYTES", "1GiB",
-      "memory one work may use" },
+      "memory one work may use to read, and again for its result" },
     { "artifact-bytes-max", CLI_FLAG_BYTES, &o.artifact_bytes_max, "BYTES", "1GiB",
       "size of one artifact" },
     { "artifact-ttl", CLI_FLAG_DURATION, &o.artifact_ttl_ms, "DURATION", "10m",

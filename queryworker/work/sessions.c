@@ -22,9 +22,12 @@ void qw_co_forget_session(struct qw_coordinator *co, uint64_t session)
 static qf_rc opened(void *ctx, uint64_t session, const char *peer)
 {
     struct qw_coordinator *co = ctx;
-    struct qw_session *known = qf_xcalloc(1, sizeof(*known));
+    struct qw_session *known;
     qf_rc rc;
 
+    if (!co->server)
+        return QF_EUNAVAILABLE; /* it is not up yet, and will not be */
+    known = qf_xcalloc(1, sizeof(*known));
     known->node.key = session;
     qw_table_add(&co->sessions, &known->node);
     rc = qw_co_step(

@@ -277,7 +277,7 @@ TEST(limits_end_a_work)
                 200);
     failed = expect_failure(client, 4);
     CHECK(qf_str_is(failed.code, "timeout") && !failed.retryable);
-    CHECK(now_ms() - started < 1500);
+    CHECK(now_ms() - started < 5000);
     client = client_free(client);
     worker_end(&worker);
 }
@@ -302,11 +302,11 @@ TEST(running_and_queued_works_are_canceled)
     CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"running\"}", 1, 3000));
     CHECK(metric_becomes(&worker, "promfabric_worker_queue_depth", 1, 3000));
     send_cancel(client, 2, 1);
-    CHECK(metric_becomes(&worker, "promfabric_worker_queue_depth", 0, 1000));
+    CHECK(metric_becomes(&worker, "promfabric_worker_queue_depth", 0, 5000));
     started = now_ms();
     send_cancel(client, 1, 0);
     (void)run_work(client, 3, make_spec(arena, LEAF_INSTANT, 2), &segment, 1);
-    CHECK_MSG(now_ms() - started < 1000, "took %lld ms", (long long)(now_ms() - started));
+    CHECK_MSG(now_ms() - started < 5000, "took %lld ms", (long long)(now_ms() - started));
     CHECK_EQ(metric(&worker, "promfabric_worker_works_failed_total{code=\"canceled\"}"), 1);
     CHECK_EQ(metric(&worker, "promfabric_worker_cancel_seconds_count"), 1);
     client = client_free(client);
@@ -337,8 +337,8 @@ TEST(a_lost_session_takes_its_works_and_artifacts_along)
     assign(client, 3, 1, make_spec(arena, LEAF_SLOW, 100000), &segment, 1);
     CHECK(metric_becomes(&worker, "promfabric_worker_queue_depth", 1, 3000));
     client = client_free(client);
-    CHECK(metric_becomes(&worker, "promfabric_worker_sessions", 1, 1000));
-    CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"stopping\"}", 0, 1000));
+    CHECK(metric_becomes(&worker, "promfabric_worker_sessions", 1, 5000));
+    CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"stopping\"}", 0, 5000));
     CHECK_EQ(metric(&worker, "promfabric_worker_works{state=\"running\"}"), 0);
     CHECK_EQ(metric(&worker, "promfabric_worker_queue_depth"), 0);
     CHECK_EQ(http_request(arena, worker.http_port, "GET", path, NULL).status, 404);
