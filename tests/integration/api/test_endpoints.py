@@ -4,7 +4,8 @@ import json
 import subprocess
 import unittest
 
-from harness import BINARY, START, STEP, FabricTest, check_one_end, load, parse_events
+from harness import (BINARY, START, STEP, FabricTest, check_one_end, load, parse_events,
+                     standard_lines)
 
 END = START + 3600
 
@@ -300,6 +301,29 @@ class Events(EndpointTest):
                              timeout=30)
         self.assertEqual(run.returncode, 1)
         self.assertIn("parse error", run.stderr)
+
+
+class SameBytes(EndpointTest):
+    def test_answers_do_not_depend_on_the_number_of_shards(self):
+        for shards in (1, 2, 8):
+            load(self.fabric.store, standard_lines(), tenant=f"shards-{shards}", shards=shards)
+        for path, params in (
+                ("/api/v1/metrics/query", {"q": "temperature", "s": START, "e": START + 300}),
+                ("/api/v1/metrics/query", {"q": "temperature * on (instance) group_left "
+                                           "http_requests_total", "s": START, "e": START + 300}),
+                ("/api/v1/metrics/query", {"q": "topk(3, http_requests_total)", "s": START,
+                                           "e": START + 300}),
+                ("/api/v1/metrics/query", {"q": "sum by (job) (rate(temperature[5m]))",
+                                           "s": START, "e": START + 300}),
+                ("/api/v1/query", {"query": "temperature", "time": END}),
+                ("/api/v1/query", {"query": "avg(temperature) or up", "time": END}),
+                ("/api/v1/query_range", {"query": "rate(http_requests_total[5m]) > 1",
+                                         "start": START, "end": END, "step": 60}),
+                ("/api/v1/series", {"match[]": "temperature"})):
+            with self.subTest(path=path, params=params):
+                answers = {self.fabric.get(path, params, headers={
+                    "X-Scope-OrgID": f"shards-{shards}"})[2] for shards in (1, 2, 8)}
+                self.assertEqual(len(answers), 1)
 
 
 if __name__ == "__main__":

@@ -60,13 +60,17 @@ class Slow(FabricTest):
         self.assertEqual(len(got), rounds * len(QUERIES))
 
     def test_killed_worker(self):
+        again = self.fabric.metric("promfabric_api_work_reassigned_total")
+
         def disturb():
             for i in range(3):
                 time.sleep(0.1)
                 self.fabric.workers[i].kill()
                 self.fabric.start_worker(i)
                 time.sleep(0.4)
-        self.run_under(disturb)
+        self.run_under(disturb, rounds=12)
+        wait_for("the figures", lambda: self.fabric.metric(
+            "promfabric_api_work_reassigned_total") > again)
 
     def test_stopped_worker_is_lost_after_three_heartbeats(self):
         lost = self.fabric.metric("promfabric_api_control_disconnects_total")
@@ -130,13 +134,18 @@ class Slow(FabricTest):
                         pass
                 time.sleep(0.0005)
 
+        name = 'promfabric_api_artifact_fetch_failures_total{reason="checksum"}'
+        seen = self.fabric.metric(name)
         thread = threading.Thread(target=spoil)
         thread.start()
         try:
-            self.run_under(lambda: None, rounds=4)
+            self.run_under(lambda: None, rounds=6)
         finally:
             stop.set()
             thread.join()
+        # An artifact may be fetched before it is spoiled, but hardly all of them.
+        print(f"\n{len(spoiled)} spoiled, {self.fabric.metric(name) - seen:.0f} refused")
+        self.assertGreater(self.fabric.metric(name), seen)
 
 
 class Limits(unittest.TestCase):
