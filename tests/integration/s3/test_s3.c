@@ -52,7 +52,12 @@ static void make_bucket(void)
         &(struct http_options){ .connect_timeout_ms = 5000, .stall_timeout_ms = 20000 });
     (void)snprintf(url, sizeof(url), "%s/" BUCKET, need("PF_S3_ENDPOINT"));
     (void)snprintf(sign, sizeof(sign), "aws:amz:%s:s3", need("PF_S3_REGION"));
-    CHECK_OK(http_perform(client, &request, &limit, &response, &err), &err);
+    /* Just after its start the server may not know its own parts yet. */
+    for (int i = 0; i < 50 && response.status != 200; i++) {
+        CHECK_OK(http_perform(client, &request, &limit, &response, &err), &err);
+        if (response.status >= 500)
+            (void)usleep(200000);
+    }
     CHECK_MSG(response.status == 200, "%ld %s", response.status, qf_strbuf_cstr(&response.body));
     http_response_done(&response);
     (void)http_client_free(client);
