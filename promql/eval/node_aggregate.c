@@ -155,9 +155,9 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
 
         if (self->params.any_nan)
             pq_note_quantile(&exec->eval->notes, pos, NAN);
-        if (self->params.max > 1)
+        if (!self->params.any_nan && self->params.max > 1)
             pq_note_quantile(&exec->eval->notes, pos, self->params.max);
-        if (self->params.min < 0)
+        if (!self->params.any_nan && self->params.min < 0)
             pq_note_quantile(&exec->eval->notes, pos, self->params.min);
     }
     for (size_t g = 0; g < exec->set.count; begin = self->group_end[g++])

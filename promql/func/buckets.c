@@ -97,10 +97,10 @@ double pq_fn_bucket_quantile(double q, struct pq_bucket *buckets, size_t count,
     if (count == 0 || buckets[count - 1].le != INFINITY)
         return NAN;
     repair(buckets, count, &repaired);
-    if (ret_repair)
-        *ret_repair = repaired;
     if (count < 2 || buckets[count - 1].count == 0)
         return NAN;
+    if (ret_repair)
+        *ret_repair = repaired;
     rank = q * buckets[count - 1].count;
     while (b < count - 1 && !(buckets[b].count >= rank))
         b++;

@@ -15,7 +15,8 @@ struct pq_bucket {
 };
 
 /* What was done to counts that decreased towards higher bounds. Differences within rounding are
- * mended in silence; @forced says that larger ones were flattened, and where. */
+ * mended in silence; @forced says that larger ones were flattened, and where. Nothing is told of
+ * histograms that have no quantile anyway. */
 struct pq_bucket_repair {
     bool forced;
     double min_le, max_le; /* the lowest and the highest bucket that was raised */

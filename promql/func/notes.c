@@ -1,4 +1,4 @@
-/* notes.c - warnings and infos, each said once. */
+/* notes.c - warnings and infos, each said once, at the last place that said it. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,10 +16,13 @@ static struct pq_note *find(const struct pq_notes *notes, enum pq_note_level lev
 static void add(struct pq_notes *notes, enum pq_note_level level, struct pq_pos pos,
                 struct qf_str text)
 {
+    struct pq_note *known = find(notes, level, text);
     struct qf_str copy;
 
-    if (find(notes, level, text))
+    if (known) {
+        known->pos = pos;
         return;
+    }
     if (notes->count == PQ_NOTES_MAX) {
         notes->omitted++;
         return;

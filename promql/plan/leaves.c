@@ -63,8 +63,12 @@ static struct pq_leaf *number(struct pq_planner *p, struct pq_leaf *leaf)
 
     /* Raw samples are handed over as they are read: each reader has its own. */
     for (size_t i = 0; i < plan->leaf_count && leaf->kind != PQ_LEAF_SAMPLES; i++)
-        if (pq_leaf_equal(plan->leaves[i], leaf))
+        if (pq_leaf_equal(plan->leaves[i], leaf)) {
+            /* Notes point to the last place. */
+            for (size_t s = 0; s < leaf->stage_count; s++)
+                plan->leaves[i]->stages[s].pos = leaf->stages[s].pos;
             return plan->leaves[i];
+        }
     if (plan->leaf_count == PQ_PLAN_LEAVES_MAX)
         return pq_planner_fail(p, QF_ELIMIT, "the query has more than %d different selectors",
                                PQ_PLAN_LEAVES_MAX);

@@ -51,7 +51,8 @@ struct pq_note {
     struct pq_pos pos;
 };
 
-/* A set of notes, deduplicated by level and text; bounded by PQ_NOTES_MAX, further ones counted. */
+/* A set of notes, deduplicated by level and text; of several places the last one is kept, as
+ * Prometheus does. Bounded by PQ_NOTES_MAX, further ones are counted. */
 #define PQ_NOTES_MAX 256
 struct pq_notes {
     struct qf_arena *arena; /* where texts are kept; set before first use */
