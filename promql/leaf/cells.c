@@ -1,10 +1,12 @@
 /* cells.c - partial aggregates, one per step. */
 #include "promql/leaf/cells.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "promql/func/aggregate.h"
+#include "promql/leaf/twofold.h"
 
 bool pq_cells_init(struct pq_cells *cells, enum pq_leaf_kind kind, struct qf_arena *arena,
                    size_t steps)
@@ -20,75 +22,235 @@ bool pq_cells_init(struct pq_cells *cells, enum pq_leaf_kind kind, struct qf_are
     return true;
 }
 
-/* Kahan's sum with Neumaier's improvement for all steps at once. A value that is not there is
- * added as zero, which changes neither sum nor compensation: no branches, so it vectorises. */
-static void add_sum(double *restrict sum, double *restrict compensation,
+/* A running sum, what was lost in adding to it, and what was lost in adding that up: so much that
+ * even where large numbers cancel out the order of the additions does not show. The first two are
+ * the compensated sum of Prometheus. */
+struct sum {
+    double sum, lost, lost_low;
+};
+
+/* The exact error of total = a + b (Knuth); no branches, so loops over it vectorise. */
+static inline double sum_error(double a, double b, double total)
+{
+    double part = total - a;
+
+    return (a - (total - part)) + (b - part);
+}
+
+static inline struct sum sum_add(struct sum s, double value)
+{
+    double total = s.sum + value;
+    double error = sum_error(s.sum, value, total);
+    double lost = s.lost + error;
+    double low = s.lost_low + sum_error(s.lost, error, lost);
+    bool finite = fabs(total) <= DBL_MAX;
+
+    return (struct sum){ total, finite ? lost : 0, finite ? low : 0 };
+}
+
+static struct sum sum_merge(struct sum s, struct sum other)
+{
+    double lost;
+
+    s = sum_add(s, other.sum);
+    if (!isfinite(s.sum))
+        return s;
+    lost = s.lost + other.lost;
+    s.lost_low += sum_error(s.lost, other.lost, lost) + other.lost_low;
+    s.lost = lost;
+    return s;
+}
+
+/* In normal form: how a sum is split up depends on the order of the additions. */
+static struct pq_twofold sum_value(struct sum s)
+{
+    struct pq_twofold value = pq_two_sum(s.sum, s.lost);
+
+    return isfinite(value.high) ? pq_two_sum(value.high, value.low + s.lost_low) : value;
+}
+
+/* A value that is not there is added as zero, which changes nothing. */
+static void add_sum(double *restrict sum, double *restrict lost, double *restrict lost_low,
                     const double *restrict values, const uint8_t *restrict present, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        double value = present[k] ? values[k] : 0;
-        double total = sum[k] + value;
-        double lost_small = (sum[k] - total) + value;
-        double lost_large = (value - total) + sum[k];
-        double lost = fabs(sum[k]) >= fabs(value) ? lost_small : lost_large;
+        struct sum s =
+            sum_add((struct sum){ sum[k], lost[k], lost_low[k] }, present[k] ? values[k] : 0);
 
-        compensation[k] = fabs(total) > 1.7976931348623157e308 ? 0 : compensation[k] + lost;
-        sum[k] = total;
+        sum[k] = s.sum;
+        lost[k] = s.lost;
+        lost_low[k] = s.lost_low;
     }
 }
 
-/* An average that overflowed carries the mean; its sum column then is an infinity, which no
- * average of two values or more has otherwise. */
-static struct pq_avg load_avg(const double *cell, size_t stride)
-{
-    struct pq_avg avg = { .sum = { cell[0], cell[stride] },
-                          .count = cell[2 * stride],
-                          .mean = cell[3 * stride] };
+/* Once a sum overflows, the average goes on with the running mean (func/aggregate.h); its sum
+ * column then is an infinity, which no average of two values or more has otherwise. */
+struct average {
+    struct sum sum;
+    double count, mean;
+};
 
-    if (isinf(avg.sum.sum) && avg.count > 1) {
-        avg.is_mean = true;
-        avg.sum.sum = 0;
-    }
-    return avg;
+static struct average load_avg(const double *cell, size_t stride)
+{
+    return (struct average){ { cell[0], cell[stride], cell[2 * stride] },
+                             cell[3 * stride],
+                             cell[4 * stride] };
 }
 
-static void store_avg(const struct pq_avg *avg, double *cell, size_t stride)
+static void store_avg(const struct average *avg, double *cell, size_t stride)
 {
-    cell[0] = avg->is_mean ? (double)INFINITY : avg->sum.sum;
-    cell[stride] = avg->sum.compensation;
-    cell[2 * stride] = avg->count;
-    cell[3 * stride] = avg->mean;
+    cell[0] = avg->sum.sum;
+    cell[stride] = avg->sum.lost;
+    cell[2 * stride] = avg->sum.lost_low;
+    cell[3 * stride] = avg->count;
+    cell[4 * stride] = avg->mean;
+}
+
+static bool has_overflowed(const struct average *avg)
+{
+    return isinf(avg->sum.sum) && avg->count > 1;
+}
+
+static struct pq_avg to_running_mean(const struct average *avg)
+{
+    bool is_mean = has_overflowed(avg);
+
+    return (struct pq_avg){ .sum = { is_mean ? 0 : avg->sum.sum, avg->sum.lost },
+                            .count = avg->count,
+                            .mean = avg->mean,
+                            .is_mean = is_mean };
+}
+
+static struct average from_running_mean(const struct pq_avg *avg)
+{
+    return (struct average){ { avg->is_mean ? (double)INFINITY : avg->sum.sum,
+                               avg->sum.compensation, 0 },
+                             avg->count,
+                             avg->mean };
+}
+
+static struct average average_add(struct average avg, double value)
+{
+    struct sum sum = sum_add(avg.sum, value);
+    struct pq_avg running;
+
+    if (avg.count == 0 || (!has_overflowed(&avg) && !isinf(sum.sum)))
+        return (struct average){ avg.count == 0 ? (struct sum){ value, 0, 0 } : sum, avg.count + 1,
+                                 0 };
+    running = to_running_mean(&avg);
+    pq_avg_add(&running, value);
+    return from_running_mean(&running);
+}
+
+static struct average average_merge(struct average avg, struct average other)
+{
+    struct sum sum = sum_merge(avg.sum, other.sum);
+    struct pq_avg running = to_running_mean(&avg), add = to_running_mean(&other);
+
+    if (!has_overflowed(&avg) && !has_overflowed(&other) && !isinf(sum.sum))
+        return (struct average){ sum, avg.count + other.count, 0 };
+    pq_avg_merge(&running, &add);
+    return from_running_mean(&running);
+}
+
+static double average_value(const struct average *avg)
+{
+    struct pq_twofold sum = sum_value(avg->sum);
+    struct pq_avg running;
+
+    if (!has_overflowed(avg))
+        return sum.high / avg->count + sum.low / avg->count;
+    running = to_running_mean(avg);
+    return pq_avg_value(&running);
 }
 
 static void add_avg(struct pq_cells *cells, const double *values, const uint8_t *present,
                     size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        double cell[4] = { cells->columns[0][k], cells->columns[1][k], cells->columns[2][k],
-                           cells->columns[3][k] };
-        struct pq_avg avg = load_avg(cell, 1);
+        double cell[PQ_LEAF_COLUMNS_MAX];
+        struct average avg;
 
         if (!present[k])
             continue;
-        pq_avg_add(&avg, values[k]);
+        for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
+            cell[c] = cells->columns[c][k];
+        avg = average_add(load_avg(cell, 1), values[k]);
         store_avg(&avg, cell, 1);
-        for (size_t c = 0; c < 4; c++)
+        for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
             cells->columns[c][k] = cell[c];
     }
+}
+
+/* Count, mean and sum of squared distances to it (M2), the last two in twice the precision. */
+struct variance {
+    double count;
+    struct pq_twofold mean, m2;
+};
+
+static struct variance load_variance(const double *cell, size_t stride)
+{
+    return (struct variance){ cell[0],
+                              { cell[stride], cell[2 * stride] },
+                              { cell[3 * stride], cell[4 * stride] } };
+}
+
+static void store_variance(const struct variance *v, double *cell, size_t stride)
+{
+    cell[0] = v->count;
+    cell[stride] = v->mean.high;
+    cell[2 * stride] = v->mean.low;
+    cell[3 * stride] = v->m2.high;
+    cell[4 * stride] = v->m2.low;
+}
+
+/* Welford's recurrence. A NaN or an infinity makes the result NaN. */
+static void variance_add(struct variance *v, double value)
+{
+    struct pq_twofold x = { value, 0 }, delta;
+
+    v->count++;
+    if (v->count == 1) {
+        v->mean = x;
+        v->m2 = (struct pq_twofold){ isfinite(value) ? 0 : NAN, 0 };
+        return;
+    }
+    delta = pq_twofold_add(x, pq_twofold_neg(v->mean));
+    v->mean = pq_twofold_add(v->mean, pq_twofold_div(delta, v->count));
+    x = pq_twofold_add(x, pq_twofold_neg(v->mean));
+    v->m2 = pq_twofold_add(v->m2, pq_twofold_mul(delta, x));
+}
+
+/* Chan's formula for joining two sets. */
+static void variance_merge(struct variance *into, const struct variance *from)
+{
+    double total = into->count + from->count;
+    struct pq_twofold delta = pq_twofold_add(from->mean, pq_twofold_neg(into->mean));
+    struct pq_twofold share =
+        pq_twofold_div(pq_twofold_mul(delta, (struct pq_twofold){ from->count, 0 }), total);
+    struct pq_twofold between = pq_twofold_mul(delta, (struct pq_twofold){ into->count, 0 });
+
+    into->mean = pq_twofold_add(into->mean, share);
+    into->m2 = pq_twofold_add(pq_twofold_add(into->m2, from->m2), pq_twofold_mul(between, share));
+    into->count = total;
 }
 
 static void add_variance(struct pq_cells *cells, const double *values, const uint8_t *present,
                          size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        struct pq_variance v = { cells->columns[0][k], cells->columns[1][k], cells->columns[2][k] };
+        double cell[PQ_LEAF_COLUMNS_MAX];
+        struct variance v;
 
         if (!present[k])
             continue;
-        pq_variance_add(&v, values[k]);
-        cells->columns[0][k] = v.count;
-        cells->columns[1][k] = v.mean;
-        cells->columns[2][k] = v.m2;
+        for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
+            cell[c] = cells->columns[c][k];
+        v = load_variance(cell, 1);
+        variance_add(&v, values[k]);
+        store_variance(&v, cell, 1);
+        for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
+            cells->columns[c][k] = cell[c];
     }
 }
 
@@ -112,7 +274,7 @@ void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *
 {
     switch ((int)kind) {
     case PQ_LEAF_SUM:
-        add_sum(cells->columns[0], cells->columns[1], values, present, count);
+        add_sum(cells->columns[0], cells->columns[1], cells->columns[2], values, present, count);
         break;
     case PQ_LEAF_AVG:
         add_avg(cells, values, present, count);
@@ -137,22 +299,12 @@ void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *
         cells->present[k] |= present[k];
 }
 
-static void merge_variance(double *into, size_t stride, const double *partial)
-{
-    struct pq_variance v = { into[0], into[stride], into[2 * stride] };
-    struct pq_variance other = { partial[0], partial[1], partial[2] };
-
-    pq_variance_merge(&v, &other);
-    into[0] = v.count;
-    into[stride] = v.mean;
-    into[2 * stride] = v.m2;
-}
-
 void pq_cell_merge(enum pq_leaf_kind kind, double *into, size_t stride, const double *partial,
                    bool first)
 {
-    struct pq_kahan sum;
-    struct pq_avg avg, other;
+    struct variance variance, other_variance;
+    struct average avg;
+    struct sum sum;
 
     if (first) {
         for (size_t c = 0; c < pq_leaf_columns(kind); c++)
@@ -161,19 +313,21 @@ void pq_cell_merge(enum pq_leaf_kind kind, double *into, size_t stride, const do
     }
     switch ((int)kind) {
     case PQ_LEAF_SUM:
-        sum = (struct pq_kahan){ into[0], into[stride] };
-        pq_kahan_merge(&sum, &(struct pq_kahan){ partial[0], partial[1] });
+        sum = sum_merge((struct sum){ into[0], into[stride], into[2 * stride] },
+                        (struct sum){ partial[0], partial[1], partial[2] });
         into[0] = sum.sum;
-        into[stride] = sum.compensation;
+        into[stride] = sum.lost;
+        into[2 * stride] = sum.lost_low;
         break;
     case PQ_LEAF_AVG:
-        avg = load_avg(into, stride);
-        other = load_avg(partial, 1);
-        pq_avg_merge(&avg, &other);
+        avg = average_merge(load_avg(into, stride), load_avg(partial, 1));
         store_avg(&avg, into, stride);
         break;
     case PQ_LEAF_VARIANCE:
-        merge_variance(into, stride, partial);
+        variance = load_variance(into, stride);
+        other_variance = load_variance(partial, 1);
+        variance_merge(&variance, &other_variance);
+        store_variance(&variance, into, stride);
         break;
     case PQ_LEAF_MIN:
         into[0] = pq_min_add(into[0], partial[0]);
@@ -192,18 +346,20 @@ void pq_cell_merge(enum pq_leaf_kind kind, double *into, size_t stride, const do
 
 double pq_cell_value(enum pq_leaf_kind kind, enum pq_agg agg, const double *cell, size_t stride)
 {
-    struct pq_variance variance;
-    struct pq_avg avg;
+    struct variance variance;
+    struct average avg;
+    double stdvar;
 
     switch ((int)kind) {
     case PQ_LEAF_SUM:
-        return pq_kahan_value(&(struct pq_kahan){ cell[0], cell[stride] });
+        return sum_value((struct sum){ cell[0], cell[stride], cell[2 * stride] }).high;
     case PQ_LEAF_AVG:
         avg = load_avg(cell, stride);
-        return pq_avg_value(&avg);
+        return average_value(&avg);
     case PQ_LEAF_VARIANCE:
-        variance = (struct pq_variance){ cell[0], cell[stride], cell[2 * stride] };
-        return agg == PQ_AGG_STDDEV ? pq_variance_stddev(&variance) : pq_variance_stdvar(&variance);
+        variance = load_variance(cell, stride);
+        stdvar = pq_twofold_div(variance.m2, variance.count).high;
+        return agg == PQ_AGG_STDDEV ? sqrt(stdvar) : stdvar;
     default:
         return cell[0];
     }

@@ -9,11 +9,11 @@ size_t pq_leaf_columns(enum pq_leaf_kind kind)
 {
     switch (kind) {
     case PQ_LEAF_SUM:
-        return 2;
-    case PQ_LEAF_AVG:
-        return 4;
-    case PQ_LEAF_VARIANCE:
         return 3;
+    case PQ_LEAF_AVG:
+        return 5;
+    case PQ_LEAF_VARIANCE:
+        return 5;
     case PQ_LEAF_SERIES:
     case PQ_LEAF_SAMPLES:
     case PQ_LEAF_MIN:
@@ -30,8 +30,8 @@ size_t pq_leaf_columns(enum pq_leaf_kind kind)
 
 const char *pq_leaf_column_name(enum pq_leaf_kind kind, size_t column)
 {
-    static const char *const sum[] = { "sum", "compensation", "count", "mean" };
-    static const char *const variance[] = { "count", "mean", "m2" };
+    static const char *const sum[] = { "sum", "compensation", "compensation_low", "count", "mean" };
+    static const char *const variance[] = { "count", "mean", "mean_low", "m2", "m2_low" };
 
     if (column >= pq_leaf_columns(kind))
         return "";

@@ -20,9 +20,9 @@
 enum pq_leaf_kind {
     PQ_LEAF_SERIES,       /* value: one per series and step */
     PQ_LEAF_SAMPLES,      /* value: raw samples; the timestamp is the sample's own */
-    PQ_LEAF_SUM,          /* sum, compensation */
-    PQ_LEAF_AVG,          /* sum, compensation, count, mean (once a sum overflowed) */
-    PQ_LEAF_VARIANCE,     /* count, mean, M2 */
+    PQ_LEAF_SUM,          /* sum, compensation and its low part */
+    PQ_LEAF_AVG,          /* those three, count, mean (once a sum overflowed) */
+    PQ_LEAF_VARIANCE,     /* count, mean, M2; the latter two as high and low part */
     PQ_LEAF_MIN,          /* value */
     PQ_LEAF_MAX,          /* value */
     PQ_LEAF_COUNT,        /* count */
@@ -32,7 +32,7 @@ enum pq_leaf_kind {
     PQ_LEAF__COUNT,
 };
 
-#define PQ_LEAF_COLUMNS_MAX 4
+#define PQ_LEAF_COLUMNS_MAX 5
 size_t pq_leaf_columns(enum pq_leaf_kind kind);
 /* The name of a value column in the artifact's schema: "value", "sum", "mean", ... */
 const char *pq_leaf_column_name(enum pq_leaf_kind kind, size_t column);

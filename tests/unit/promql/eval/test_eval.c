@@ -1,5 +1,6 @@
 /* test_eval.c - the pipeline in one process: what scripts with the settings of the conformance
  * runner do not reach. */
+#include "base/pure/prng.h"
 #include "promql/parse.h"
 #include "tests/lib/promql/memory_series.h"
 #include "tests/lib/test.h"
@@ -122,6 +123,28 @@ TEST(averages_survive_overflow_on_any_shard)
     memory_series_add(series, "m{i=\"3\"} -1.5e308");
     memory_series_add(series, "m{i=\"4\"} 1.5e308");
     check_same_for_all_shards(series, "avg(m) / 1e308", &at, "{} 0.75\n");
+}
+
+/* To the last bit, also where large numbers cancel out. */
+TEST(aggregates_do_not_depend_on_the_number_of_shards)
+{
+    static const char *const aggregations[] = { "sum", "avg", "stddev", "stdvar" };
+    struct qf_prng prng = { 11 };
+    SERIES(series, 1000);
+    char line[100], query[40], want[400];
+
+    for (int i = 0; i < 200; i++) {
+        double value = qf_prng_unit(&prng) * (i % 5 == 0 ? 1e16 : 10) - (i % 3 == 0 ? 1e15 : 3);
+
+        (void)snprintf(line, sizeof(line), "m{i=\"%d\",g=\"%d\"} %.17g", i, i % 7, value);
+        memory_series_add(series, line);
+    }
+    for (size_t i = 0; i < QF_COUNT_OF(aggregations); i++) {
+        (void)snprintf(query, sizeof(query), "%s by (g) (m)", aggregations[i]);
+        (void)snprintf(want, sizeof(want), "%s", memory_series_query(series, 1, query, NULL));
+        CHECK_EQ(strlen(want) > 100, 1);
+        check_same_for_all_shards(series, query, NULL, want);
+    }
 }
 
 TEST(the_limit_on_samples_has_prometheus_words)

@@ -94,7 +94,7 @@ TEST(partials_of_a_group_are_merged)
         .rows = { .count = 2,
                   .ts = (int64_t[]){ 1000, 1000 },
                   .series = (uint32_t[]){ 0, 1 },
-                  .columns = { (double[]){ 1e100, 2 }, (double[]){ 0.5, 0 } } },
+                  .columns = { (double[]){ 1e100, 2 }, (double[]){ 0.5, 0 }, (double[]){ 0, 0 } } },
     };
     struct pq_leaf_result second = {
         .kind = PQ_LEAF_SUM,
@@ -103,7 +103,7 @@ TEST(partials_of_a_group_are_merged)
         .rows = { .count = 2,
                   .ts = (int64_t[]){ 1000, 1000 },
                   .series = (uint32_t[]){ 0, 1 },
-                  .columns = { (double[]){ 40, 7 }, (double[]){ 0, 0 } } },
+                  .columns = { (double[]){ 40, 7 }, (double[]){ 0, 0 }, (double[]){ 0, 0 } } },
     };
     double values[3 * STEPS];
     uint64_t present[3];
