@@ -56,7 +56,7 @@ uint64_t collect_memory(const struct collect *c)
     uint64_t entries = c->by_labels.capacity + c->by_text.capacity;
 
     return samples + qf_arena_used(c->arena) + entries * (sizeof(struct qf_map_entry) + 8) +
-           c->series.capacity * sizeof(struct collect_series);
+           c->series.capacity * (sizeof(struct collect_series) + 64 /* to order and cut them */);
 }
 
 struct pair {

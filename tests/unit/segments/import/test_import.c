@@ -312,6 +312,113 @@ TEST(more_samples_than_memory_go_through_runs_and_come_out_the_same)
     qf_strbuf_done(&want);
 }
 
+struct world {
+    size_t series_count, samples;
+    struct qf_label *labels;
+    int64_t *ts[40];
+    double *values[40];
+    size_t counts[40];
+};
+
+/* Series of any bits, some dense, some with days between samples, before and after 1970. */
+static struct world make_world(struct qf_arena *arena, struct qf_prng *prng)
+{
+    struct world w = { .series_count = 1 + qf_prng_below(prng, 40) };
+
+    w.labels = QF_ARENA_ARRAY(arena, struct qf_label, w.series_count);
+    for (size_t i = 0; i < w.series_count; i++) {
+        uint64_t gap = qf_prng_chance(prng, 0.2) ? 1000000 : 20000;
+        int64_t ts = (int64_t)qf_prng_below(prng, 10000000) - 5000000;
+
+        w.labels[i] =
+            (struct qf_label){ QF_STR("host"), qf_str_from(qf_arena_printf(arena, "h%02zu", i)) };
+        w.counts[i] = 1 + qf_prng_below(prng, 200);
+        w.ts[i] = QF_ARENA_ARRAY(arena, int64_t, w.counts[i]);
+        w.values[i] = QF_ARENA_ARRAY(arena, double, w.counts[i]);
+        for (size_t k = 0; k < w.counts[i]; k++) {
+            ts += 1 + (int64_t)qf_prng_below(prng, gap);
+            w.ts[i][k] = ts;
+            w.values[i][k] = qf_double_from_bits(qf_prng_chance(prng, 0.2) ? QF_STALE_NAN_BITS
+                                                                           : qf_prng_next(prng));
+        }
+        w.samples += w.counts[i];
+    }
+    return w;
+}
+
+/* Samples one by one, series by turns, each series backwards. */
+static void import_world(const struct import_options *options, const struct world *w)
+{
+    struct qf_err err = { 0 };
+    struct import *import = import_new(options, &err);
+
+    CHECK_MSG(import, "%s", err.msg);
+    for (size_t k = 200; k-- > 0;)
+        for (size_t i = 0; i < w->series_count; i++)
+            if (k < w->counts[i])
+                CHECK_OK(import_add(import, (struct qf_labels){ &w->labels[i], 1 }, &w->ts[i][k],
+                                    &w->values[i][k], 1, &err),
+                         &err);
+    CHECK_OK(import_commit(import, &err), &err);
+    CHECK_EQ(import_summary(import).stored_samples, w->samples);
+    (void)import_free(import);
+}
+
+static void check_world(const struct place *p, const struct world *w)
+{
+    struct names names = { 0 };
+    struct qf_err err = { 0 };
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct seg_reader **readers;
+    struct pq_source *source;
+    struct pq_series got;
+    bool more;
+    char path[512];
+
+    CHECK_OK(store_list(p->store, QF_STR(""), QF_STR(""), NULL, add_name, &names, &err), &err);
+    readers = qf_xcalloc(names.items.count, sizeof(struct seg_reader *));
+    for (size_t i = 0; i < names.items.count; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", p->store_path, names.items.items[i]);
+        readers[i] = seg_reader_open(path, &err);
+        CHECK_MSG(readers[i], "%s", err.msg);
+        free(names.items.items[i]);
+    }
+    source = segments_source_new(readers, names.items.count, &all, NULL, 0);
+    for (size_t i = 0; i < w->series_count; i++) {
+        CHECK_OK(source->next(source, &got, &more, &err), &err);
+        CHECK(more);
+        CHECK(qf_labels_eq(got.labels, (struct qf_labels){ &w->labels[i], 1 }));
+        CHECK_EQ(got.count, w->counts[i]);
+        CHECK(memcmp(got.ts, w->ts[i], got.count * sizeof(*got.ts)) == 0);
+        CHECK(memcmp(got.values, w->values[i], got.count * sizeof(double)) == 0);
+    }
+    CHECK_OK(source->next(source, &got, &more, &err), &err);
+    CHECK(!more);
+    source->close(source);
+    for (size_t i = 0; i < names.items.count; i++)
+        (void)seg_reader_free(readers[i]);
+    free(readers);
+    QF_VEC_DONE(&names.items);
+}
+
+TEST(any_window_and_any_number_of_shards_give_the_same_series_bit_for_bit)
+{
+    static const int64_t windows[] = { 3600000, 7200000, 86400000, 5000011 };
+
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        QF_CLEANUP(place_done) struct place p = place_make();
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+        struct qf_prng prng = { seed };
+        struct import_options options = options_of(&p);
+        struct world world = make_world(arena, &prng);
+
+        options.window_ms = windows[qf_prng_below(&prng, QF_COUNT_OF(windows))];
+        options.shard_count = 1u << qf_prng_below(&prng, 4);
+        import_world(&options, &world);
+        check_world(&p, &world);
+    }
+}
+
 TEST(a_canceled_import_leaves_nothing)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
