@@ -154,6 +154,6 @@ uint64_t qw_spool_disk_free(const struct qw_spool *spool)
     struct statvfs info;
 
     if (fstatvfs(spool->fd, &info) != 0)
-        return 0;
+        return UINT64_MAX;
     return (uint64_t)info.f_bavail * info.f_frsize;
 }

@@ -39,7 +39,7 @@ int qw_spool_open_artifact(const struct qw_spool *spool, struct qf_str token);
 /* Remove it, published or not; no matter if it is gone already. Any thread. */
 void qw_spool_remove(const struct qw_spool *spool, const struct qw_token *token);
 
-/* Free bytes of the disk below, 0 if unknown. */
+/* Free bytes of the disk below; UINT64_MAX if unknown, so that nothing is evicted for it. */
 uint64_t qw_spool_disk_free(const struct qw_spool *spool);
 
 #endif

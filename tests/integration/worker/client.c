@@ -241,6 +241,7 @@ bool client_receive_bytes(struct client *client, struct qf_str *ret_bytes, int64
 
     for (;;) {
         int64_t now = qf_clock_mono_ms();
+        int64_t beat_in = QF_MAX(client->beat_at - now, 1);
 
         beat(client);
         if (client->inbox_next < client->inbox.count) {
@@ -249,7 +250,7 @@ bool client_receive_bytes(struct client *client, struct qf_str *ret_bytes, int64
         }
         if (now >= give_up || (client->ended && !client->busy[TAG_READ]))
             return false;
-        (void)turn(client, QF_MIN(QF_MAX(client->beat_at - now, 1), give_up - now));
+        (void)turn(client, QF_MIN(beat_in, give_up - now));
     }
 }
 

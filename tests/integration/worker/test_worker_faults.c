@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pure/prng.h"
 #include "base/pure/strbuf.h"
 #include "tests/integration/worker/fake_s3.h"
 #include "tests/integration/worker/harness.h"
@@ -116,6 +117,55 @@ TEST(a_full_disk_fails_works_and_nothing_else)
                                       .kind = PB_API_CANCEL,
                                       .u.cancel = { kept[i].work_id, 1, QF_STR("room") } }));
     (void)run_work(client, 100, spec, &segment, 1);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
+/* Leaves with flipped bits: whatever they have become, each is answered and the worker lives on. */
+TEST(damaged_leaves_never_take_the_process_down)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pb_segment segment;
+    struct pb_worker_message message;
+    struct qf_prng prng = { 7 };
+    struct worker worker;
+    struct client *client;
+    struct qf_str spec;
+    unsigned ready = 0, failed = 0;
+
+    (void)bench_dir();
+    segment = make_segment(arena, 20, 60, 1);
+    worker = worker_start((const char *const[]){ "--log-level", "error", NULL });
+    client = client_to(&worker);
+    for (uint64_t work = 1; work <= 300; work++) {
+        struct pb_api_message assignment = {
+            .kind = PB_API_ASSIGN,
+            .u.assign = { .query_id = QF_STR("fuzz"),
+                          .work_id = work,
+                          .attempt = 1,
+                          .segments = &segment,
+                          .segment_count = 1,
+                          .limits = { .memory_bytes_max = 16u << 20, .samples_max = 1000000 },
+                          .timeout_ms = 1000 },
+        };
+        char *bytes;
+
+        spec = make_spec(arena, work % 2 ? LEAF_INSTANT : LEAF_SLOW, 50);
+        bytes = qf_arena_cstr(arena, spec);
+        for (uint64_t flips = 1 + qf_prng_below(&prng, 3); flips; flips--)
+            bytes[qf_prng_below(&prng, spec.len)] ^= (char)(1 << qf_prng_below(&prng, 8));
+        assignment.u.assign.spec = (struct qf_str){ bytes, spec.len };
+        CHECK(client_send(client, &assignment));
+        do
+            CHECK_MSG(client_receive(client, &message, 20000), "no answer to work %llu",
+                      (unsigned long long)work);
+        while (message.kind != PB_WORKER_READY && message.kind != PB_WORKER_FAILED);
+        ready += message.kind == PB_WORKER_READY;
+        failed += message.kind == PB_WORKER_FAILED;
+    }
+    printf("%u damaged leaves could be run, %u were refused or failed\n", ready, failed);
+    CHECK(failed > 50);
+    (void)run_work(client, 1000, make_spec(arena, LEAF_INSTANT, 6), &segment, 1);
     client = client_free(client);
     worker_end(&worker);
 }
