@@ -89,7 +89,7 @@ static const struct cli_flag flags[] = {
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.tls_key_file, "FILE", NULL, "its key (PEM)" },
     { "control-tls-ca", CLI_FLAG_STR, &o.control_ca_file, "FILE", NULL,
-      "workers must show a certificate signed by one of these (PEM)" },
+      "workers must show a certificate signed by one of these (PEM), for artifacts too" },
     { "control-tls-cert", CLI_FLAG_STR, &o.control_cert_file, "FILE", NULL,
       "certificate shown to workers (PEM)" },
     { "control-tls-key", CLI_FLAG_STR, &o.control_key_file, "FILE", NULL, "its key (PEM)" },

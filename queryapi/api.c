@@ -117,7 +117,6 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .works_max = options->works_max,
         .limits = { .samples_max = options->query_samples_max,
                     .artifact_bytes_max = options->query_artifact_bytes },
-        .slow_query_ms = options->slow_query_ms,
     };
     return QF_OK;
 }
@@ -157,7 +156,6 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         return err->rc;
     discovery.found = on_endpoints;
     discovery.ctx = api;
-    discovery.pool = api->pool;
     api->discovery = qa_discovery_new(&discovery, err);
     return api->discovery ? QF_OK : err->rc;
 }
@@ -217,7 +215,6 @@ static void tick(struct api *api)
     qf_time_ms now = qf_clock_mono_ms();
 
     qa_listener_tick(api->listener);
-    qa_discovery_tick(api->discovery, now);
     refresh_if_due(api, now);
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
@@ -258,9 +255,9 @@ static void stop(struct api *api)
 {
     atomic_store(&api->stopping, true);
     api->listener = qa_listener_free(api->listener);
+    api->discovery = qa_discovery_free(api->discovery);
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->pool = qf_pool_free(api->pool);
-    api->discovery = qa_discovery_free(api->discovery);
     api->tenants = qa_tenants_free(api->tenants);
     api->catalog = catalog_free(api->catalog);
     api->store = store_free(api->store);

@@ -15,7 +15,7 @@ struct qa_api_options {
     const char *store_url;
     const char *spool_dir; /* NULL: a folder of its own below the temporary folder */
     const char *api_id;    /* NULL: made up */
-    struct qa_discovery_options discovery; /* found, ctx and pool are filled in */
+    struct qa_discovery_options discovery; /* found and ctx are filled in */
     const char *key_file;                  /* API keys, or NULL */
     const char *cors_origin;
     struct qa_features features;

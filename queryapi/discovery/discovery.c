@@ -9,13 +9,17 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/log.h"
+#include "base/sys/thread.h"
 #include "queryapi/discovery/discovery_int.h"
+
+/* Changes come in bunches: those of so long are one. */
+#define SETTLE_MS 100
 
 struct qa_discovery {
     struct qa_discovery_options options;
-    qf_time_ms next;
-    atomic_bool looking;
-    bool failed; /* of the task: the last look failed, and was logged */
+    struct qf_thread *thread;
+    struct qf_lock *lock; /* to sleep on */
+    atomic_bool stop;
 };
 
 bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind)
@@ -47,6 +51,71 @@ void qa_endpoints_add(struct endpoints *list, const char *fmt, ...)
     list->items[list->count++] = qf_xstrdup(address);
 }
 
+static qf_rc look_everywhere(struct qa_discovery *discovery, struct endpoints *list,
+                             char version[VERSION_MAX], struct qf_err *err)
+{
+    const struct qa_discovery_options *options = &discovery->options;
+    qf_rc rc = QF_OK;
+
+    if (options->kind == QA_DISCOVERY_KUBERNETES)
+        return qa_kubernetes_look(options, &discovery->stop, list, version, err);
+    for (size_t i = 0; i < options->worker_count && rc == QF_OK; i++) {
+        if (options->kind == QA_DISCOVERY_DNS)
+            rc = qa_dns_look(options->workers[i], list, err);
+        else
+            qa_endpoints_add(list, "%s", options->workers[i]);
+    }
+    return rc;
+}
+
+/* Look once and hand over what was found; false if that failed. */
+static bool look(struct qa_discovery *discovery, char version[VERSION_MAX], bool *failed)
+{
+    struct endpoints *list = qf_xcalloc(1, sizeof(*list));
+    struct qf_err err = { 0 };
+    bool ok = look_everywhere(discovery, list, version, &err) == QF_OK;
+
+    if (ok && !atomic_load(&discovery->stop))
+        discovery->options.found(discovery->options.ctx, (const char *const *)list->items,
+                                 list->count);
+    else if (!ok && !*failed && !atomic_load(&discovery->stop))
+        QF_LOG_WARN("discovery failed, the workers known so far stay",
+                    QF_KV_STR("reason", err.msg));
+    *failed = !ok;
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list);
+    return ok;
+}
+
+static void nap(struct qa_discovery *discovery, int64_t ms)
+{
+    qf_lock_take(discovery->lock);
+    if (!atomic_load(&discovery->stop))
+        (void)qf_lock_wait(discovery->lock, ms);
+    qf_lock_drop(discovery->lock);
+}
+
+static void run(void *arg)
+{
+    struct qa_discovery *discovery = arg;
+    const struct qa_discovery_options *options = &discovery->options;
+    bool failed = false; /* the last look, which was logged */
+
+    while (!atomic_load(&discovery->stop)) {
+        char version[VERSION_MAX] = "";
+        bool ok = look(discovery, version, &failed);
+
+        if (options->kind == QA_DISCOVERY_STATIC)
+            return;
+        if (!ok || options->kind == QA_DISCOVERY_DNS ||
+            !qa_kubernetes_wait(options, &discovery->stop, version))
+            nap(discovery, options->interval_ms);
+        else
+            nap(discovery, SETTLE_MS);
+    }
+}
+
 struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options,
                                       struct qf_err *err)
 {
@@ -66,62 +135,25 @@ struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options
     discovery->options = *options;
     if (!discovery->options.interval_ms)
         discovery->options.interval_ms = 2000;
+    discovery->lock = qf_lock_new();
+    discovery->thread = qf_thread_start("discovery", run, discovery);
+    if (!discovery->thread) {
+        (void)qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread");
+        return qa_discovery_free(discovery);
+    }
     return discovery;
 }
 
 struct qa_discovery *qa_discovery_free(struct qa_discovery *discovery)
 {
+    if (!discovery)
+        return NULL;
+    atomic_store(&discovery->stop, true);
+    qf_lock_take(discovery->lock);
+    qf_lock_wake_all(discovery->lock);
+    qf_lock_drop(discovery->lock);
+    (void)qf_thread_join(discovery->thread);
+    (void)qf_lock_free(discovery->lock);
     free(discovery);
     return NULL;
-}
-
-static qf_rc look_everywhere(struct qa_discovery *discovery, struct endpoints *list,
-                             struct qf_err *err)
-{
-    const struct qa_discovery_options *options = &discovery->options;
-    qf_rc rc = QF_OK;
-
-    if (options->kind == QA_DISCOVERY_KUBERNETES)
-        return qa_kubernetes_look(options, list, err);
-    for (size_t i = 0; i < options->worker_count && rc == QF_OK; i++) {
-        if (options->kind == QA_DISCOVERY_DNS)
-            rc = qa_dns_look(options->workers[i], list, err);
-        else
-            qa_endpoints_add(list, "%s", options->workers[i]);
-    }
-    return rc;
-}
-
-static void look(void *arg)
-{
-    struct qa_discovery *discovery = arg;
-    struct endpoints *list = qf_xcalloc(1, sizeof(*list));
-    struct qf_err err = { 0 };
-
-    if (look_everywhere(discovery, list, &err) == QF_OK) {
-        discovery->failed = false;
-        discovery->options.found(discovery->options.ctx, (const char *const *)list->items,
-                                 list->count);
-    } else if (!discovery->failed) {
-        discovery->failed = true;
-        QF_LOG_WARN("discovery failed, the workers known so far stay",
-                    QF_KV_STR("reason", err.msg));
-    }
-    for (size_t i = 0; i < list->count; i++)
-        free(list->items[i]);
-    free(list);
-    atomic_store(&discovery->looking, false);
-}
-
-void qa_discovery_tick(struct qa_discovery *discovery, qf_time_ms now)
-{
-    if (now < discovery->next || atomic_exchange(&discovery->looking, true))
-        return;
-    discovery->next = discovery->options.kind == QA_DISCOVERY_STATIC
-                          ? QF_TIME_NEVER
-                          : now + discovery->options.interval_ms;
-    if (!qf_pool_submit(discovery->options.pool, look, discovery)) {
-        discovery->next = now;
-        atomic_store(&discovery->looking, false);
-    }
 }

@@ -1,7 +1,9 @@
 /* discovery.h - where workers are: a fixed list, names in DNS, or Kubernetes.
  *
- * One task on the pool at a time looks around and hands the whole list over; what failed to answer
- * keeps its last list, so that a name server that is down takes no worker away. */
+ * A thread of its own looks around, because name servers and API servers take their time, and hands
+ * the whole list over. What fails to answer keeps its last list, so that a name server that is down
+ * takes no worker away. DNS is asked every interval; Kubernetes is watched, and listed again when
+ * the watch tells of a change, ends, or is not allowed. */
 #ifndef QUERYAPI_DISCOVERY_DISCOVERY_H
 #define QUERYAPI_DISCOVERY_DISCOVERY_H
 
@@ -11,7 +13,6 @@
 
 #include "base/pure/duration.h"
 #include "base/pure/err.h"
-#include "base/sys/pool.h"
 
 struct qa_discovery;
 
@@ -33,18 +34,15 @@ struct qa_discovery_options {
     const char *kubernetes_namespace; /* NULL: the pod's own */
     const char *kubernetes_server;    /* NULL: https://$KUBERNETES_SERVICE_HOST:..._PORT */
     const char *kubernetes_secrets;   /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
-    /* Called on a pool thread with all endpoints there are. */
+    /* Called on discovery's thread with all endpoints there are. */
     void (*found)(void *ctx, const char *const *addresses, size_t count);
     void *ctx;
-    struct qf_pool *pool; /* borrowed */
 };
 
-/* NULL and @err filled: QF_EINVAL. */
+/* Start looking. NULL and @err filled: QF_EINVAL. */
 struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options,
                                       struct qf_err *err);
-/* Look around if it is time to; call it often. */
-void qa_discovery_tick(struct qa_discovery *discovery, qf_time_ms now);
-/* No tick may follow; the pool has stopped or has no task of ours. Accepts NULL, returns NULL. */
+/* Stop; `found` is not called any more. Accepts NULL, returns NULL. */
 struct qa_discovery *qa_discovery_free(struct qa_discovery *discovery);
 
 /* kubernetes.c: the addresses in an EndpointSliceList, as JSON; for tests too. An endpoint that

@@ -2,6 +2,8 @@
 #ifndef QUERYAPI_DISCOVERY_DISCOVERY_INT_H
 #define QUERYAPI_DISCOVERY_DISCOVERY_INT_H
 
+#include <stdatomic.h>
+
 #include "queryapi/discovery/discovery.h"
 
 /* A list under construction. */
@@ -15,8 +17,14 @@ void qa_endpoints_add(struct endpoints *list, const char *fmt, ...) QF_PRINTF(2,
 /* dns.c: every address of "name:port". */
 QF_MUST_CHECK qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list,
                                 struct qf_err *err);
-/* kubernetes.c: ask the API server. */
+#define VERSION_MAX 64
+/* kubernetes.c: ask the API server. @ret_version is the state that the list shows. */
 QF_MUST_CHECK qf_rc qa_kubernetes_look(const struct qa_discovery_options *options,
-                                       struct endpoints *list, struct qf_err *err);
+                                       const atomic_bool *stop, struct endpoints *list,
+                                       char ret_version[VERSION_MAX], struct qf_err *err);
+/* Wait until something changed since @version, for half a minute at most, or until @stop. False if
+ * the server does not let us watch. */
+bool qa_kubernetes_wait(const struct qa_discovery_options *options, const atomic_bool *stop,
+                        const char *version);
 
 #endif

@@ -9,6 +9,7 @@
 #include "queryapi/discovery/discovery_int.h"
 
 #define ANSWER_BYTES_MAX ((size_t)8 << 20)
+#define WATCH_SECONDS 30
 #define SECRETS "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* The number of the port called @name in a slice; 0 if it has none. */
@@ -63,11 +64,12 @@ static void add_slice(const json_t *slice, const char *port_name, struct endpoin
 }
 
 static qf_rc parse(struct qf_str json, const char *port_name, struct endpoints *list,
-                   struct qf_err *err)
+                   char version[VERSION_MAX], struct qf_err *err)
 {
     json_error_t problem;
     json_t *root = json_loadb(json.data ? json.data : "", json.len, 0, &problem);
     const json_t *items, *slice;
+    const char *shown;
     size_t i;
 
     if (!root)
@@ -81,6 +83,9 @@ static qf_rc parse(struct qf_str json, const char *port_name, struct endpoints *
     {
         add_slice(slice, port_name, list);
     }
+    shown =
+        json_string_value(json_object_get(json_object_get(root, "metadata"), "resourceVersion"));
+    (void)snprintf(version, VERSION_MAX, "%s", shown ? shown : "");
     json_decref(root);
     return QF_OK;
 }
@@ -89,7 +94,8 @@ qf_rc qa_kubernetes_parse(struct qf_str json, const char *port_name, char **ret_
                           size_t max, size_t *ret_count, struct qf_err *err)
 {
     struct endpoints *list = qf_xcalloc(1, sizeof(*list));
-    qf_rc rc = parse(json, port_name, list, err);
+    char version[VERSION_MAX];
+    qf_rc rc = parse(json, port_name, list, version, err);
 
     *ret_count = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -126,17 +132,49 @@ static size_t keep_bytes(char *data, size_t size, size_t count, void *buf)
     return ((struct qf_strbuf *)buf)->overflowed ? 0 : size * count;
 }
 
-/* GET @url with the pod's token. */
-static qf_rc get(const char *url, const char *secrets, struct qf_strbuf *answer, struct qf_err *err)
+/* A whole line is an event: what changed is seen by listing again. */
+static size_t stop_at_line(char *data, size_t size, size_t count, void *changed)
 {
+    if (!memchr(data, '\n', size * count))
+        return size * count;
+    *(bool *)changed = true;
+    return 0;
+}
+
+static int look_at_stop(void *stop, curl_off_t dl_total, curl_off_t dl, curl_off_t ul_total,
+                        curl_off_t ul)
+{
+    (void)dl_total;
+    (void)dl;
+    (void)ul_total;
+    (void)ul;
+    return atomic_load((const atomic_bool *)stop);
+}
+
+/* One GET with the pod's token. */
+struct get {
+    const struct qa_discovery_options *options;
+    const atomic_bool *stop;
+    const char *query; /* behind "?" */
+    long timeout_ms;
+    curl_write_callback write;
+    void *ctx;
+    long status; /* 0: no answer */
+    CURLcode code;
+};
+
+static const char *secrets_of(const struct qa_discovery_options *options)
+{
+    return options->kubernetes_secrets ? options->kubernetes_secrets : SECRETS;
+}
+
+static void perform(struct get *get, const char *url)
+{
+    const char *secrets = secrets_of(get->options);
     char token[8192], header[8300], ca[512];
     struct curl_slist *headers = NULL;
     CURL *easy = curl_easy_init();
-    CURLcode code;
-    long status = 0;
 
-    if (!easy)
-        return qf_err_set(err, QF_ENOMEM, "out of memory");
     if (read_line(secrets, "token", token, sizeof(token))) { /* read anew: it is rotated */
         (void)snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
         headers = curl_slist_append(NULL, header);
@@ -145,37 +183,32 @@ static qf_rc get(const char *url, const char *secrets, struct qf_strbuf *answer,
     (void)curl_easy_setopt(easy, CURLOPT_URL, url);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_bytes);
-    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, answer);
-    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10000L);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, get->write);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, get->ctx);
+    (void)curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_stop);
+    (void)curl_easy_setopt(easy, CURLOPT_XFERINFODATA, get->stop);
+    (void)curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    (void)curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, get->timeout_ms);
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    code = curl_easy_perform(easy);
-    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    get->code = curl_easy_perform(easy);
+    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &get->status);
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
-    if (code != CURLE_OK)
-        return qf_err_set(err, QF_EUNAVAILABLE, "%s: %s", url, curl_easy_strerror(code));
-    if (status != 200)
-        return qf_err_set(err, status == 401 || status == 403 ? QF_EDENIED : QF_EUNAVAILABLE,
-                          "%s: HTTP status %ld", url, status);
-    return QF_OK;
 }
 
-qf_rc qa_kubernetes_look(const struct qa_discovery_options *options, struct endpoints *list,
-                         struct qf_err *err)
+static qf_rc get_slices(struct get *get, struct qf_err *err)
 {
-    const char *secrets = options->kubernetes_secrets ? options->kubernetes_secrets : SECRETS;
+    const struct qa_discovery_options *options = get->options;
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX };
     char namespace[256], server[300], url[1024];
-    qf_rc rc;
 
     if (options->kubernetes_namespace)
         (void)snprintf(namespace, sizeof(namespace), "%s", options->kubernetes_namespace);
-    else if (!read_line(secrets, "namespace", namespace, sizeof(namespace)))
-        return qf_err_set(err, QF_EINVAL, "%s/namespace: not readable", secrets);
+    else if (!read_line(secrets_of(options), "namespace", namespace, sizeof(namespace)))
+        return qf_err_set(err, QF_EINVAL, "%s/namespace: not readable", secrets_of(options));
     if (options->kubernetes_server)
         (void)snprintf(server, sizeof(server), "%s", options->kubernetes_server);
     else if (host && port)
@@ -185,11 +218,52 @@ qf_rc qa_kubernetes_look(const struct qa_discovery_options *options, struct endp
         return qf_err_set(err, QF_EINVAL, "KUBERNETES_SERVICE_HOST is not set");
     (void)snprintf(url, sizeof(url),
                    "%s/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices?labelSelector="
-                   "kubernetes.io%%2Fservice-name%%3D%s",
-                   server, namespace, options->kubernetes_service);
-    rc = get(url, secrets, &answer, err);
+                   "kubernetes.io%%2Fservice-name%%3D%s%s",
+                   server, namespace, options->kubernetes_service, get->query);
+    perform(get, url);
+    if (get->status != 200 && get->status != 0)
+        return qf_err_set(err,
+                          get->status == 401 || get->status == 403 ? QF_EDENIED : QF_EUNAVAILABLE,
+                          "%s: HTTP status %ld", url, get->status);
+    if (get->code != CURLE_OK)
+        return qf_err_set(err, QF_EUNAVAILABLE, "%s: %s", url, curl_easy_strerror(get->code));
+    return QF_OK;
+}
+
+qf_rc qa_kubernetes_look(const struct qa_discovery_options *options, const atomic_bool *stop,
+                         struct endpoints *list, char ret_version[VERSION_MAX], struct qf_err *err)
+{
+    struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX };
+    struct get get = { .options = options,
+                       .stop = stop,
+                       .query = "",
+                       .timeout_ms = 10000,
+                       .write = keep_bytes,
+                       .ctx = &answer };
+    qf_rc rc = get_slices(&get, err);
+
     if (rc == QF_OK)
-        rc = parse(qf_strbuf_view(&answer), options->kubernetes_port, list, err);
+        rc = parse(qf_strbuf_view(&answer), options->kubernetes_port, list, ret_version, err);
     qf_strbuf_done(&answer);
     return rc;
+}
+
+bool qa_kubernetes_wait(const struct qa_discovery_options *options, const atomic_bool *stop,
+                        const char *version)
+{
+    char query[200];
+    bool changed = false;
+    struct get get = { .options = options,
+                       .stop = stop,
+                       .query = query,
+                       .timeout_ms = WATCH_SECONDS * 1000 + 5000,
+                       .write = stop_at_line,
+                       .ctx = &changed };
+
+    if (!version[0])
+        return false; /* such a watch would begin with what is there already */
+    (void)snprintf(query, sizeof(query), "&watch=true&timeoutSeconds=%d&resourceVersion=%s",
+                   WATCH_SECONDS, version);
+    /* An event, or a watch that ran its time: list again at once. */
+    return get_slices(&get, NULL) == QF_OK || changed;
 }

@@ -237,6 +237,7 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
                                         .spool_bytes_max = coord->options.spool_bytes_max,
                                         .spool_bytes = &coord->spool_bytes,
                                         .concurrency_max = coord->options.fetch_concurrency_max,
+                                        .tls_ca_file = coord->options.tls_ca_file,
                                         .done = post_fetched,
                                         .ctx = coord };
 
@@ -350,9 +351,4 @@ void qa_coord_drain(struct qa_coord *coord)
 size_t qa_coord_query_count(const struct qa_coord *coord)
 {
     return atomic_load(&coord->query_count);
-}
-
-bool qa_coord_has_worker(const struct qa_coord *coord)
-{
-    return atomic_load(&coord->workers_alive) > 0;
 }

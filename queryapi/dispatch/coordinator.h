@@ -60,7 +60,5 @@ void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, si
 void qa_coord_drain(struct qa_coord *coord);
 /* Queries alive. */
 size_t qa_coord_query_count(const struct qa_coord *coord);
-/* Is at least one worker alive? */
-bool qa_coord_has_worker(const struct qa_coord *coord);
 
 #endif

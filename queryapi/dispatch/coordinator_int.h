@@ -66,7 +66,6 @@ struct qa_coord {
     struct qa_fetcher *fetcher;
     _Atomic uint64_t spool_bytes; /* any thread */
     _Atomic size_t query_count;   /* any thread */
-    _Atomic size_t workers_alive; /* any thread */
     struct qf_prng prng;
     bool draining, stopping;
 

@@ -138,7 +138,6 @@ void co_update_metrics(struct qa_coord *coord)
     qf_metric_set(m->workers, 2, now->workers_available);
     qf_metric_set(m->workers, 3, now->workers_draining);
     qf_metric_set(m->streams, 0, now->workers_alive);
-    atomic_store(&coord->workers_alive, now->workers_alive);
     qf_metric_set(m->work_queued, 0, queue.queued);
     qf_metric_set(m->work_running, 0, queue.running);
     qf_metric_set(m->work_oldest_seconds, 0, (double)queue.oldest_age_ms / 1000);

@@ -545,14 +545,6 @@ struct qa_listener *qa_listener_new(const struct qa_listener_options *options, s
     return listener;
 }
 
-void qa_listener_quiesce(struct qa_listener *listener)
-{
-    MHD_socket fd = MHD_quiesce_daemon(listener->daemon);
-
-    if (fd != MHD_INVALID_SOCKET)
-        (void)close(fd);
-}
-
 /* Look at every connection, and at every answer under way. */
 static void look_after(struct qa_listener *listener, bool cut)
 {

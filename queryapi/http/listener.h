@@ -37,8 +37,6 @@ struct qa_listener_options {
 /* Bind, listen and serve. NULL and @err filled: QF_EINVAL (a bad address), QF_EUNAVAILABLE (busy
  * or not allowed), QF_EIO (TLS files). */
 struct qa_listener *qa_listener_new(const struct qa_listener_options *options, struct qf_err *err);
-/* Accept no further connections; those that are open go on. */
-void qa_listener_quiesce(struct qa_listener *listener);
 /* End all answers at once, close everything. Accepts NULL, returns NULL. */
 struct qa_listener *qa_listener_free(struct qa_listener *listener);
 

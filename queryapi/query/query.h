@@ -70,7 +70,6 @@ struct qa_query_env {
     uint64_t series_max;     /* 0: none */
     uint64_t works_max;      /* work items of one query */
     struct pb_limits limits; /* sent to workers */
-    int64_t slow_query_ms;   /* queries longer than this are logged; < 0: none */
 };
 
 /* One unit of work: a leaf over one shard group. */

@@ -284,6 +284,38 @@ class Limits(unittest.TestCase):
             fabric.close()
 
 
+class Expired(unittest.TestCase):
+    def test_an_artifact_that_expired_before_its_fetch_is_made_again(self):
+        """The API is stopped while the worker finishes, for longer than artifacts live."""
+        fabric = Fabric(1, (), ("--artifact-ttl=500ms",))
+        try:
+            load(fabric.store, standard_lines())
+            fabric.wait_workers(1)
+            want = fabric.events(*QUERIES[0])[1]
+            answer = {}
+
+            def ask():
+                answer["got"] = fabric.events(*QUERIES[0])
+
+            again = fabric.metric("promfabric_api_work_reassigned_total")
+            fabric.workers[0].signal(signal.SIGSTOP)
+            thread = threading.Thread(target=ask)
+            thread.start()
+            wait_for("assigned work", lambda: fabric.scaling()["work"]["inflight"] > 0)
+            fabric.api.signal(signal.SIGSTOP)
+            fabric.workers[0].signal(signal.SIGCONT)
+            time.sleep(1.8)  # longer than the artifact lives, shorter than three heartbeats
+            fabric.api.signal(signal.SIGCONT)
+            thread.join(30)
+            status, raw, events = answer["got"]
+            self.assertEqual((status, check_one_end(events)), (200, "ok"))
+            self.assertEqual(without_comments(raw), want)
+            wait_for("the figures", lambda: fabric.metric(
+                "promfabric_api_work_reassigned_total") > again)
+        finally:
+            fabric.close()
+
+
 class ApiKilled(unittest.TestCase):
     def test_workers_cancel_and_a_new_api_goes_on(self):
         fabric = Fabric(2)

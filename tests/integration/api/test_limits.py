@@ -137,11 +137,32 @@ class Vanished(FabricCase):
 
 class ApiServer(http.server.BaseHTTPRequestHandler):
     """As much of a Kubernetes API server as discovery asks for."""
-    endpoints, seen = [], []
+    endpoints, seen, version, watch = [], [], 1, True
+    changed = threading.Condition()
+
+    @classmethod
+    def publish(cls, endpoints):
+        with cls.changed:
+            cls.endpoints, cls.version = endpoints, cls.version + 1
+            cls.changed.notify_all()
+
+    def serve_watch(self):
+        since = int(self.path.split("resourceVersion=")[1].split("&")[0])
+        self.send_response(200 if ApiServer.watch else 403)
+        self.end_headers()
+        if not ApiServer.watch:
+            return
+        with ApiServer.changed:
+            ApiServer.changed.wait_for(lambda: ApiServer.version != since, 10)
+        self.wfile.write(b'{"type":"MODIFIED","object":{}}\n')
 
     def do_GET(self):
         ApiServer.seen.append((self.path, self.headers.get("Authorization")))
-        body = json.dumps({"kind": "EndpointSliceList", "items": [
+        if "watch=true" in self.path:
+            self.serve_watch()
+            return
+        body = json.dumps({"kind": "EndpointSliceList",
+                           "metadata": {"resourceVersion": str(ApiServer.version)}, "items": [
             {"addressType": "IPv4", "ports": [{"name": "control", "port": port}],
              "endpoints": [{"addresses": ["127.0.0.1"], "conditions": conditions}]}
             for port, conditions in ApiServer.endpoints]}).encode()
@@ -155,7 +176,15 @@ class ApiServer(http.server.BaseHTTPRequestHandler):
 
 
 class Discovery(FabricCase):
-    def test_kubernetes(self):
+    def test_kubernetes_watched(self):
+        # The interval is long: only a watch can be as quick as this test asks for.
+        self.check_kubernetes(True, "1h")
+
+    def test_kubernetes_listed_where_watching_is_not_allowed(self):
+        self.check_kubernetes(False, "200ms")
+
+    def check_kubernetes(self, watch, interval):
+        ApiServer.watch = watch
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -165,28 +194,29 @@ class Discovery(FabricCase):
         with open(f"{secrets}/namespace", "w") as file:
             file.write("metrics")
         try:
-            ApiServer.endpoints = []
+            ApiServer.publish([])
             fabric = self.fabric(2, (
                 "--discovery=kubernetes", "--kubernetes-service=workers",
                 f"--kubernetes-server=http://127.0.0.1:{server.server_port}",
-                f"--kubernetes-secrets={secrets}", "--discovery-interval=200ms"))
+                f"--kubernetes-secrets={secrets}", f"--discovery-interval={interval}"))
             load(fabric.store, standard_lines(2, 50))
             self.assertEqual(fabric.scaling()["workers"]["alive"], 0)
             ports = fabric.control_ports
-            ApiServer.endpoints = [(ports[0], {"ready": True, "serving": True})]
+            ApiServer.publish([(ports[0], {"ready": True, "serving": True})])
             fabric.wait_workers(1)
-            ApiServer.endpoints = [(ports[0], {"ready": False, "serving": True,
-                                               "terminating": True}),
-                                   (ports[1], {"ready": True, "serving": True})]
+            ApiServer.publish([(ports[0], {"ready": False, "serving": True,
+                                           "terminating": True}),
+                               (ports[1], {"ready": True, "serving": True})])
             fabric.wait_workers(2)
             self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
-            ApiServer.endpoints = [(ports[1], {"ready": True, "serving": True})]
+            ApiServer.publish([(ports[1], {"ready": True, "serving": True})])
             fabric.wait_workers(1)
             self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
             path, token = ApiServer.seen[-1]
             self.assertEqual(token, "Bearer s3cret")
             self.assertIn("/namespaces/metrics/endpointslices?labelSelector=", path)
         finally:
+            ApiServer.publish([])
             server.shutdown()
             thread.join()
             server.server_close()

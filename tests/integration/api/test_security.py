@@ -75,6 +75,43 @@ class Tls(unittest.TestCase):
         finally:
             fabric.close()
 
+    def test_artifacts_over_https(self):
+        control = [f"--control-tls-cert={self.folder}/tls.crt",
+                   f"--control-tls-key={self.folder}/tls.key"]
+        fabric = Fabric(1, (*control, f"--control-tls-ca={self.folder}/ca.crt"),
+                        (*control, f"--control-tls-client-ca={self.folder}/ca.crt",
+                         f"--http-tls-cert={self.folder}/tls.crt",
+                         f"--http-tls-key={self.folder}/tls.key"))
+        try:
+            load(fabric.store, standard_lines(2, 50))
+            fabric.wait_workers(1)
+            self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
+        finally:
+            fabric.close()
+
+    def test_queries_over_https(self):
+        fabric = Fabric(1)
+        try:
+            fabric.api.stop()
+            fabric.api_flags = [f"--http-tls-cert={self.folder}/tls.crt",
+                                f"--http-tls-key={self.folder}/tls.key"]
+            fabric.up = lambda: "msg=serving" in fabric.api.log_text()[seen:]
+            seen = len(fabric.api.log_text())
+            fabric.start_api()
+            context = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
+
+            def ask():
+                connection = http.client.HTTPSConnection("localhost", fabric.api_port,
+                                                         context=context, timeout=20)
+                connection.request("GET", "/api/v1/query?query=1%2B1")
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read())
+
+            status, answer = wait_for("HTTPS", lambda: ask())
+            self.assertEqual((status, answer["data"]["result"][1]), (200, "2"))
+        finally:
+            fabric.close()
+
     def test_an_api_without_a_certificate_gets_no_worker(self):
         worker = (f"--control-tls-cert={self.folder}/tls.crt",
                   f"--control-tls-key={self.folder}/tls.key",
