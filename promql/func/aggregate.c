@@ -76,11 +76,22 @@ void pq_avg_merge(struct pq_avg *into, const struct pq_avg *from)
     into->count = total;
 }
 
+/* The same sum can be split into different pairs, depending on the order of additions. The quotient
+ * is computed so that it depends on the value of the pair alone: first the pair is brought into its
+ * normal form, then the remainder of the division is divided as well. */
 double pq_avg_value(const struct pq_avg *avg)
 {
+    double sum = avg->sum.sum, compensation = avg->sum.compensation;
+    double high = sum + compensation, low, quotient;
+
     if (avg->is_mean)
-        return avg->mean + avg->sum.compensation;
-    return avg->sum.sum / avg->count + avg->sum.compensation / avg->count;
+        return avg->mean + compensation;
+    quotient = high / avg->count;
+    if (!isfinite(high) || !isfinite(quotient * avg->count))
+        return sum / avg->count + compensation / avg->count;
+    low =
+        fabs(sum) >= fabs(compensation) ? (sum - high) + compensation : (compensation - high) + sum;
+    return quotient + (fma(-quotient, avg->count, high) + low) / avg->count;
 }
 
 void pq_variance_add(struct pq_variance *variance, double value)

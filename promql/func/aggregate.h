@@ -22,6 +22,7 @@ struct pq_avg {
 
 void pq_avg_add(struct pq_avg *avg, double value);
 void pq_avg_merge(struct pq_avg *into, const struct pq_avg *from);
+/* Equal to the last bit however the values were split into partials (short of an overflow). */
 double pq_avg_value(const struct pq_avg *avg);
 
 /* stddev, stdvar: count, mean and the sum of squared distances to it (M2). Any NaN or infinity

@@ -363,3 +363,57 @@ bool judge_notes(const struct script_eval *eval, const struct pq_notes *notes, s
     return judge_level(&eval->warnings, PQ_NOTE_WARNING, notes, query, why) &&
            judge_level(&eval->infos, PQ_NOTE_INFO, notes, query, why);
 }
+
+/* A NaN is a NaN: its sign depends on the order of operations and is never shown. */
+static bool same_bits(double got, double want)
+{
+    return qf_double_bits(got) == qf_double_bits(want) || (isnan(got) && isnan(want));
+}
+
+static bool same_series(const struct pq_result_series *got, const struct pq_result_series *want,
+                        struct qf_strbuf *why)
+{
+    if (!qf_labels_eq(got->labels, want->labels) || got->count != want->count) {
+        qf_labels_print(why, got->labels);
+        qf_strbuf_puts(why, " in place of ");
+        qf_labels_print(why, want->labels);
+        return false;
+    }
+    for (size_t p = 0; p < got->count; p++) {
+        if (got->ts[p] == want->ts[p] && same_bits(got->values[p], want->values[p]))
+            continue;
+        qf_labels_print(why, got->labels);
+        qf_strbuf_printf(why, " at %lld: %.17g, not %.17g", (long long)got->ts[p], got->values[p],
+                         want->values[p]);
+        return false;
+    }
+    return true;
+}
+
+static bool same_notes(const struct pq_notes *got, const struct pq_notes *want,
+                       struct qf_strbuf *why)
+{
+    bool same = got->count == want->count;
+
+    for (size_t i = 0; same && i < got->count; i++)
+        same = got->items[i].level == want->items[i].level &&
+               got->items[i].pos.start == want->items[i].pos.start &&
+               qf_str_eq(got->items[i].text, want->items[i].text);
+    if (!same)
+        qf_strbuf_puts(why, "other notes");
+    return same;
+}
+
+bool judge_same(const struct pq_result *got, const struct pq_result *want, struct qf_strbuf *why)
+{
+    if (got->type != want->type || got->series_count != want->series_count ||
+        !same_bits(got->scalar, want->scalar)) {
+        qf_strbuf_printf(why, "%zu series, not %zu, or another type or scalar", got->series_count,
+                         want->series_count);
+        return false;
+    }
+    for (size_t i = 0; i < got->series_count; i++)
+        if (!same_series(&got->series[i], &want->series[i], why))
+            return false;
+    return same_notes(&got->notes, &want->notes, why);
+}

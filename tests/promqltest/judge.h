@@ -22,6 +22,8 @@ bool judge_point(const struct script_eval *eval, const struct pq_result *result,
                  bool scalar, struct qf_strbuf *why);
 /* The message of a failure that was expected. */
 bool judge_failure(const struct script_eval *eval, const char *message, struct qf_strbuf *why);
+/* Two answers are the same, bit for bit: types, labels, order, times, values and notes. */
+bool judge_same(const struct pq_result *got, const struct pq_result *want, struct qf_strbuf *why);
 bool judge_notes(const struct script_eval *eval, const struct pq_notes *notes, struct qf_str query,
                  struct qf_strbuf *why);
 

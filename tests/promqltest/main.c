@@ -20,6 +20,7 @@ static void usage(FILE *out)
         "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
         "\n"
         "  --shards N      spread the series over N shards (1)\n"
+        "  --compare N     and over N shards: the answers must have the same bits\n"
         "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
         "  --list          name the evals, run nothing\n"
         "  --verbose       also name what was skipped\n"
@@ -56,11 +57,17 @@ static bool parse_only(const char *text, const struct qf_regex **ret_regex)
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        { "shards", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
-        { "list", no_argument, NULL, 'l' },         { "verbose", no_argument, NULL, 'v' },
-        { "no-codec", no_argument, NULL, 'c' },     { "no-pushdown", no_argument, NULL, 'p' },
-        { "http", required_argument, NULL, 'u' },   { "store", required_argument, NULL, 'd' },
-        { "help", no_argument, NULL, 'h' },         { 0 },
+        { "shards", required_argument, NULL, 's' },
+        { "only", required_argument, NULL, 'o' },
+        { "list", no_argument, NULL, 'l' },
+        { "verbose", no_argument, NULL, 'v' },
+        { "no-codec", no_argument, NULL, 'c' },
+        { "no-pushdown", no_argument, NULL, 'p' },
+        { "http", required_argument, NULL, 'u' },
+        { "store", required_argument, NULL, 'd' },
+        { "compare", required_argument, NULL, 'm' },
+        { "help", no_argument, NULL, 'h' },
+        { 0 },
     };
     struct run_options options = { .shard_count = 1 };
     struct run_counts counts = { 0 };
@@ -71,6 +78,8 @@ int main(int argc, char **argv)
     for (int opt; good && (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (opt == 's')
             good = parse_shards(optarg, &options.shard_count);
+        else if (opt == 'm')
+            good = parse_shards(optarg, &options.compare_shards);
         else if (opt == 'o')
             good = parse_only(optarg, &options.only);
         else if (opt == 'l')

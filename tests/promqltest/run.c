@@ -27,6 +27,9 @@ struct runner {
     const char *path;
     struct storage *storage;
     struct pq_engine engine;
+    /* The same series spread over another number of shards; NULL if nothing is compared. */
+    struct storage *other_storage;
+    struct pq_engine other_engine;
 };
 
 /* One run of a query: as written, or as a variant. */
@@ -64,7 +67,8 @@ static void attempt_free(struct attempt *attempt)
 }
 
 /* False if there is no such variant of the query. */
-static bool attempt_run(struct runner *runner, struct attempt *attempt)
+static bool attempt_run(struct runner *runner, const struct pq_engine *engine,
+                        struct attempt *attempt)
 {
     const struct script_eval *eval = attempt->eval;
     struct pq_query_params params = {
@@ -96,7 +100,7 @@ static bool attempt_run(struct runner *runner, struct attempt *attempt)
         attempt->unsupported = !supported;
         return true;
     }
-    attempt->rc = pq_engine_run(&runner->engine, attempt->arena, expr, eval->query, &params,
+    attempt->rc = pq_engine_run(engine, attempt->arena, expr, eval->query, &params,
                                 &attempt->result, &attempt->err);
     return true;
 }
@@ -159,7 +163,7 @@ static enum outcome check_range_mode(struct runner *runner, const struct attempt
                                .step_ms = MINUTE_MS };
     bool good;
 
-    (void)attempt_run(runner, &attempt);
+    (void)attempt_run(runner, &runner->engine, &attempt);
     if (needs_histograms(runner, &attempt))
         return SKIPPED;
     if (attempt.rc != QF_OK) {
@@ -174,6 +178,26 @@ static enum outcome check_range_mode(struct runner *runner, const struct attempt
     if (!good)
         describe(&attempt, why);
     return good ? PASSED : FAILED;
+}
+
+/* The number of shards must not show in the answer. */
+static bool same_elsewhere(struct runner *runner, const struct attempt *first,
+                           struct qf_strbuf *why)
+{
+    QF_CLEANUP(attempt_free)
+    struct attempt attempt = { .eval = first->eval,
+                               .fixed = first->fixed,
+                               .start_ms = first->start_ms,
+                               .end_ms = first->end_ms,
+                               .step_ms = first->step_ms };
+
+    if (!runner->other_storage || first->rc != QF_OK)
+        return true;
+    (void)attempt_run(runner, &runner->other_engine, &attempt);
+    if (attempt.rc == QF_OK && judge_same(&first->result, &attempt.result, why))
+        return true;
+    qf_strbuf_printf(why, " with %zu shards", runner->options->compare_shards);
+    return false;
 }
 
 static bool has_range_mode(const struct script_eval *eval)
@@ -193,12 +217,12 @@ static enum outcome check_at(struct runner *runner, const struct script_eval *ev
                                .end_ms = eval->range ? eval->end_ms : at_ms,
                                .step_ms = eval->step_ms };
 
-    *ret_more = attempt_run(runner, &attempt);
+    *ret_more = attempt_run(runner, &runner->engine, &attempt);
     if (!*ret_more)
         return PASSED;
     if (needs_histograms(runner, &attempt))
         return SKIPPED;
-    if (!judge_attempt(&attempt, why)) {
+    if (!judge_attempt(&attempt, why) || !same_elsewhere(runner, &attempt, why)) {
         describe(&attempt, why);
         return FAILED;
     }
@@ -276,6 +300,8 @@ static void run_command(struct runner *runner, const struct script_command *comm
     switch (command->kind) {
     case SCRIPT_CLEAR:
         storage_clear(runner->storage);
+        if (runner->other_storage)
+            storage_clear(runner->other_storage);
         if (runner->options->http)
             http_engine_changed(runner->options->http);
         break;
@@ -287,6 +313,8 @@ static void run_command(struct runner *runner, const struct script_command *comm
             break;
         if (rc == QF_OK)
             rc = storage_load(runner->storage, &command->load, &err);
+        if (rc == QF_OK && runner->other_storage)
+            rc = storage_load(runner->other_storage, &command->load, &err);
         if (runner->options->http)
             http_engine_changed(runner->options->http);
         if (rc != QF_OK) {
@@ -343,9 +371,16 @@ void run_file(const char *path, const struct run_options *options, struct run_co
                                         .open = storage_open,
                                         .ctx = runner.storage,
                                         .codec = options->no_codec ? NULL : &parquet_codec };
+    if (options->compare_shards) {
+        runner.other_storage = storage_new(options->compare_shards);
+        runner.other_engine = runner.engine;
+        runner.other_engine.shard_count = options->compare_shards;
+        runner.other_engine.ctx = runner.other_storage;
+    }
     for (size_t i = 0; i < script.count; i++)
         run_command(&runner, &script.commands[i], &mine);
     runner.storage = storage_free(runner.storage);
+    runner.other_storage = storage_free(runner.other_storage);
     if (!options->list)
         printf("%s: %zu passed, %zu failed, %zu skipped\n", path, mine.passed, mine.failed,
                mine.skipped);

@@ -15,6 +15,7 @@ struct run_options {
     bool list;                   /* name the evals, run nothing */
     bool verbose;                /* also tell what was skipped, and why */
     bool no_codec;               /* hand leaf results over without encoding them */
+    size_t compare_shards;       /* 0, or: the same bits must come with this many shards */
     bool no_pushdown;            /* leaves do no more than select and apply their range function */
     struct http_engine *http;    /* ask a running API instead; NULL: in process */
 };

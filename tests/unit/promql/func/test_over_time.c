@@ -2,6 +2,7 @@
  */
 #include <math.h>
 
+#include "base/pure/prng.h"
 #include "promql/func/aggregate.h"
 #include "promql/func/over_time.h"
 #include "promql/func/quantile.h"
@@ -178,6 +179,27 @@ TEST(partial_averages_merge)
                 CHECK_BITS(pq_avg_value(&left), pq_avg_value(&whole));
             else
                 check_near(pq_avg_value(&left) / pq_avg_value(&whole), 1);
+        }
+    }
+}
+
+/* Not only near: the same bits for any split of values that round. */
+TEST(averages_do_not_show_how_they_were_split)
+{
+    struct qf_prng prng = { 11 };
+
+    for (int round = 0; round < 2000; round++) {
+        double values[9];
+        struct pq_avg whole;
+
+        for (size_t i = 0; i < 9; i++)
+            values[i] = qf_prng_unit(&prng) * (qf_prng_chance(&prng, 0.3) ? 1e6 : 1) - 0.4;
+        whole = avg_of(values, 9);
+        for (size_t split = 1; split < 9; split++) {
+            struct pq_avg left = avg_of(values, split), right = avg_of(values + split, 9 - split);
+
+            pq_avg_merge(&left, &right);
+            CHECK_BITS(pq_avg_value(&left), pq_avg_value(&whole));
         }
     }
 }
