@@ -13,6 +13,8 @@ target_compile_options(pf_flags INTERFACE
   # Messages may be cut at the end of their buffer: that is documented where it happens.
   # Results are written only on success, which gcc's flow analysis does not see through.
   $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation -Wno-maybe-uninitialized>
+  # Long texts in a list are written over several lines.
+  $<$<C_COMPILER_ID:Clang>:-Wno-string-concatenation>
   $<$<COMPILE_LANGUAGE:C>:-include ${CMAKE_SOURCE_DIR}/base/pure/banned.h>
   # Prometheus's answers are the reference bit for bit: no fused multiply-add behind our back.
   -ffp-contract=off)
