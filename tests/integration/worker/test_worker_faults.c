@@ -213,6 +213,48 @@ TEST(segments_of_an_object_store_are_cached)
     s3 = fake_s3_free(s3);
 }
 
+/* Killed in the middle of downloads and artifacts, again and again: the next start always works and
+ * answers in full. */
+TEST(a_worker_killed_at_any_moment_starts_again)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    struct pb_segment segments[8];
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 6);
+    struct fake_s3 *s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
+    const char *flags[] = { "--store", fake_s3_url(s3), "--downloads", "2", NULL };
+    struct qf_prng prng = { 3 };
+    struct pb_ready ready;
+    struct worker worker;
+    struct client *client;
+
+    for (unsigned i = 0; i < 8; i++)
+        segments[i] = make_segment(arena, 50, 60 + i, i + 1);
+    fake_s3_delay(s3, 20);
+    for (int i = 0; i < 8; i++) {
+        worker = worker_start(flags);
+        client = client_to(&worker);
+        for (uint64_t work = 1; work <= 8; work++)
+            assign(client, work, 1, spec, &segments[work - 1], 1);
+        (void)client_wait_end(client, (int64_t)qf_prng_below(&prng, 100), NULL);
+        CHECK_EQ(worker_stop(&worker, SIGKILL, 5000), 128 + SIGKILL);
+        client = client_free(client);
+    }
+    worker = worker_start(flags);
+    client = client_to(&worker);
+    ready = run_work(client, 1, spec, segments, 8);
+    CHECK_EQ(ready.row_count, 300);
+    CHECK_EQ(ready.cache_hits + ready.cache_misses, 8);
+    client = client_free(client);
+    worker_end(&worker);
+    CHECK_EQ(system(qf_arena_printf(arena,
+                                    "test -z \"$(ls %s/spool/artifacts)\" && test $(ls "
+                                    "%s/spool/segments | wc -l) = 8",
+                                    dir, dir)),
+             0);
+    s3 = fake_s3_free(s3);
+}
+
 /* One of the four clients: as many works as told, a few of them at a time, each fetched and
  * acknowledged. */
 static int hammer(const struct worker *worker, struct qf_arena *arena, struct qf_str spec,

@@ -102,6 +102,7 @@ TEST(a_drain_ends_at_its_timeout_or_at_the_second_signal)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct pb_segment segment;
+    struct pb_worker_message message;
     struct worker worker;
     struct client *client;
     int64_t started;
@@ -115,6 +116,10 @@ TEST(a_drain_ends_at_its_timeout_or_at_the_second_signal)
     started = now_ms();
     CHECK_EQ(worker_stop(&worker, SIGTERM, 5000), 0);
     CHECK(now_ms() - started >= 300);
+    /* The API hears that the work may be run elsewhere, and that the worker is gone. */
+    CHECK(client_receive_kind(client, PB_WORKER_FAILED, &message, 1000));
+    CHECK(qf_str_is(message.u.failed.code, "unavailable") && message.u.failed.retryable);
+    CHECK_EQ(client_wait_end(client, 1000, NULL), 14);
     client = client_free(client);
 
     worker = worker_start(NULL);
