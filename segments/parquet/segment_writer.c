@@ -196,6 +196,18 @@ static void begin_series(struct seg_writer *w, struct qf_labels labels)
     w->series_count++;
 }
 
+/* A row group is full, or the next series begins another metric and it is large enough: then a
+ * selector on one metric reads little else. */
+static bool group_ends(const struct seg_writer *w, struct qf_labels labels, size_t count)
+{
+    if (w->rows == 0)
+        return false;
+    if (w->ts.count + count > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES)
+        return true;
+    return w->ts.count >= SEG_ROW_GROUP_SAMPLES_MIN &&
+           !qf_str_eq(w->metric.items[w->rows - 1], qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
+}
+
 qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
                      const double *values, size_t count, struct qf_err *err)
 {
@@ -214,7 +226,7 @@ qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_
     while (count > 0) {
         size_t part = QF_MIN(count, (size_t)SEG_ROW_GROUP_SAMPLES);
 
-        if (w->ts.count + part > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES) {
+        if (group_ends(w, labels, part)) {
             rc = flush(w, err);
             if (rc != QF_OK)
                 return rc;

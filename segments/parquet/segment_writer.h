@@ -16,6 +16,8 @@
 
 /* Samples in a row group, give or take the last series: what one scan holds in memory per file. */
 #define SEG_ROW_GROUP_SAMPLES (128u << 10)
+/* A row group of at least this size ends where the metric changes. */
+#define SEG_ROW_GROUP_SAMPLES_MIN (16u << 10)
 /* Series in a row group, however short they are. */
 #define SEG_ROW_GROUP_SERIES 8192u
 

@@ -298,6 +298,46 @@ static void bench_select(const char *path)
     (void)qf_arena_free(arena);
 }
 
+/* A small segment, as most are: what opening it costs, and what one metric of it costs when it is
+ * open already. */
+static void bench_small(const char *path)
+{
+    struct demo_options options = { .seed = 1, .end = 2 * HOUR, .step = 15000, .instances = 2 };
+    struct demo *demo = demo_new(&options);
+    struct data d = make_data(demo);
+    struct pq_matcher name = { PQ_MATCH_EQUAL, QF_STR("__name__"), QF_STR("http_requests_total"),
+                               NULL };
+    struct pq_select one = { &name, 1, INT64_MIN, INT64_MAX };
+    struct qf_err err = { 0 };
+    struct seg_reader *reader = NULL;
+    struct pq_series series;
+    double opening = 1e9, reading = 1e9;
+
+    write_segment(&d, path);
+    for (int round = 0; round < 200; round++) {
+        double start = now();
+        struct pq_source *source;
+        bool more = true;
+
+        (void)seg_reader_free(reader);
+        reader = seg_reader_open(path, &err);
+        if (!reader)
+            die(&err);
+        opening = QF_MIN(opening, now() - start);
+        start = now();
+        source = segments_source_new(&reader, 1, &one, NULL, 0);
+        while (more)
+            if (source->next(source, &series, &more, &err))
+                die(&err);
+        source->close(source);
+        reading = QF_MIN(reading, now() - start);
+    }
+    (void)seg_reader_free(reader);
+    printf("small segment of %zu series, %zu samples: open %.0f us, one metric %.0f us\n", d.series,
+           d.samples, opening * 1e6, reading * 1e6);
+    (void)demo_free(demo);
+}
+
 static void bench_artifact(size_t series_count, size_t steps, int rounds)
 {
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -366,9 +406,11 @@ int main(int argc, char **argv)
     bench_mixed(path);
     bench_noisy(path);
     bench_select(path);
+    bench_small(path);
     (void)unlink(path);
     bench_artifact(5, 4, 200);
     bench_artifact(200, 240, 20);
     bench_artifact(5000, 600, 3);
+    bench_artifact(200000, 2, 5);
     return 0;
 }
