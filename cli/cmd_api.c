@@ -20,11 +20,11 @@ static const struct cli_flag flags[] = {
     { "http-listen", CLI_FLAG_STR, &o.listen, "HOST:PORT", "127.0.0.1:8080",
       "queries, metrics and probes; port 0 takes a free one" },
     { "discovery", CLI_FLAG_STR, &discovery, "KIND", "static",
-      "how workers are found: static, dns or kubernetes" },
+      "how workers are found: static, dns, kubernetes or ecs" },
     { "worker", CLI_FLAG_LIST, &workers, "HOST:PORT", NULL,
       "control address of a worker (static) or name of several (dns); repeatable" },
     { "discovery-interval", CLI_FLAG_DURATION, &o.discovery.interval_ms, "DURATION", "2s",
-      "how often dns and kubernetes are asked" },
+      "how often dns, kubernetes and ecs are asked" },
     { "kubernetes-service", CLI_FLAG_STR, &o.discovery.kubernetes_service, "NAME", NULL,
       "headless service of the workers" },
     { "kubernetes-port", CLI_FLAG_STR, &o.discovery.kubernetes_port, "NAME", "control",
@@ -35,6 +35,14 @@ static const struct cli_flag flags[] = {
       "API server; the pod's own if absent" },
     { "kubernetes-secrets", CLI_FLAG_STR, &o.discovery.kubernetes_secrets, "DIR", NULL,
       "folder of token, ca.crt and namespace; the pod's own if absent" },
+    { "ecs-cluster", CLI_FLAG_STR, &o.discovery.ecs_cluster, "NAME", NULL,
+      "cluster of the workers' service" },
+    { "ecs-service", CLI_FLAG_STR, &o.discovery.ecs_service, "NAME", NULL,
+      "service whose running tasks are the workers" },
+    { "ecs-port", CLI_FLAG_STR, &o.discovery.ecs_port, "PORT", "8082",
+      "control port of its tasks" },
+    { "ecs-endpoint", CLI_FLAG_STR, &o.discovery.ecs_endpoint, "URL", NULL,
+      "ECS API; Amazon's for AWS_REGION if absent" },
     { "spool", CLI_FLAG_STR, &o.spool_dir, "DIR", NULL,
       "folder of this API alone, for fetched artifacts; below $TMPDIR if absent" },
     { "spool-bytes", CLI_FLAG_BYTES, &o.spool_bytes, "BYTES", "8GiB",
@@ -127,8 +135,8 @@ static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_
         return bad("--log-format: expected logfmt or json");
     *ret_format = strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT;
     if (!qa_discovery_parse_kind(discovery, &o.discovery.kind))
-        return bad("--discovery: expected static, dns or kubernetes");
-    if (o.discovery.kind != QA_DISCOVERY_KUBERNETES && workers.count == 0)
+        return bad("--discovery: expected static, dns, kubernetes or ecs");
+    if (o.discovery.kind <= QA_DISCOVERY_DNS && workers.count == 0)
         return bad("--worker: at least one is needed");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
         return bad("--queries-max and --queries-active: expected 1 to 65535");

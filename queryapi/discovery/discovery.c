@@ -24,7 +24,7 @@ struct qa_discovery {
 
 bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind)
 {
-    static const char *const names[] = { "static", "dns", "kubernetes" };
+    static const char *const names[] = { "static", "dns", "kubernetes", "ecs" };
 
     for (size_t i = 0; i < QF_COUNT_OF(names); i++) {
         if (strcmp(text, names[i]) == 0) {
@@ -59,6 +59,8 @@ static qf_rc look_everywhere(struct qa_discovery *discovery, struct endpoints *l
 
     if (options->kind == QA_DISCOVERY_KUBERNETES)
         return qa_kubernetes_look(options, &discovery->stop, list, version, err);
+    if (options->kind == QA_DISCOVERY_ECS)
+        return qa_ecs_look(options, &discovery->stop, list, err);
     for (size_t i = 0; i < options->worker_count && rc == QF_OK; i++) {
         if (options->kind == QA_DISCOVERY_DNS)
             rc = qa_dns_look(options->workers[i], list, err);
@@ -108,7 +110,7 @@ static void run(void *arg)
 
         if (options->kind == QA_DISCOVERY_STATIC)
             return;
-        if (!ok || options->kind == QA_DISCOVERY_DNS ||
+        if (!ok || options->kind != QA_DISCOVERY_KUBERNETES ||
             !qa_kubernetes_wait(options, &discovery->stop, version))
             nap(discovery, options->interval_ms);
         else
@@ -123,6 +125,10 @@ struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options
 
     if (options->kind == QA_DISCOVERY_KUBERNETES && !options->kubernetes_service) {
         (void)qf_err_set(err, QF_EINVAL, "Kubernetes discovery needs the name of a service");
+        return NULL;
+    }
+    if (options->kind == QA_DISCOVERY_ECS && (!options->ecs_cluster || !options->ecs_service)) {
+        (void)qf_err_set(err, QF_EINVAL, "ECS discovery needs a cluster and a service");
         return NULL;
     }
     for (size_t i = 0; i < options->worker_count; i++) {

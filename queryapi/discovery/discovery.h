@@ -1,9 +1,9 @@
-/* discovery.h - where workers are: a fixed list, names in DNS, or Kubernetes.
+/* discovery.h - where workers are: a fixed list, names in DNS, Kubernetes or ECS.
  *
  * A thread of its own looks around, because name servers and API servers take their time, and hands
  * the whole list over. What fails to answer keeps its last list, so that a name server that is down
- * takes no worker away. DNS is asked every interval; Kubernetes is watched, and listed again when
- * the watch tells of a change, ends, or is not allowed. */
+ * takes no worker away. DNS and ECS are asked every interval; Kubernetes is watched, and listed
+ * again when the watch tells of a change, ends, or is not allowed. */
 #ifndef QUERYAPI_DISCOVERY_DISCOVERY_H
 #define QUERYAPI_DISCOVERY_DISCOVERY_H
 
@@ -16,7 +16,12 @@
 
 struct qa_discovery;
 
-enum qa_discovery_kind { QA_DISCOVERY_STATIC, QA_DISCOVERY_DNS, QA_DISCOVERY_KUBERNETES };
+enum qa_discovery_kind {
+    QA_DISCOVERY_STATIC,
+    QA_DISCOVERY_DNS,
+    QA_DISCOVERY_KUBERNETES,
+    QA_DISCOVERY_ECS,
+};
 bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind);
 
 #define QA_ENDPOINTS_MAX 1024
@@ -27,13 +32,17 @@ struct qa_discovery_options {
      */
     const char *const *workers;
     size_t worker_count;
-    int64_t interval_ms; /* of DNS and Kubernetes; 0: 2 s */
+    int64_t interval_ms; /* of all but STATIC; 0: 2 s */
     /* KUBERNETES: the headless service whose EndpointSlices list the workers, and the name of its
      * control port. Server, token and namespace are those of the pod unless given. */
     const char *kubernetes_service, *kubernetes_port;
     const char *kubernetes_namespace; /* NULL: the pod's own */
     const char *kubernetes_server;    /* NULL: https://$KUBERNETES_SERVICE_HOST:..._PORT */
     const char *kubernetes_secrets;   /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
+    /* ECS: cluster and service, and the control port of its tasks. Region and credentials come
+     * from where those of S3 do. */
+    const char *ecs_cluster, *ecs_service, *ecs_port;
+    const char *ecs_endpoint; /* NULL: Amazon's for the region */
     /* Called on discovery's thread with all endpoints there are. */
     void (*found)(void *ctx, const char *const *addresses, size_t count);
     void *ctx;

@@ -17,6 +17,10 @@ void qa_endpoints_add(struct endpoints *list, const char *fmt, ...) QF_PRINTF(2,
 /* dns.c: every address of "name:port". */
 QF_MUST_CHECK qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list,
                                 struct qf_err *err);
+/* ecs.c: ask the ECS API. */
+QF_MUST_CHECK qf_rc qa_ecs_look(const struct qa_discovery_options *options, const atomic_bool *stop,
+                                struct endpoints *list, struct qf_err *err);
+
 #define VERSION_MAX 64
 /* kubernetes.c: ask the API server. @ret_version is the state that the list shows. */
 QF_MUST_CHECK qf_rc qa_kubernetes_look(const struct qa_discovery_options *options,

@@ -1,6 +1,7 @@
 """test_limits.py - bounds, fairness, vanished data and discovery: what happens at the edges."""
 import http.server
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -175,7 +176,69 @@ class ApiServer(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Ecs(http.server.BaseHTTPRequestHandler):
+    """As much of the ECS API as discovery asks for: two pages of one task each."""
+    tasks, seen = [], []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        action = self.headers["X-Amz-Target"].split(".")[1]
+        Ecs.seen.append((action, self.headers["Authorization"], body))
+        if action == "ListTasks":
+            page = int(body.get("nextToken", 0))
+            answer = {"taskArns": [f"arn:{i}" for i in range(len(Ecs.tasks))][page:page + 1]}
+            if page + 1 < len(Ecs.tasks):
+                answer["nextToken"] = str(page + 1)
+        else:
+            answer = {"tasks": [{"lastStatus": Ecs.tasks[int(arn[4:])][1], "attachments": [
+                {"details": [{"name": "privateIPv4Address",
+                              "value": Ecs.tasks[int(arn[4:])][0]}]}]} for arn in body["tasks"]]}
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
 class Discovery(FabricCase):
+    def test_ecs(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Ecs)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        keys = {"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": "secret",
+                "AWS_REGION": "eu-test-1"}
+        os.environ.update(keys)
+        try:
+            # Another loopback address stands for a task that is still starting.
+            Ecs.tasks = [("127.0.0.1", "RUNNING"), ("127.0.0.9", "PENDING")]
+            fabric = self.fabric(1)
+            fabric.api.stop()
+            port = fabric.control_ports[0]
+            fabric.control_ports = []
+            fabric.api_flags = ["--discovery=ecs", "--ecs-cluster=c", "--ecs-service=s",
+                                f"--ecs-port={port}", "--discovery-interval=200ms",
+                                f"--ecs-endpoint=http://127.0.0.1:{server.server_port}"]
+            fabric.start_api()
+            fabric.wait_workers(1)
+            self.assertEqual([w["address"] for w in fabric.data("/api/v1/workers")],
+                             [f"127.0.0.1:{port}"])
+            self.assertTrue(all(a.startswith("AWS4-HMAC-SHA256 Credential=AKIDTEST/") and
+                                "/eu-test-1/ecs/aws4_request" in a for _, a, _ in Ecs.seen))
+            self.assertEqual(Ecs.seen[0][2]["serviceName"], "s")
+            Ecs.tasks = []
+            wait_for("an empty list",
+                     lambda: fabric.scaling()["workers"] == {"alive": 0, "accepting": 0,
+                                                             "draining": 0})
+        finally:
+            for key in keys:
+                os.environ.pop(key)
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
     def test_kubernetes_watched(self):
         # The interval is long: only a watch can be as quick as this test asks for.
         self.check_kubernetes(True, "1h")
