@@ -19,16 +19,15 @@ static enum pq_leaf_kind partial_kind(enum pq_agg op)
         return PQ_LEAF_MAX;
     case PQ_AGG_GROUP:
         return PQ_LEAF_GROUP;
+    case PQ_AGG_STDDEV:
+    case PQ_AGG_STDVAR:
+        return PQ_LEAF_VARIANCE;
     case PQ_AGG_TOPK:
     case PQ_AGG_BOTTOMK:
     case PQ_AGG_LIMITK:
         return PQ_LEAF_CANDIDATES;
     case PQ_AGG_COUNT_VALUES:
         return PQ_LEAF_COUNT_VALUES;
-    /* Joined variances differ in their last bits with the number of shards, and an answer must not
-     * depend on that: deviations are computed from the series, in their order. */
-    case PQ_AGG_STDDEV:
-    case PQ_AGG_STDVAR:
     case PQ_AGG_QUANTILE:
     case PQ_AGG_LIMIT_RATIO:
     case PQ_AGG__COUNT:
