@@ -120,6 +120,14 @@ static void run_smoothed(const struct pq_stage *stage, const struct pq_fn_sample
     }
 }
 
+/* Nothing comes of nothing. */
+static void clear_lane(struct pq_lane *lane)
+{
+    memset(lane->values, 0, lane->count * sizeof(*lane->values));
+    memset(lane->present, 0, lane->count);
+    lane->points = 0;
+}
+
 static enum pq_window_mode window_mode(const struct pq_stage *stage)
 {
     if (stage->anchored)
@@ -251,7 +259,9 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
             other->count = (size_t)stage->grid.count;
             if (window || stage->smoothed)
                 samples = below ? from_lane(chain, lane, below) : without_stale(chain, series);
-            if (window)
+            if ((window || stage->smoothed) && samples.count == 0)
+                clear_lane(other);
+            else if (window)
                 run_window(chain, stage, name, &samples, other);
             else if (stage->smoothed)
                 run_smoothed(stage, &samples, other);

@@ -155,6 +155,7 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
     enum pq_op op = expr->binary.op;
     bool compares = op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
     bool drops = (!compares || expr->binary.return_bool) && pq_node_type(vector) == PQ_TYPE_VECTOR;
+    bool trims = op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER;
     struct pq_plan_node *child = pq_plan_expr(p, vector, grid), *node;
     struct pq_stage stage = { .kind = PQ_STAGE_BINARY,
                               .pos = expr->pos,
@@ -166,9 +167,12 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
 
     if (!child)
         return NULL;
+    if (trims && pq_node_type(vector) == PQ_TYPE_SCALAR)
+        return pq_planner_fail(p, QF_EEXEC, "operator \"%s\" not allowed for Scalar operations",
+                               pq_op_text(op));
     leaf = pq_leaf_open(p, child);
-    if (leaf && op != PQ_OP_TRIM_UPPER && op != PQ_OP_TRIM_LOWER &&
-        pq_plan_constant(p, scalar, &stage.params[0]) && pq_leaf_push(p, leaf, stage)) {
+    if (leaf && !trims && pq_plan_constant(p, scalar, &stage.params[0]) &&
+        pq_leaf_push(p, leaf, stage)) {
         child->drops_names |= drops;
         return child;
     }

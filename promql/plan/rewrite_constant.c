@@ -53,7 +53,8 @@ bool pq_plan_constant(const struct pq_planner *p, const struct pq_node *expr, do
         *ret_value = expr->unary.op == PQ_OP_SUB ? -rhs : rhs;
         return true;
     case PQ_BINARY:
-        if (!pq_plan_constant(p, expr->binary.lhs, &lhs) ||
+        if ((!pq_fn_arith(expr->binary.op) && !pq_fn_compare(expr->binary.op)) ||
+            !pq_plan_constant(p, expr->binary.lhs, &lhs) ||
             !pq_plan_constant(p, expr->binary.rhs, &rhs))
             return false;
         return pq_fn_binary(expr->binary.op, lhs, rhs, true, ret_value);

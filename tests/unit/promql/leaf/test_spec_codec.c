@@ -1,6 +1,6 @@
 /* test_spec_codec.c - leaves survive the wire, and bytes that are no leaf do not get through. */
 #include "promql/functions.h"
-#include "tests/unit/promql/leaf/spec_queries.h"
+#include "tests/unit/promql/leaf/spec_plan.h"
 
 TEST(every_kind_of_leaf_reads_back_as_it_was)
 {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "leaf_spec.pb-c.h"
-#include "tests/unit/promql/leaf/spec_queries.h"
+#include "tests/unit/promql/leaf/spec_plan.h"
 
 /* A protobuf library reads every leaf and writes it again, byte for byte. */
 TEST(a_protobuf_library_agrees_with_the_bytes)

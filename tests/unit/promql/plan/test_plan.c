@@ -193,6 +193,7 @@ TEST(errors_that_need_no_data_are_found_by_the_planner)
                 "not with deriv");
     check_error("label_replace(up, \"a\", \"\", \"b\", \"(\")", &range,
                 "invalid regular expression in label_replace(): (");
+    check_error("1 </ 2", &range, "operator \"</\" not allowed for Scalar operations");
 }
 
 TEST(a_plan_is_json_too)
