@@ -19,7 +19,7 @@ struct part {
 
 struct entry {
     const struct seg_row *row;
-    size_t cursor; /* cursors are sorted by age */
+    size_t cursor; /* cursors are sorted by time, so that parts come out in order */
 };
 
 struct source {
@@ -28,6 +28,7 @@ struct source {
     struct pq_matcher *matchers;
     struct seg_scratch scratch;
     struct seg_cursor *cursors;
+    size_t *ages; /* per cursor: rank of its file */
     size_t cursor_count;
     struct qf_heap heap;
     bool started;
@@ -95,7 +96,7 @@ static void gather(struct source *source, const struct entry *entry)
     const struct seg_row *row = entry->row;
     size_t at = source->ts.count;
 
-    QF_VEC_PUSH(&source->parts, (struct part){ at, row->count, entry->cursor });
+    QF_VEC_PUSH(&source->parts, (struct part){ at, row->count, source->ages[entry->cursor] });
     QF_VEC_RESERVE(&source->ts, at + row->count);
     QF_VEC_RESERVE(&source->values, at + row->count);
     memcpy(source->ts.items + at, row->ts, row->count * sizeof(*row->ts));
@@ -161,6 +162,18 @@ static void append_part(struct source *source, const struct part *part)
     source->merged_values.count += part->count;
 }
 
+/* Did the parts come one after another in time? Then they are the series as they stand. */
+static bool in_order(const struct source *source)
+{
+    const struct part *parts = source->parts.items;
+    const int64_t *ts = source->ts.items;
+
+    for (size_t i = 1; i < source->parts.count; i++)
+        if (ts[parts[i].start - 1] >= ts[parts[i].start])
+            return false;
+    return true;
+}
+
 /* Put the gathered parts in order, cluster of overlapping parts by cluster. */
 static void merge_parts(struct source *source)
 {
@@ -216,11 +229,16 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
         source->scratch.memory + source->ts.count * 32 > source->scratch.memory_limit)
         return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
                           (unsigned long long)source->scratch.memory_limit);
-    merge_parts(source);
     *ret_series = (struct pq_series){ .labels = labels,
-                                      .ts = source->merged_ts.items,
-                                      .values = source->merged_values.items,
-                                      .count = source->merged_ts.count };
+                                      .ts = source->ts.items,
+                                      .values = source->values.items,
+                                      .count = source->ts.count };
+    if (in_order(source))
+        return QF_OK;
+    merge_parts(source);
+    ret_series->ts = source->merged_ts.items;
+    ret_series->values = source->merged_values.items;
+    ret_series->count = source->merged_ts.count;
     return QF_OK;
 }
 
@@ -277,6 +295,7 @@ static void source_close(struct pq_source *base)
     for (size_t i = 0; i < source->cursor_count; i++)
         seg_cursor_done(&source->cursors[i]);
     free(source->cursors);
+    free(source->ages);
     free(source->matchers);
     free(source->heap.items);
     free(source->scratch.ts);
@@ -291,14 +310,50 @@ static void source_close(struct pq_source *base)
     free(source);
 }
 
+struct ranked {
+    struct seg_reader *reader;
+    size_t age;
+};
+
 static int by_age(const void *a, const void *b)
 {
-    const struct segment_name *x = &seg_reader_meta(*(struct seg_reader *const *)a)->name;
-    const struct segment_name *y = &seg_reader_meta(*(struct seg_reader *const *)b)->name;
+    const struct segment_name *x = &seg_reader_meta(((const struct ranked *)a)->reader)->name;
+    const struct segment_name *y = &seg_reader_meta(((const struct ranked *)b)->reader)->name;
 
     if (x->generation != y->generation)
         return x->generation < y->generation ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    int64_t x_min = seg_reader_meta(x->reader)->name.min_ts;
+    int64_t y_min = seg_reader_meta(y->reader)->name.min_ts;
+
+    if (x_min != y_min)
+        return x_min < y_min ? -1 : 1;
+    return (x->age > y->age) - (x->age < y->age);
+}
+
+/* A cursor for each reader, by time, with the age of its file. */
+static void add_cursors(struct source *source, struct seg_reader *const *readers, size_t count)
+{
+    QF_CLEANUP(qf_freep) struct ranked *ranked = qf_xcalloc(count + 1, sizeof(*ranked));
+
+    for (size_t i = 0; i < count; i++)
+        ranked[i].reader = readers[i];
+    qsort(ranked, count, sizeof(*ranked), by_age);
+    for (size_t i = 0; i < count; i++)
+        ranked[i].age = i;
+    qsort(ranked, count, sizeof(*ranked), by_time);
+    source->cursors = qf_xcalloc(count + 1, sizeof(*source->cursors));
+    source->ages = qf_xcalloc(count + 1, sizeof(*source->ages));
+    source->cursor_count = count;
+    for (size_t i = 0; i < count; i++) {
+        source->ages[i] = ranked[i].age;
+        seg_cursor_init(&source->cursors[i], ranked[i].reader, &source->select, &source->scratch);
+    }
 }
 
 struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t reader_count,
@@ -306,8 +361,6 @@ struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t 
                                       uint64_t memory_limit)
 {
     struct source *source = qf_xcalloc(1, sizeof(*source));
-    QF_CLEANUP(qf_freep)
-    struct seg_reader **sorted = qf_xcalloc(reader_count + 1, sizeof(struct seg_reader *));
 
     source->base = (struct pq_source){ source_next, source_close };
     source->select = *select;
@@ -319,13 +372,7 @@ struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t 
     source->scratch.cancel = cancel;
     source->scratch.memory_limit = memory_limit;
     source->arena = qf_arena_new(SIZE_MAX);
-    if (reader_count)
-        memcpy(sorted, readers, reader_count * sizeof(struct seg_reader *));
-    qsort(sorted, reader_count, sizeof(struct seg_reader *), by_age);
-    source->cursors = qf_xcalloc(reader_count + 1, sizeof(*source->cursors));
-    source->cursor_count = reader_count;
-    for (size_t i = 0; i < reader_count; i++)
-        seg_cursor_init(&source->cursors[i], sorted[i], &source->select, &source->scratch);
+    add_cursors(source, readers, reader_count);
     source->heap = (struct qf_heap){ .items = qf_xcalloc(reader_count + 1, sizeof(struct entry)),
                                      .item_size = sizeof(struct entry),
                                      .capacity = reader_count + 1,

@@ -338,6 +338,58 @@ static void bench_small(const char *path)
     (void)demo_free(demo);
 }
 
+/* The demo data cut into files of one hour each, and read as one. */
+static void bench_merge(const char *path)
+{
+    struct demo_options options = { .seed = 1, .end = 6 * HOUR, .step = 15000, .instances = 61 };
+    struct demo *demo = demo_new(&options);
+    struct data d = make_data(demo), part = d;
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct seg_reader *readers[6];
+    struct qf_err err = { 0 };
+    double best = 1e9;
+
+    part.ts = qf_xcalloc(d.series, sizeof(*part.ts));
+    part.values = qf_xcalloc(d.series, sizeof(*part.values));
+    part.counts = qf_xcalloc(d.series, sizeof(*part.counts));
+    for (int hour = 0; hour < 6; hour++) {
+        for (size_t i = 0; i < d.series; i++) {
+            size_t start = 0, end;
+
+            while (start < d.counts[i] && d.ts[i][start] < hour * HOUR)
+                start++;
+            for (end = start; end < d.counts[i] && d.ts[i][end] < (hour + 1) * HOUR;)
+                end++;
+            part.ts[i] = d.ts[i] + start;
+            part.values[i] = d.values[i] + start;
+            part.counts[i] = end - start;
+        }
+        write_segment(&part, path);
+        readers[hour] = seg_reader_open(path, &err);
+        if (!readers[hour])
+            die(&err);
+    }
+    for (int round = 0; round < 5; round++) {
+        double start = now();
+        struct pq_source *source = segments_source_new(readers, 6, &all, NULL, 0);
+        struct pq_series series;
+        bool more = true;
+
+        while (more)
+            if (source->next(source, &series, &more, &err))
+                die(&err);
+        source->close(source);
+        best = QF_MIN(best, now() - start);
+    }
+    printf("six segments of an hour merged: %.1f M samples/s\n", (double)d.samples / best / 1e6);
+    for (int hour = 0; hour < 6; hour++)
+        (void)seg_reader_free(readers[hour]);
+    free(part.ts);
+    free(part.values);
+    free(part.counts);
+    (void)demo_free(demo);
+}
+
 static void bench_artifact(size_t series_count, size_t steps, int rounds)
 {
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -407,6 +459,7 @@ int main(int argc, char **argv)
     bench_noisy(path);
     bench_select(path);
     bench_small(path);
+    bench_merge(path);
     (void)unlink(path);
     bench_artifact(5, 4, 200);
     bench_artifact(200, 240, 20);
