@@ -72,8 +72,8 @@ static double resets_add(struct resets *resets, const double *values, size_t low
 
 /* Two doubles at a time. Compilers do not make vector code of the plain loop, because comparisons
  * and divisions that are not needed might trap; here they cannot matter. */
-typedef double pair __attribute__((vector_size(16)));
-typedef int64_t pair_mask __attribute__((vector_size(16)));
+typedef double pair __attribute__((vector_size(16), may_alias));
+typedef int64_t pair_mask __attribute__((vector_size(16), may_alias));
 
 /* a where the mask is set, else b. */
 static inline pair choose(pair_mask mask, pair a, pair b)
@@ -81,67 +81,84 @@ static inline pair choose(pair_mask mask, pair a, pair b)
     return (pair)((mask & (pair_mask)a) | (~mask & (pair_mask)b));
 }
 
+#define ALIGNED __attribute__((aligned(16)))
 struct rate_block {
-    pair to_start[BLOCK / 2], to_end[BLOCK / 2], sampled[BLOCK / 2], intervals[BLOCK / 2];
-    pair first_value[BLOCK / 2], change[BLOCK / 2];
-    pair result[BLOCK / 2];
+    double to_start[BLOCK] ALIGNED, to_end[BLOCK] ALIGNED, sampled[BLOCK] ALIGNED;
+    double intervals[BLOCK] ALIGNED, first_value[BLOCK] ALIGNED, change[BLOCK] ALIGNED;
+    double result[BLOCK] ALIGNED;
 };
+
+static inline pair load(const double *from)
+{
+    return *(const pair *)from;
+}
 
 /* pq_rate_extrapolate, operation by operation, for windows of at least two samples and counters of
  * unknown start. Windows without an answer are worked on as well. */
 static inline void rate_block_work(struct rate_block *block, enum pq_rate_kind kind, double seconds)
 {
-    for (size_t i = 0; i < BLOCK / 2; i++) {
-        pair to_start = block->to_start[i] / 1000, to_end = block->to_end[i] / 1000;
-        pair sampled = block->sampled[i] / 1000;
-        pair interval = sampled / block->intervals[i];
+    for (size_t i = 0; i < BLOCK; i += 2) {
+        pair to_start = load(&block->to_start[i]) / 1000, to_end = load(&block->to_end[i]) / 1000;
+        pair sampled = load(&block->sampled[i]) / 1000;
+        pair interval = sampled / load(&block->intervals[i]);
         pair threshold = interval * 1.1, half = interval / 2;
-        pair change = block->change[i], first = block->first_value[i], factor;
+        pair change = load(&block->change[i]), first = load(&block->first_value[i]), factor;
 
         to_start = choose(to_start >= threshold, half, to_start);
         to_end = choose(to_end >= threshold, half, to_end);
         if (kind != PQ_RATE_DELTA) {
-            pair to_zero = sampled * (first / change);
+            /* A counter that is far from zero reaches it beyond any extrapolation, which is at most
+             * 1.1 intervals: no need to divide. */
+            pair_mask near_zero = ~(first > change * 1.25);
 
-            to_start =
-                choose((change > 0) & (first >= 0) & (to_zero < to_start), to_zero, to_start);
+            if (near_zero[0] | near_zero[1]) {
+                pair to_zero = sampled * (first / change);
+
+                to_start =
+                    choose((change > 0) & (first >= 0) & (to_zero < to_start), to_zero, to_start);
+            }
         }
         factor = (sampled + to_start + to_end) / sampled;
         if (kind == PQ_RATE_RATE)
             factor /= seconds;
-        block->result[i] = change * factor;
+        *(pair *)&block->result[i] = change * factor;
     }
 }
 
-struct rate_slide {
-    size_t low, high;
-    struct resets resets;
-};
-
-/* The ends of the window (start, end], into place @i of the block. False if it has no rate. */
-static inline bool rate_collect(struct rate_slide *state, const struct pq_fn_samples *series,
-                                int64_t start, int64_t end, bool counter, struct rate_block *block,
-                                size_t i)
+static bool has_resets(const struct pq_fn_samples *series)
 {
-    size_t low, high;
+    const double *values = series->values;
+    unsigned found = 0;
+
+    for (size_t i = 1; i < series->count; i++)
+        found |= values[i] < values[i - 1];
+    return found != 0;
+}
+
+/* The ends of the window [low, high), which is the time (start, end], into place @i of the block.
+ * @resets is NULL for gauges, and for counters without any. False if the window has no rate. */
+static inline bool rate_collect(const struct pq_fn_samples *series, struct resets *resets,
+                                size_t low, size_t high, int64_t start, int64_t end,
+                                struct rate_block *block, size_t i)
+{
+    int64_t first_ts, last_ts;
     double change;
 
-    slide(series, start, end, &state->low, &state->high);
-    low = state->low;
-    high = state->high;
-    if (counter)
-        resets_look(&state->resets, series->values, high);
+    if (resets)
+        resets_look(resets, series->values, high);
     if (high - low < 2)
         return false;
+    first_ts = series->ts[low];
+    last_ts = series->ts[high - 1];
     change = series->values[high - 1] - series->values[low];
-    if (counter && (state->resets.head != state->resets.tail || state->resets.full_until > low))
-        change = resets_add(&state->resets, series->values, low, high, change);
-    block->to_start[i / 2][i % 2] = (double)(series->ts[low] - start);
-    block->to_end[i / 2][i % 2] = (double)(end - series->ts[high - 1]);
-    block->sampled[i / 2][i % 2] = (double)(series->ts[high - 1] - series->ts[low]);
-    block->intervals[i / 2][i % 2] = (double)(high - low - 1);
-    block->first_value[i / 2][i % 2] = series->values[low];
-    block->change[i / 2][i % 2] = change;
+    if (resets && (resets->head != resets->tail || resets->full_until > low))
+        change = resets_add(resets, series->values, low, high, change);
+    block->to_start[i] = (double)(first_ts - start);
+    block->to_end[i] = (double)(end - last_ts);
+    block->sampled[i] = (double)(last_ts - first_ts);
+    block->intervals[i] = (double)(int64_t)(high - low - 1);
+    block->first_value[i] = series->values[low];
+    block->change[i] = change;
     return true;
 }
 
@@ -151,23 +168,24 @@ static inline size_t slide_rate(const struct pq_fn_range_call *call,
 {
     struct pq_window range = { .range_end = call->range_ms };
     double seconds = pq_window_seconds(&range);
-    struct rate_slide state = { .resets.seen = 1 };
+    struct resets ring = { .seen = 1 };
+    struct resets *resets = kind != PQ_RATE_DELTA && has_resets(series) ? &ring : NULL;
     struct rate_block block = { 0 };
-    size_t points = 0;
+    int64_t end = pq_fn_grid_window_end(grid, 0), step = grid->fixed ? 0 : grid->step;
+    size_t low = 0, high = 0, points = 0;
 
     for (size_t k = 0; k < grid->count; k += BLOCK) {
         size_t count = QF_MIN(grid->count - k, (size_t)BLOCK);
 
-        for (size_t i = 0; i < count; i++) {
-            int64_t end = pq_fn_grid_window_end(grid, k + i);
-
-            present[k + i] = rate_collect(&state, series, end - call->range_ms, end,
-                                          kind != PQ_RATE_DELTA, &block, i);
+        for (size_t i = 0; i < count; i++, end += step) {
+            slide(series, end - call->range_ms, end, &low, &high);
+            present[k + i] =
+                rate_collect(series, resets, low, high, end - call->range_ms, end, &block, i);
             points += present[k + i];
         }
         rate_block_work(&block, kind, seconds);
         for (size_t i = 0; i < count; i++)
-            out[k + i] = present[k + i] ? block.result[i / 2][i % 2] : 0;
+            out[k + i] = present[k + i] ? block.result[i] : 0;
     }
     return points;
 }
