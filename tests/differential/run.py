@@ -35,6 +35,11 @@ KNOWN = [
      theirs[0] == "ok" and re.search(r"[<>=!]=|[<>]", re.sub(r"\{[^}]*\}", "", q))),
     ("classic-fraction", "3.5 answers NaN where histogram_fraction meets classic buckets",
      lambda q, ours, theirs, d: "histogram_fraction" in q),
+    ("amplified", "a last bit of a deviation or an average, magnified: sin of a large number, acosh near 1",
+     lambda q, ours, theirs, d: re.search(r"\b(a?(sin|cos|tan)h?|ln|log2|log10)\(|[%^]", q) and
+     re.search(r"\b(sum|avg|stddev|stdvar|quantile|deriv|predict_linear)", q)),
+    ("overflow-order", "sums near the largest double overflow or not depending on the order of series",
+     lambda q, ours, theirs, d: "wild" in q and re.search(r"\b(sum|avg|stddev|stdvar)\b", q) and "Inf" in d),
     ("libm", "the last bit of a transcendental function becomes a label of count_values",
      lambda q, ours, theirs, d: "count_values" in q and re.search(
          r"\^|atan2|exp|ln|log|sin|cos|tan|sqrt|deg|rad|stddev|avg|deriv|predict|quantile", q)),

@@ -1,4 +1,5 @@
 """test_endpoints.py - every endpoint of the API against a fabric of real processes."""
+import time
 import gzip
 import json
 import subprocess
@@ -211,7 +212,12 @@ class Http(EndpointTest):
         workers = self.fabric.data("/api/v1/workers")
         self.assertEqual([w["worker_id"] for w in workers], ["worker-0", "worker-1", "worker-2"])
         self.assertEqual(self.fabric.data("/api/v1/queries"), [])
-        text = self.fabric.get("/metrics")[2].decode()
+        deadline = time.monotonic() + 10  # gauges follow the streams with the next turn of the loop
+        while True:
+            text = self.fabric.get("/metrics")[2].decode()
+            if "promfabric_api_control_streams 3" in text or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
         for name in ("promfabric_api_control_streams 3", "promfabric_api_heartbeat_rtt_seconds_sum",
                      "promfabric_api_query_duration_seconds_count", "process_open_fds"):
             self.assertIn(name, text)

@@ -598,13 +598,16 @@ static struct catalog_answer look_for(struct fixture *f, struct catalog_snapshot
     return answer;
 }
 
+/* Short enough to wait for, and long enough that no listing counts as slow on a busy machine. */
+#define DUE_MS 100
+
 /* Before the footers are read everything may match; after, only what does. A file that is no
  * segment inside is never pruned: the query that reads it shall say so. */
 TEST(footers_prune_by_metric_and_label)
 {
     QF_CLEANUP(fixture_done)
-    struct fixture f =
-        fixture_new((struct catalog_options){ .refresh_interval_ms = 1, .summary_time_ms = 5000 });
+    struct fixture f = fixture_new(
+        (struct catalog_options){ .refresh_interval_ms = DUE_MS, .summary_time_ms = 5000 });
     QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
     struct catalog_answer answer;
 
@@ -617,7 +620,7 @@ TEST(footers_prune_by_metric_and_label)
     CHECK_EQ(answer.segment_count, 3);
     CHECK_EQ(answer.pruned, 0);
     put(&f, "t", T0 + 2, T0 + 2, 0, 1, 7); /* not a segment inside */
-    (void)usleep(2000);
+    (void)usleep(DUE_MS * 1000 + 2000);
     CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     (void)catalog_snapshot_drop(snapshot);
     snapshot = catalog_snapshot(f.catalog);
@@ -632,7 +635,7 @@ TEST(footers_prune_by_metric_and_label)
     CHECK_EQ(memory_store_counts(f.memory).tails, 4);
     /* Summaries survive a change beside them and are not fetched again. */
     put_real(&f, T0 + 3, "up", "cache");
-    (void)usleep(2000);
+    (void)usleep(DUE_MS * 1000 + 2000);
     CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).tails, 5);
     CHECK_EQ(catalog_stats(f.catalog).summaries, 4);
@@ -643,14 +646,14 @@ TEST(summaries_of_the_oldest_days_go_first)
 {
     QF_CLEANUP(fixture_done)
     struct fixture f = fixture_new((struct catalog_options){
-        .refresh_interval_ms = 1, .summary_time_ms = 5000, .summary_bytes_max = 10000 });
+        .refresh_interval_ms = DUE_MS, .summary_time_ms = 5000, .summary_bytes_max = 10000 });
     QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
 
     for (int i = 0; i < 200; i++)
         put_real(&f, T0 + i * 24 * HOUR, i < 199 ? "old" : "new", "api");
     for (int i = 0; i < 3; i++) {
         CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
-        (void)usleep(2000);
+        (void)usleep(DUE_MS * 1000 + 2000);
     }
     snapshot = catalog_snapshot(f.catalog);
     CHECK(catalog_stats(f.catalog).summary_bytes <= 10000);
