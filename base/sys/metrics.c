@@ -56,17 +56,18 @@ struct qf_metrics *qf_metrics_free(struct qf_metrics *metrics)
     return NULL;
 }
 
-static struct qf_metric *add(struct qf_metrics *metrics, struct qf_metric metric, size_t cells)
+static struct qf_metric *add(struct qf_metrics *metrics, const struct qf_metric *metric,
+                             size_t cells)
 {
     struct qf_metric *copy = qf_xcalloc(1, sizeof(*copy) + cells * sizeof(copy->cells[0]));
 
     assert(metrics->count < METRICS_MAX);
-    copy->kind = metric.kind;
-    copy->name = metric.name;
-    copy->help = metric.help;
-    copy->label = metric.label;
-    copy->values = metric.values;
-    copy->bounds = metric.bounds;
+    copy->kind = metric->kind;
+    copy->name = metric->name;
+    copy->help = metric->help;
+    copy->label = metric->label;
+    copy->values = metric->values;
+    copy->bounds = metric->bounds;
     copy->cell_count = cells;
     metrics->items[metrics->count++] = copy;
     return copy;
@@ -87,7 +88,7 @@ struct qf_metric *qf_metrics_counter(struct qf_metrics *metrics, const char *nam
                                      const char *label, const char *const *values)
 {
     return add(metrics,
-               (struct qf_metric){
+               &(struct qf_metric){
                    .kind = COUNTER, .name = name, .help = help, .label = label, .values = values },
                count_values(values));
 }
@@ -96,7 +97,7 @@ struct qf_metric *qf_metrics_gauge(struct qf_metrics *metrics, const char *name,
                                    const char *label, const char *const *values)
 {
     return add(metrics,
-               (struct qf_metric){
+               &(struct qf_metric){
                    .kind = GAUGE, .name = name, .help = help, .label = label, .values = values },
                count_values(values));
 }
