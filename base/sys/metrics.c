@@ -113,7 +113,7 @@ struct qf_metric *qf_metrics_histogram(struct qf_metrics *metrics, const char *n
         count++;
     return add(
         metrics,
-        (struct qf_metric){ .kind = HISTOGRAM, .name = name, .help = help, .bounds = bounds },
+        &(struct qf_metric){ .kind = HISTOGRAM, .name = name, .help = help, .bounds = bounds },
         count + 1);
 }
 

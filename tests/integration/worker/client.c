@@ -4,6 +4,7 @@
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -292,16 +293,17 @@ bool client_receive_kind(struct client *client, enum pb_worker_kind kind,
 int client_wait_end(struct client *client, int64_t timeout_ms, const char **ret_details)
 {
     int64_t give_up = qf_clock_mono_ms() + timeout_ms;
-    struct qf_str details;
 
     while (!client->ended && qf_clock_mono_ms() < give_up)
         (void)turn(client, 20);
     if (!client->ended)
         return -1;
-    details = (struct qf_str){ (const char *)GRPC_SLICE_START_PTR(client->details),
-                               GRPC_SLICE_LENGTH(client->details) };
-    if (ret_details)
-        *ret_details = qf_arena_cstr(client->arena, details);
+    if (ret_details) {
+        char *details = grpc_slice_to_c_string(client->details);
+
+        *ret_details = qf_arena_cstr(client->arena, qf_str_from(details));
+        gpr_free(details);
+    }
     return (int)client->status;
 }
 
