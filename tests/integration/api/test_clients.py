@@ -25,7 +25,8 @@ def npm_folder():
     if not (folder / "node_modules" / "eventsource").is_dir() or \
             not (folder / "node_modules" / "prometheus-query").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
-        run = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix",
+        run = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent",
+                              "--fetch-retries=1", "--fetch-timeout=30000", "--prefix",
                               str(folder), *PACKAGES], capture_output=True, text=True, timeout=240)
         if run.returncode != 0:
             return None, "npm cannot install the packages: " + run.stderr.strip()[-200:]
