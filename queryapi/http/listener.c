@@ -227,7 +227,7 @@ static qf_rc collect_params(struct exchange *exchange, struct MHD_Connection *co
     qf_rc rc = QF_OK;
 
     request->body = qf_strbuf_view(&exchange->body);
-    if (qf_str_is(request->content_type, "application/x-www-form-urlencoded"))
+    if (qa_request_has_form(request))
         rc = qa_params_add_form(request->arena, &request->params, request->body, err);
     if (rc)
         return rc;

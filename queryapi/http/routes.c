@@ -197,8 +197,7 @@ static void handle_events(struct visit *visit)
     struct qa_query *query;
     qf_rc rc = QF_OK;
 
-    if (request->method == QA_METHOD_POST &&
-        !qf_str_is(request->content_type, "application/x-www-form-urlencoded"))
+    if (request->method == QA_METHOD_POST && !qa_request_has_form(request))
         rc = qa_params_add_json(request->arena, &request->params, request->body, &err);
     if (rc == QF_OK)
         rc = read_events_range(visit, &ask, &err);

@@ -268,6 +268,13 @@ class Events(EndpointTest):
         self.assertEqual(check_one_end(events), "ok")
         self.assertEqual(len(events) - 1, 2 * 61)  # ten minutes at the default of 10 s
 
+    def test_json_that_curl_calls_a_form(self):
+        status, _, body = self.fabric.request(
+            "POST", "/api/v1/metrics/query", body=json.dumps({"q": "up % 2", "s": START, "e": START}),
+            headers={"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertEqual(status, 200)
+        self.assertEqual(check_one_end(parse_events(body)), "ok")
+
     def test_special_values_are_strings(self):
         _, _, events = self.fabric.events("vector(1)/0", START, START, "15s")
         self.assertEqual(events[0]["data"]["value"], "+Inf")
