@@ -107,6 +107,8 @@ size_t pq_fn_range_steps_plain(const struct pq_fn_range_call *call,
         int64_t start = end - call->range_ms;
         struct pq_window w;
 
+        if (call->canceled && atomic_load_explicit(call->canceled, memory_order_relaxed))
+            return 0;
         while (high < series->count && series->ts[high] <= end + beyond)
             high++;
         while (low < high && series->ts[low] <= start - before)

@@ -7,6 +7,7 @@
 #ifndef PROMQL_FUNC_RANGE_H
 #define PROMQL_FUNC_RANGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,8 @@ struct pq_fn_range_call {
     int64_t lookback_ms; /* how far anchored and smoothed windows may look beyond their ends */
     double params[2];
     double *scratch; /* room for as many values as the series has samples; see struct pq_window */
+    /* Looked at before every window that is read again; once set the rest is left out. Or NULL. */
+    const atomic_bool *canceled;
 };
 
 /* A series: ascending timestamps, floats only, no stale markers. */
@@ -71,7 +74,8 @@ struct pq_fn_samples {
 };
 
 /* Evaluate the call at every step. out[k] is valid where present[k] is 1; elsewhere out[k] is 0 and
- * present[k] 0. @flags as in struct pq_window, may be NULL. Returns the number of points. */
+ * present[k] 0. @flags as in struct pq_window, may be NULL. Returns the number of points. If it was
+ * canceled under way nothing of the result is to be used. */
 size_t pq_fn_range_steps(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
                          const struct pq_fn_grid *grid, double *out, uint8_t *present,
                          unsigned *flags);

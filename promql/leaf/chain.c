@@ -156,6 +156,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
         .lookback_ms = stage->lookback_ms,
         .params = { stage->params[0], stage->params[1] },
         .scratch = chain->order,
+        .canceled = chain->canceled,
     };
     struct pq_fn_grid grid = { .start = stage->grid.start_ms,
                                .step = stage->grid.step_ms,
@@ -267,7 +268,9 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
                 run_smoothed(stage, &samples, other);
             else
                 run_instant(stage, series, other);
-            rc = count_points(chain, stage, window ? &samples : NULL, other, err);
+            rc = pq_leaf_canceled(chain->canceled, err);
+            if (rc == QF_OK)
+                rc = count_points(chain, stage, window ? &samples : NULL, other, err);
             if (rc != QF_OK)
                 return rc;
             below = &stage->grid;

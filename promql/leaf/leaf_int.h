@@ -20,6 +20,7 @@ struct pq_lane {
 struct pq_chain {
     const struct pq_leaf *leaf;
     struct pq_notes *notes;
+    const atomic_bool *canceled; /* or NULL */
     uint64_t samples_max;
     uint64_t points; /* values that came out of stages that look at time, all series so far */
     /* Room for samples without stale markers, or for the values of a lower grid. */
@@ -58,6 +59,7 @@ struct pq_counted {
 struct pq_sink {
     const struct pq_leaf *leaf;
     struct qf_arena *arena;
+    const atomic_bool *canceled; /* or NULL */
     size_t steps;
     struct pq_grouping grouping;
     bool unnames;  /* metric names go before grouping */

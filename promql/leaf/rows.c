@@ -85,7 +85,10 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
     /* A few steps at a time: each step is a stream of its own to write to. */
     for (size_t from = 0; from < sink->steps; from += TILE_STEPS) {
         size_t until = QF_MIN(from + TILE_STEPS, sink->steps);
+        qf_rc rc = pq_leaf_canceled(sink->canceled, err);
 
+        if (rc)
+            return rc;
         for (size_t i = 0; i < count; i++)
             for (size_t k = from; k < until; k++) {
                 size_t row;

@@ -52,6 +52,7 @@ qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
     if (!pq_sink_init(&sink, leaf, arena))
         return pq_leaf_no_memory(err);
     pq_chain_init(&chain, leaf, limits->samples_max, &result.notes);
+    chain.canceled = sink.canceled = canceled;
     rc = run_all(source, limits, canceled, &chain, &sink, &result, err);
     if (rc == QF_OK)
         rc = pq_sink_rows(&sink, &result, err);

@@ -73,9 +73,7 @@ static qf_rc write_artifact(struct qw_task *task, const struct pq_leaf_result *r
     QF_CLEANUP(qf_freep) char *path = qw_spool_temp_path(task->spool, &task->token);
     qf_rc rc;
 
-    if (atomic_load(&task->cancel))
-        return qf_err_set(&task->err, QF_ECANCELED, "canceled");
-    rc = artifact_write_file(result, path, &task->info, &task->err);
+    rc = artifact_write_file(result, path, &task->cancel, &task->info, &task->err);
     if (rc == QF_OK && task->info.size_bytes > task->limits.artifact_bytes_max)
         rc = qf_err_set(&task->err, QF_ELIMIT,
                         "the artifact has %llu bytes, more than the limit of %llu",

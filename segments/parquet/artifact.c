@@ -157,16 +157,29 @@ static void print_checksum(const unsigned char *hash, char *out)
         out += snprintf(out, 3, "%02x", hash[i]);
 }
 
+static qf_rc write_all_rows(struct colfile_writer *writer, const struct pq_leaf_result *result,
+                            const atomic_bool *canceled, struct qf_err *err)
+{
+    size_t total = result->rows.count;
+    qf_rc rc = QF_OK;
+
+    for (size_t at = 0; at < total && rc == QF_OK; at += ARTIFACT_ROW_GROUP_ROWS) {
+        if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
+            return qf_err_set(err, QF_ECANCELED, "canceled");
+        rc = write_rows(writer, result, at, QF_MIN(total - at, (size_t)ARTIFACT_ROW_GROUP_ROWS),
+                        err);
+    }
+    return rc;
+}
+
 static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_result *result,
-                          struct qf_strbuf *buf, struct artifact_info *ret_info, struct qf_err *err)
+                          const atomic_bool *canceled, struct qf_strbuf *buf,
+                          struct artifact_info *ret_info, struct qf_err *err)
 {
     const struct pq_rows *rows = &result->rows;
     struct colfile_written written;
-    qf_rc rc = QF_OK;
+    qf_rc rc = write_all_rows(writer, result, canceled, err);
 
-    for (size_t at = 0; at < rows->count && rc == QF_OK; at += ARTIFACT_ROW_GROUP_ROWS)
-        rc = write_rows(writer, result, at,
-                        QF_MIN(rows->count - at, (size_t)ARTIFACT_ROW_GROUP_ROWS), err);
     if (rc != QF_OK)
         return rc;
     set_number(writer, KEY_VERSION, ARTIFACT_SCHEMA_VERSION);
@@ -189,7 +202,8 @@ static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_re
 }
 
 static qf_rc write_to(const struct pq_leaf_result *result, const char *path, struct qf_strbuf *buf,
-                      struct artifact_info *ret_info, struct qf_err *err)
+                      const atomic_bool *canceled, struct artifact_info *ret_info,
+                      struct qf_err *err)
 {
     struct schema schema;
     struct colfile_writer *writer;
@@ -202,21 +216,22 @@ static qf_rc write_to(const struct pq_leaf_result *result, const char *path, str
     writer = colfile_writer_new(&schema.file, path, err);
     if (!writer)
         return err->rc;
-    rc = write_result(writer, result, buf, ret_info, err);
+    rc = write_result(writer, result, canceled, buf, ret_info, err);
     (void)colfile_writer_free(writer);
     return rc;
 }
 
 qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
-                          struct artifact_info *ret_info, struct qf_err *err)
+                          const atomic_bool *canceled, struct artifact_info *ret_info,
+                          struct qf_err *err)
 {
-    return write_to(result, path, NULL, ret_info, err);
+    return write_to(result, path, NULL, canceled, ret_info, err);
 }
 
 qf_rc artifact_write_memory(const struct pq_leaf_result *result, struct qf_strbuf *buf,
                             struct artifact_info *ret_info, struct qf_err *err)
 {
-    return write_to(result, NULL, buf, ret_info, err);
+    return write_to(result, NULL, buf, NULL, ret_info, err);
 }
 
 void artifact_checksum(struct qf_str bytes, char *out)

@@ -16,6 +16,7 @@
 #ifndef SEGMENTS_PARQUET_ARTIFACT_H
 #define SEGMENTS_PARQUET_ARTIFACT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/pure/err.h"
@@ -36,9 +37,11 @@ struct artifact_info {
 };
 
 /* Write @result to the new file @path (not synced, not renamed: the spool does that), or append it
- * to @buf. QF_EEXIST, QF_ENOSPC, QF_EIO; on failure the file is removed. @ret_info may be NULL. */
+ * to @buf. QF_EEXIST, QF_ENOSPC, QF_EIO, QF_ECANCELED once @canceled (may be NULL) is set; on
+ * failure the file is removed. @ret_info may be NULL. */
 QF_MUST_CHECK qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
-                                        struct artifact_info *ret_info, struct qf_err *err);
+                                        const atomic_bool *canceled, struct artifact_info *ret_info,
+                                        struct qf_err *err);
 QF_MUST_CHECK qf_rc artifact_write_memory(const struct pq_leaf_result *result,
                                           struct qf_strbuf *buf, struct artifact_info *ret_info,
                                           struct qf_err *err);

@@ -26,6 +26,7 @@ enum leaf_form {
     LEAF_INSTANT, /* the newest value at 0, 10 s, ... */
     LEAF_SUM,     /* their sum over all series */
     LEAF_SLOW,    /* many seconds of arithmetic per segment of 1000 series, little memory */
+    LEAF_LONG,    /* the same for a single series: 5000 windows of as many values as points */
 };
 struct qf_str make_spec(struct qf_arena *arena, enum leaf_form form, unsigned points);
 

@@ -255,6 +255,109 @@ TEST(a_worker_killed_at_any_moment_starts_again)
     s3 = fake_s3_free(s3);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CANCEL_SOON "0.25"
+#else
+#define CANCEL_SOON "0.05"
+#endif
+
+/* Ten times: let the work run for a moment, cancel it, wait until it has stopped. */
+static void cancel_again_and_again(struct client *client, const struct worker *worker,
+                                   struct qf_str spec, struct pb_segment *segment, uint64_t *work)
+{
+    for (int64_t i = 0; i < 10; i++) {
+        ++*work;
+        assign(client, *work, 1, spec, segment, 1);
+        CHECK(metric_becomes(worker, "promfabric_worker_works{state=\"running\"}", 1, 3000));
+        sleep_ms(7 * i);
+        CHECK(client_send(client,
+                          &(struct pb_api_message){ .kind = PB_API_CANCEL,
+                                                    .u.cancel = { *work, 1, QF_STR("test") } }));
+        CHECK(metric_becomes(worker, "promfabric_worker_works_failed_total{code=\"canceled\"}",
+                             (double)*work, 5000));
+    }
+}
+
+/* Between series, inside a single one, and while a large result is put in order and written. The
+ * machine may be busy, so the odd one may take longer. */
+TEST(cancellation_is_noticed_wherever_the_work_is)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pb_segment many, one;
+    struct worker worker;
+    struct client *client;
+    uint64_t work = 0;
+    double soon;
+
+    (void)bench_dir();
+    many = make_segment(arena, 1000, 100, 1);
+    one = make_segment(arena, 1, 100, 2);
+    worker = worker_start(
+        (const char *const[]){ "--slots", "1", "--work-samples-max", "1000000000000", NULL });
+    client = client_to(&worker);
+    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_SLOW, 100000), &many, &work);
+    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_LONG, 100000), &one, &work);
+    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_INSTANT, 10000), &many, &work);
+    soon = metric(&worker, "promfabric_worker_cancel_seconds_bucket{le=\"" CANCEL_SOON "\"}");
+    printf("%.0f of 30 within " CANCEL_SOON " s, %.3f s in all\n", soon,
+           metric(&worker, "promfabric_worker_cancel_seconds_sum"));
+    CHECK_EQ(metric(&worker, "promfabric_worker_cancel_seconds_count"), 30);
+    CHECK(soon >= 24);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
+static bool session_left_nothing(const struct worker *worker)
+{
+    return metric(worker, "promfabric_worker_sessions") == 0 &&
+           metric(worker, "promfabric_worker_works{state=\"running\"}") == 0 &&
+           metric(worker, "promfabric_worker_works{state=\"stopping\"}") == 0 &&
+           metric(worker, "promfabric_worker_queue_depth") == 0 &&
+           metric(worker, "promfabric_worker_artifacts") == 0 &&
+           metric(worker, "promfabric_worker_spool_bytes") == 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LOSS_MS_MAX 1000
+#else
+#define LOSS_MS_MAX 100
+#endif
+
+/* Running and queued work and artifacts of a session are gone 100 ms after it. Of five tries three
+ * must be in time: the machine may be busy. */
+TEST(what_a_lost_session_had_is_gone_within_100_ms)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pb_segment segment;
+    struct qf_str slow;
+    struct worker worker;
+    int in_time = 0;
+
+    (void)bench_dir();
+    segment = make_segment(arena, 1, 100, 1);
+    slow = make_spec(arena, LEAF_LONG, 100000);
+    worker = worker_start(
+        (const char *const[]){ "--slots", "1", "--work-samples-max", "1000000000000", NULL });
+    for (int i = 0; i < 5; i++) {
+        struct client *client = client_to(&worker);
+        int64_t started;
+
+        (void)run_work(client, 1, make_spec(arena, LEAF_INSTANT, 6), &segment, 1);
+        assign(client, 2, 1, slow, &segment, 1);
+        assign(client, 3, 1, slow, &segment, 1);
+        CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"running\"}", 1, 3000));
+        CHECK(metric_becomes(&worker, "promfabric_worker_queue_depth", 1, 3000));
+        started = now_ms();
+        client = client_free(client);
+        while (!session_left_nothing(&worker))
+            CHECK(now_ms() - started < 5000);
+        printf("gone after %lld ms\n", (long long)(now_ms() - started));
+        in_time += now_ms() - started <= LOSS_MS_MAX;
+    }
+    CHECK(in_time >= 3);
+    worker_end(&worker);
+}
+
 /* One of the four clients: as many works as told, a few of them at a time, each fetched and
  * acknowledged. */
 static int hammer(const struct worker *worker, struct qf_arena *arena, struct qf_str spec,

@@ -138,6 +138,26 @@ TEST(windows_are_open_on_the_left)
     CHECK_BITS(out[3], 1.0);
 }
 
+TEST(a_canceled_call_reads_no_further_window)
+{
+    const int64_t ts[] = { 10, 20, 30, 40 };
+    const double values[] = { 1, 2, 3, 4 };
+    atomic_bool canceled = false;
+    double scratch[4], out[4];
+    uint8_t present[4];
+    struct pq_fn_samples series = { .ts = ts, .values = values, .count = 4 };
+    struct pq_fn_range_call call = { .fn = PQ_FN_QUANTILE_OVER_TIME,
+                                     .range_ms = 20,
+                                     .params = { 0.5 },
+                                     .scratch = scratch,
+                                     .canceled = &canceled };
+    struct pq_fn_grid grid = { .start = 10, .step = 10, .count = 4 };
+
+    CHECK_EQ(pq_fn_range_steps(&call, &series, &grid, out, present, NULL), 4);
+    atomic_store(&canceled, true);
+    CHECK_EQ(pq_fn_range_steps(&call, &series, &grid, out, present, NULL), 0);
+}
+
 TEST(modes_are_allowed_for_some_functions_only)
 {
     struct qf_err err = { 0 };

@@ -193,9 +193,12 @@ TEST(a_file_has_the_same_bytes_as_memory)
     CHECK(mkdtemp(path));
     char *name = qf_arena_printf(arena, "%s/a.parquet", path);
     CHECK_OK(artifact_write_memory(&result, &buf, &in_memory, &err), &err);
-    CHECK_OK(artifact_write_file(&result, name, &in_file, &err), &err);
+    CHECK_OK(artifact_write_file(&result, name, NULL, &in_file, &err), &err);
     CHECK_STR(in_file.checksum, in_memory.checksum);
-    CHECK_EQ(artifact_write_file(&result, name, NULL, &err), QF_EEXIST);
+    CHECK_EQ(artifact_write_file(&result, name, NULL, NULL, &err), QF_EEXIST);
+    CHECK_EQ(artifact_write_file(&result, qf_arena_printf(arena, "%s/b", path),
+                                 &(atomic_bool){ true }, NULL, &err),
+             QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
     err = (struct qf_err){ 0 };
     reader = artifact_open_file(name, &err);
     CHECK_MSG(reader, "%s", err.msg);
