@@ -165,7 +165,8 @@ static qf_rc show(struct store *store, const char *name, struct qf_err *err)
            meta->name.shard_count, meta->name.generation, meta->name.id, meta->series_count,
            meta->sample_count);
     print_times(meta->name.min_ts, meta->name.max_ts);
-    printf("\n");
+    printf("%s%s\n", meta->has_start_ts ? ", start timestamps" : "",
+           meta->has_histograms ? ", native histograms" : "");
     print_metrics(reader, err);
     (void)seg_reader_free(reader);
     return err->rc;

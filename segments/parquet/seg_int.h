@@ -7,6 +7,7 @@
 #include "segments/parquet/column_file.h"
 #include "segments/parquet/segment.h"
 #include "segments/parquet/segment_reader.h"
+#include "segments/parquet/segment_writer.h"
 
 enum seg_column {
     SEG_COL_METRIC,
@@ -18,8 +19,19 @@ enum seg_column {
     SEG_COL_TS,
     SEG_COL_VALUE,
     SEG_COL__COUNT,
+    SEG_COL__MAX = SEG_COL__COUNT + 2, /* with start timestamps and histograms */
 };
-extern const struct colfile_schema seg_schema;
+
+/* The columns of a file with or without the optional ones, which come last. */
+struct seg_schema {
+    struct colfile_column columns[SEG_COL__MAX];
+    struct colfile_schema file;
+    size_t start_column, histogram_column; /* 0: not there */
+};
+void seg_schema_init(struct seg_schema *schema, bool start_ts, bool histograms);
+/* Which of them @file has. QF_EUNSUPPORTED if it has any other column, or lacks one. */
+QF_MUST_CHECK qf_rc seg_schema_of(const struct colfile *file, struct seg_schema *ret_schema,
+                                  struct qf_err *err);
 
 #define SEG_KEY_VERSION "promfabric.schema_version"
 #define SEG_KEY_TENANT "promfabric.tenant"
@@ -38,13 +50,15 @@ QF_MUST_CHECK qf_rc seg_meta_read(const struct colfile *file, struct seg_meta *r
 
 /* The hash of a segment's content: independent of row groups and of how samples were added. */
 struct seg_content {
-    XXH3_state_t *labels, *ts, *values;
+    XXH3_state_t *labels, *ts, *values, *extras;
+    uint64_t samples;
+    bool any_extra;
 };
 void seg_content_init(struct seg_content *content);
 void seg_content_done(struct seg_content *content);
 /* @new_series: the samples begin a series with these labels (canonical encoding). */
 void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
-                     const int64_t *ts, const double *values, size_t count);
+                     const struct seg_samples *samples);
 uint64_t seg_content_id(const struct seg_content *content);
 
 /* What is known of a row group without reading it. */
@@ -53,10 +67,12 @@ struct seg_group {
     bool has_range; /* of metric names */
     struct qf_str metric_min, metric_max;
     int64_t min_ts, max_ts;
+    bool start_ts, histograms; /* some sample has one, as far as the statistics tell */
 };
 
 struct seg_reader {
     struct colfile *file;
+    struct seg_schema schema;
     struct qf_arena *arena;
     struct seg_meta meta;
     struct seg_group *groups;
@@ -85,11 +101,27 @@ QF_MUST_CHECK qf_rc seg_series_labels(const struct seg_reader *reader,
 
 qf_rc seg_corrupt(const struct seg_reader *reader, const char *what, struct qf_err *err);
 
+/* The optional columns of one row group; NULL where the group has none of them. */
+struct seg_extras {
+    int64_t *start_ts;
+    struct colfile_texts *histograms; /* one text per sample, empty for a float */
+};
+void seg_extras_done(struct seg_extras *extras);
+QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, size_t group,
+                                    struct seg_extras *ret_extras, struct qf_err *err);
+/* The bytes of sample @index of the group. */
+static inline struct qf_str seg_extras_histogram(const struct seg_extras *extras, size_t index)
+{
+    return extras->histograms->distinct[extras->histograms->index[index]];
+}
+
 /* A walk over the selected rows of one segment, row group by row group. */
 struct seg_row {
     struct qf_labels labels;
     const int64_t *ts;
     const double *values;
+    const int64_t *start_ts;                      /* NULL, or per sample; 0: not known */
+    const struct pq_histogram *const *histograms; /* NULL, or per sample NULL for a float */
     size_t count;
     bool may_continue; /* the next row may hold later samples of the same series */
 };

@@ -9,12 +9,17 @@
  *     min_ts   int64              first and last timestamp of the row
  *     max_ts   int64
  *     ts       list<int64>        milliseconds, strictly ascending
- *     value    list<double>       exact bits, stale markers included
+ *     value    list<double>       exact bits, stale markers included; 0 for a native histogram
+ *
+ * and, only in files that need them, in this order:
+ *
+ *     start_ts   list<int64>      start timestamps, one per sample; 0: not known
+ *     histogram  list<binary>     native histograms (histogram_codec.h), one per sample; empty: the
+ *                                 sample is a float
  *
  * Rows are sorted by label set (qf_labels_cmp, with __name__ in its place); parts of one series are
- * neighbours in time order. The names `start_ts` (list<int64>) and `histogram` (list<binary>) are
- * kept free for start timestamps and native histograms: a reader of version 1 refuses a file that
- * has columns it does not know, so that it never answers with a part of the data.
+ * neighbours in time order. A reader refuses a file that has columns it does not know, so that it
+ * never answers with a part of the data.
  *
  * Key/value metadata (text): promfabric.schema_version, .tenant, .shard, .shards, .min_ts, .max_ts,
  * .series, .samples, .generation, .id (of its name, see segment_name.h; the id is XXH3 of series
@@ -40,7 +45,8 @@ struct seg_meta {
     uint32_t schema_version;
     struct segment_name name; /* as the metadata says, whatever the file is called */
     uint64_t series_count, sample_count;
-    struct qf_str summary; /* text for summary_parse(); empty if there is none */
+    bool has_start_ts, has_histograms; /* the optional columns are there; set by a reader only */
+    struct qf_str summary;             /* text for summary_parse(); empty if there is none */
 };
 
 /* shard = XXH3(labels without __name__) mod shard_count (a power of two). */

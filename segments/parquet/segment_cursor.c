@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/seg_int.h"
 
 void seg_cursor_init(struct seg_cursor *cursor, const struct seg_reader *reader,
@@ -260,6 +261,68 @@ static void trim_rows(struct seg_cursor *cursor)
     cursor->row_count = kept;
 }
 
+static bool any_start(const int64_t *start_ts, size_t count)
+{
+    int64_t any = 0;
+
+    for (size_t i = 0; i < count; i++)
+        any |= start_ts[i];
+    return any != 0;
+}
+
+/* The histograms of a row, whose samples begin at @at in the group. */
+static qf_rc take_histograms(struct seg_cursor *cursor, const struct seg_extras *extras, size_t at,
+                             struct seg_row *row, struct qf_err *err)
+{
+    const struct pq_histogram **histograms = NULL;
+
+    for (size_t i = 0; i < row->count; i++) {
+        struct qf_str bytes = seg_extras_histogram(extras, at + i);
+        qf_rc rc;
+
+        if (!bytes.len)
+            continue;
+        if (!histograms)
+            histograms = QF_ARENA_ARRAY(cursor->arena, const struct pq_histogram *, row->count);
+        rc = histogram_decode(cursor->arena, bytes, &histograms[i], err);
+        if (rc != QF_OK)
+            return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(cursor->reader->file));
+    }
+    row->histograms = histograms;
+    return QF_OK;
+}
+
+/* Start timestamps and histograms of the selected rows, which still point into the scratch. */
+static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err *err)
+{
+    const struct seg_reader *reader = cursor->reader;
+    const struct seg_group *info = &reader->groups[group];
+    QF_CLEANUP(seg_extras_done) struct seg_extras extras = { 0 };
+    qf_rc rc;
+
+    if (!info->start_ts && !info->histograms)
+        return QF_OK;
+    rc = seg_extras_read(reader, group, &extras, err);
+    if (info->start_ts)
+        cursor->scratch->stats.bytes +=
+            colfile_chunk_bytes(reader->file, group, reader->schema.start_column);
+    if (info->histograms)
+        cursor->scratch->stats.bytes +=
+            colfile_chunk_bytes(reader->file, group, reader->schema.histogram_column);
+    for (size_t i = 0; i < cursor->row_count && rc == QF_OK; i++) {
+        struct seg_row *row = &cursor->rows[i];
+        size_t at = (size_t)(row->ts - cursor->scratch->ts), size = row->count * sizeof(int64_t);
+
+        if (extras.start_ts && any_start(extras.start_ts + at, row->count))
+            row->start_ts = memcpy(qf_arena_alloc(cursor->arena, size), extras.start_ts + at, size);
+        if (extras.histograms)
+            rc = take_histograms(cursor, &extras, at, row, err);
+    }
+    if (rc == QF_OK)
+        rc = account(cursor, &cursor->series_memory, series_memory(cursor), err);
+    return rc;
+}
+
 static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t *starts,
                           struct qf_err *err)
 {
@@ -284,7 +347,8 @@ static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t 
     trim_rows(cursor);
     for (size_t i = 0; i < cursor->row_count; i++)
         wanted += cursor->rows[i].count;
-    return wanted ? keep_samples(cursor, wanted, total, err) : QF_OK;
+    rc = wanted ? read_extras(cursor, group, err) : QF_OK;
+    return rc == QF_OK && wanted ? keep_samples(cursor, wanted, total, err) : rc;
 }
 
 /* List the accepted rows with their labels; starts: where their samples begin. */

@@ -4,7 +4,7 @@
 #include "segments/parquet/seg_int.h"
 
 /* Chosen by measurement: docs/decisions/0004-segment-format.md. */
-static const struct colfile_column columns[SEG_COL__COUNT] = {
+static const struct colfile_column columns[SEG_COL__MAX] = {
     [SEG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, COLFILE_RAW,
                          true },
     [SEG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY,
@@ -17,13 +17,46 @@ static const struct colfile_column columns[SEG_COL__COUNT] = {
     [SEG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
     [SEG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
 };
+/* Their statistics tell row groups without any, which are most, even in a file that has some. */
+static const struct colfile_column start_column = { "start_ts",    COLFILE_I64,  COLFILE_LIST,
+                                                    COLFILE_DELTA, COLFILE_ZSTD, true };
+static const struct colfile_column histogram_column = { "histogram",   COLFILE_BYTES, COLFILE_LIST,
+                                                        COLFILE_PLAIN, COLFILE_ZSTD,  true };
 
-const struct colfile_schema seg_schema = {
-    .columns = columns,
-    .column_count = SEG_COL__COUNT,
-    .page_bytes = 1u << 20, /* a whole chunk: zstd gains both ways */
-    .page_checksums = true,
-};
+void seg_schema_init(struct seg_schema *schema, bool start_ts, bool histograms)
+{
+    size_t count = SEG_COL__COUNT;
+
+    *schema = (struct seg_schema){ 0 };
+    memcpy(schema->columns, columns, sizeof(columns));
+    if (start_ts) {
+        schema->start_column = count;
+        schema->columns[count++] = start_column;
+    }
+    if (histograms) {
+        schema->histogram_column = count;
+        schema->columns[count++] = histogram_column;
+    }
+    schema->file = (struct colfile_schema){
+        .columns = schema->columns,
+        .column_count = count,
+        .page_bytes = 1u << 20, /* a whole chunk: zstd gains both ways */
+        .page_checksums = true,
+    };
+}
+
+qf_rc seg_schema_of(const struct colfile *file, struct seg_schema *ret_schema, struct qf_err *err)
+{
+    size_t extra = colfile_columns(file) - SEG_COL__COUNT;
+
+    if (extra == 1) {
+        seg_schema_init(ret_schema, true, false);
+        if (colfile_check_schema(file, &ret_schema->file, NULL) == QF_OK)
+            return QF_OK;
+    }
+    seg_schema_init(ret_schema, extra == 2, extra == 1 || extra == 2);
+    return colfile_check_schema(file, &ret_schema->file, err);
+}
 
 bool seg_shard_count_valid(uint64_t shard_count)
 {
@@ -110,8 +143,10 @@ qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str
 
 void seg_content_init(struct seg_content *content)
 {
-    XXH3_state_t **const states[] = { &content->labels, &content->ts, &content->values };
+    XXH3_state_t **const states[] = { &content->labels, &content->ts, &content->values,
+                                      &content->extras };
 
+    *content = (struct seg_content){ 0 };
     for (size_t i = 0; i < QF_COUNT_OF(states); i++) {
         *states[i] = XXH3_createState();
         XXH3_64bits_reset(*states[i]);
@@ -123,26 +158,51 @@ void seg_content_done(struct seg_content *content)
     XXH3_freeState(content->labels);
     XXH3_freeState(content->ts);
     XXH3_freeState(content->values);
+    XXH3_freeState(content->extras);
     *content = (struct seg_content){ 0 };
 }
 
-void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
-                     const int64_t *ts, const double *values, size_t count)
+static void add_extra(struct seg_content *content, uint64_t sample, uint64_t kind,
+                      struct qf_str bytes)
 {
+    uint64_t head[] = { sample, kind, bytes.len };
+
+    XXH3_64bits_update(content->extras, head, sizeof(head));
+    XXH3_64bits_update(content->extras, bytes.data, bytes.len);
+    content->any_extra = true;
+}
+
+void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
+                     const struct seg_samples *samples)
+{
+    size_t count = samples->count;
+
     if (new_series) {
         uint64_t len = labels.len;
 
         XXH3_64bits_update(content->labels, &len, sizeof(len));
         XXH3_64bits_update(content->labels, labels.data, labels.len);
     }
-    XXH3_64bits_update(content->ts, ts, count * sizeof(*ts));
-    XXH3_64bits_update(content->values, values, count * sizeof(*values));
+    XXH3_64bits_update(content->ts, samples->ts, count * sizeof(*samples->ts));
+    XXH3_64bits_update(content->values, samples->values, count * sizeof(*samples->values));
+    /* Sample by sample, so that it does not matter where the samples were cut. */
+    for (size_t i = 0; i < count && (samples->start_ts || samples->histograms); i++) {
+        const int64_t *start = samples->start_ts ? &samples->start_ts[i] : NULL;
+
+        if (start && *start)
+            add_extra(content, content->samples + i, 0,
+                      (struct qf_str){ (const char *)start, sizeof(*start) });
+        if (samples->histograms && samples->histograms[i].len)
+            add_extra(content, content->samples + i, 1, samples->histograms[i]);
+    }
+    content->samples += count;
 }
 
 uint64_t seg_content_id(const struct seg_content *content)
 {
     uint64_t parts[] = { XXH3_64bits_digest(content->labels), XXH3_64bits_digest(content->ts),
-                         XXH3_64bits_digest(content->values) };
+                         XXH3_64bits_digest(content->values), XXH3_64bits_digest(content->extras) };
 
-    return XXH3_64bits(parts, sizeof(parts));
+    /* What has floats only keeps the id it had before there was anything else. */
+    return XXH3_64bits(parts, (content->any_extra ? 4 : 3) * sizeof(parts[0]));
 }

@@ -25,6 +25,22 @@ static void read_metric_range(struct seg_reader *reader, size_t index)
     group->has_range = true;
 }
 
+/* Statistics of only zeros, or only empty texts, say that the group has none. */
+static void read_extra_ranges(struct seg_reader *reader, size_t index)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf min = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf max = QF_STRBUF_INIT;
+    size_t start = reader->schema.start_column, histogram = reader->schema.histogram_column;
+    struct seg_group *group = &reader->groups[index];
+    int64_t low, high;
+
+    group->start_ts = start && (!colfile_range_i64(reader->file, index, start, &low, &high) ||
+                                low != 0 || high != 0);
+    group->histograms =
+        histogram &&
+        (!colfile_range_text(reader->file, index, histogram, &min, &max) || max.len > 0);
+}
+
 static qf_rc read_groups(struct seg_reader *reader, struct qf_err *err)
 {
     uint64_t samples = 0;
@@ -41,6 +57,7 @@ static qf_rc read_groups(struct seg_reader *reader, struct qf_err *err)
         if (group->rows > SEG_ROW_GROUP_SERIES || group->samples > SEG_ROW_GROUP_SAMPLES)
             return seg_corrupt(reader, "a row group is too large", err);
         read_metric_range(reader, i);
+        read_extra_ranges(reader, i);
         if (!colfile_range_i64(reader->file, i, SEG_COL_MIN_TS, &group->min_ts, &unused) ||
             !colfile_range_i64(reader->file, i, SEG_COL_MAX_TS, &unused, &group->max_ts))
             return seg_corrupt(reader, "no statistics of time", err);
@@ -64,7 +81,9 @@ struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
     reader->arena = qf_arena_new(SIZE_MAX);
     rc = seg_meta_read(file, &reader->meta, err);
     if (rc == QF_OK)
-        rc = colfile_check_schema(file, &seg_schema, err);
+        rc = seg_schema_of(file, &reader->schema, err);
+    reader->meta.has_start_ts = reader->schema.start_column != 0;
+    reader->meta.has_histograms = reader->schema.histogram_column != 0;
     if (rc == QF_OK)
         rc = read_groups(reader, err);
     return rc == QF_OK ? reader : seg_reader_free(reader);
@@ -164,6 +183,39 @@ qf_rc seg_series_read(const struct seg_reader *reader, size_t group,
     if (rc != QF_OK || *ret_skipped)
         seg_series_done(&series);
     *ret_series = series;
+    return rc;
+}
+
+void seg_extras_done(struct seg_extras *extras)
+{
+    free(extras->start_ts);
+    (void)colfile_texts_free(extras->histograms);
+    *extras = (struct seg_extras){ 0 };
+}
+
+qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, struct seg_extras *ret_extras,
+                      struct qf_err *err)
+{
+    const struct seg_group *info = &reader->groups[group];
+    const struct colfile_texts *texts;
+    qf_rc rc = QF_OK;
+
+    *ret_extras = (struct seg_extras){ 0 };
+    if (info->start_ts) {
+        ret_extras->start_ts = qf_xcalloc(info->samples, sizeof(*ret_extras->start_ts));
+        rc = colfile_read_numbers(reader->file, group, reader->schema.start_column,
+                                  ret_extras->start_ts, info->samples, err);
+    }
+    if (rc == QF_OK && info->histograms) {
+        texts = ret_extras->histograms =
+            colfile_read_texts(reader->file, group, reader->schema.histogram_column, err);
+        if (!texts)
+            rc = err->rc;
+        else if (texts->count != info->samples)
+            rc = seg_corrupt(reader, "a column has the wrong number of values", err);
+    }
+    if (rc != QF_OK)
+        seg_extras_done(ret_extras);
     return rc;
 }
 

@@ -9,12 +9,20 @@
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
 #include "base/pure/vec.h"
+#include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/seg_int.h"
 
 /* A run of samples of the series being put together. */
 struct part {
     size_t start, count; /* in the gathered samples */
     size_t age;          /* rank of the file it comes from; greater is newer */
+};
+
+/* What few samples have. Lists are empty until the first one comes, from then on they are as long
+ * as the samples. */
+struct extras {
+    QF_VEC(int64_t) start_ts;
+    QF_VEC(const struct pq_histogram *) histograms;
 };
 
 struct entry {
@@ -39,6 +47,7 @@ struct source {
     QF_VEC(struct part) parts;
     QF_VEC(int64_t) merged_ts;
     QF_VEC(double) merged_values;
+    struct extras extras, merged_extras;
 };
 
 static bool before(const void *a, const void *b, void *ctx)
@@ -91,6 +100,52 @@ static bool has_more_parts(const struct source *source, const struct entry *entr
     return entry->row->may_continue && cursor->next_group < cursor->reader->group_count;
 }
 
+static void extras_done(struct extras *extras)
+{
+    QF_VEC_DONE(&extras->start_ts);
+    QF_VEC_DONE(&extras->histograms);
+}
+
+static void extras_clear(struct extras *extras)
+{
+    extras->start_ts.count = extras->histograms.count = 0;
+}
+
+/* Make the lists that are in use @count long. */
+static void extras_fill(struct extras *extras, size_t count, bool start_ts, bool histograms)
+{
+    while (start_ts && extras->start_ts.count < count)
+        QF_VEC_PUSH(&extras->start_ts, 0);
+    while (histograms && extras->histograms.count < count)
+        QF_VEC_PUSH(&extras->histograms, NULL);
+}
+
+/* Histograms are copied: those of a row end with its row group. */
+static void gather_extras(struct source *source, const struct seg_row *row, size_t at)
+{
+    struct extras *extras = &source->extras;
+    bool start_ts = row->start_ts || extras->start_ts.count;
+    bool histograms = row->histograms || extras->histograms.count;
+
+    extras_fill(extras, at + row->count, start_ts, histograms);
+    for (size_t i = 0; row->start_ts && i < row->count; i++)
+        extras->start_ts.items[at + i] = row->start_ts[i];
+    for (size_t i = 0; row->histograms && i < row->count; i++)
+        if (row->histograms[i])
+            extras->histograms.items[at + i] = histogram_copy(source->arena, row->histograms[i]);
+}
+
+/* Sample @from of the gathered ones is the next of the merged ones. */
+static void merge_extra(struct source *source, size_t from)
+{
+    struct extras *merged = &source->merged_extras;
+
+    if (source->extras.start_ts.count)
+        QF_VEC_PUSH(&merged->start_ts, source->extras.start_ts.items[from]);
+    if (source->extras.histograms.count)
+        QF_VEC_PUSH(&merged->histograms, source->extras.histograms.items[from]);
+}
+
 static void gather(struct source *source, const struct entry *entry)
 {
     const struct seg_row *row = entry->row;
@@ -103,6 +158,7 @@ static void gather(struct source *source, const struct entry *entry)
     memcpy(source->values.items + at, row->values, row->count * sizeof(*row->values));
     source->ts.count += row->count;
     source->values.count += row->count;
+    gather_extras(source, row, at);
 }
 
 static int by_first_ts(const void *a, const void *b, void *ctx)
@@ -140,6 +196,7 @@ static void merge_overlap(struct source *source, struct part *parts, size_t coun
             return;
         QF_VEC_PUSH(&source->merged_ts, least);
         QF_VEC_PUSH(&source->merged_values, source->values.items[newest->start]);
+        merge_extra(source, newest->start);
         for (size_t i = 0; i < count; i++)
             if (parts[i].count && ts[parts[i].start] == least) {
                 parts[i].start++;
@@ -160,6 +217,8 @@ static void append_part(struct source *source, const struct part *part)
            part->count * sizeof(double));
     source->merged_ts.count += part->count;
     source->merged_values.count += part->count;
+    for (size_t i = 0; i < part->count; i++)
+        merge_extra(source, part->start + i);
 }
 
 /* Did the parts come one after another in time? Then they are the series as they stand. */
@@ -183,6 +242,7 @@ static void merge_parts(struct source *source)
 
     qsort_r(parts, count, sizeof(*parts), by_first_ts, source->ts.items);
     source->merged_ts.count = source->merged_values.count = 0;
+    extras_clear(&source->merged_extras);
     for (size_t i = 0; i < count;) {
         int64_t last = ts[parts[i].start + parts[i].count - 1];
         size_t end = i + 1;
@@ -201,6 +261,12 @@ static void merge_parts(struct source *source)
     }
 }
 
+static void set_extras(struct pq_series *series, const struct extras *extras)
+{
+    series->start_ts = extras->start_ts.count ? extras->start_ts.items : NULL;
+    series->histograms = extras->histograms.count ? extras->histograms.items : NULL;
+}
+
 /* Collect every part of the series of @first, from all cursors and row groups. */
 static qf_rc put_together(struct source *source, struct entry first, struct pq_series *ret_series,
                           struct qf_err *err)
@@ -212,6 +278,7 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
     if (!qf_labels_copy(source->arena, first.row->labels, &labels))
         abort(); /* the arena has no limit */
     source->parts.count = source->ts.count = source->values.count = 0;
+    extras_clear(&source->extras);
     gather(source, &first);
     for (;;) {
         qf_rc rc = advance(source, first.cursor, err);
@@ -226,16 +293,19 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
         gather(source, &first);
     }
     if (source->scratch.memory_limit &&
-        source->scratch.memory + source->ts.count * 32 > source->scratch.memory_limit)
+        source->scratch.memory + source->ts.count * 32 + qf_arena_used(source->arena) >
+            source->scratch.memory_limit)
         return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
                           (unsigned long long)source->scratch.memory_limit);
     *ret_series = (struct pq_series){ .labels = labels,
                                       .ts = source->ts.items,
                                       .values = source->values.items,
                                       .count = source->ts.count };
+    set_extras(ret_series, &source->extras);
     if (in_order(source))
         return QF_OK;
     merge_parts(source);
+    set_extras(ret_series, &source->merged_extras);
     ret_series->ts = source->merged_ts.items;
     ret_series->values = source->merged_values.items;
     ret_series->count = source->merged_ts.count;
@@ -284,6 +354,8 @@ static qf_rc source_next(struct pq_source *base, struct pq_series *ret_series, b
     *ret_series = (struct pq_series){ .labels = entry.row->labels,
                                       .ts = entry.row->ts,
                                       .values = entry.row->values,
+                                      .histograms = entry.row->histograms,
+                                      .start_ts = entry.row->start_ts,
                                       .count = entry.row->count };
     return QF_OK;
 }
@@ -307,6 +379,8 @@ static void source_close(struct pq_source *base)
     QF_VEC_DONE(&source->parts);
     QF_VEC_DONE(&source->merged_ts);
     QF_VEC_DONE(&source->merged_values);
+    extras_done(&source->extras);
+    extras_done(&source->merged_extras);
     free(source);
 }
 

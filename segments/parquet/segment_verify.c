@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/seg_int.h"
 
 struct check {
@@ -15,7 +16,43 @@ struct check {
     uint64_t series_count;
     int64_t *ts;
     double *values;
+    struct seg_extras extras; /* of the row group */
+    struct qf_arena *histograms;
+    struct qf_str *encoded_histograms;
 };
+
+/* Every histogram decodes to what encodes to the same bytes. */
+static qf_rc check_histograms(struct check *c, size_t start, size_t count, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf again = QF_STRBUF_INIT;
+
+    for (size_t i = 0; i < count; i++) {
+        struct qf_str bytes = seg_extras_histogram(&c->extras, start + i);
+        const struct pq_histogram *histogram;
+
+        c->encoded_histograms[start + i] = bytes;
+        if (!bytes.len)
+            continue;
+        qf_arena_reset(c->histograms);
+        qf_strbuf_reset(&again);
+        if (histogram_decode(c->histograms, bytes, &histogram, NULL) == QF_OK)
+            histogram_encode(&again, histogram);
+        if (!qf_str_eq(bytes, qf_strbuf_view(&again)))
+            return seg_corrupt(c->reader, "a histogram is malformed", err);
+    }
+    return QF_OK;
+}
+
+static struct seg_samples samples_of(const struct check *c, size_t start, size_t count)
+{
+    return (struct seg_samples){
+        .ts = c->ts + start,
+        .values = c->values + start,
+        .count = count,
+        .start_ts = c->extras.start_ts ? c->extras.start_ts + start : NULL,
+        .histograms = c->extras.histograms ? c->encoded_histograms + start : NULL,
+    };
+}
 
 static qf_rc check_row(struct check *c, const struct seg_series *series, size_t row, size_t start,
                        struct qf_err *err)
@@ -26,6 +63,7 @@ static qf_rc check_row(struct check *c, const struct seg_series *series, size_t 
     const int64_t *ts = c->ts + start;
     struct qf_arena *arena = c->arenas[c->turn ^= 1];
     struct qf_labels labels, copy;
+    struct seg_samples samples;
     int order;
     qf_rc rc;
 
@@ -47,8 +85,11 @@ static qf_rc check_row(struct check *c, const struct seg_series *series, size_t 
         return seg_corrupt(reader, "a series belongs to another shard", err);
     qf_strbuf_reset(&c->encoded);
     qf_labels_encode(&c->encoded, copy);
-    seg_content_add(&c->content, order < 0, qf_strbuf_view(&c->encoded), ts, c->values + start,
-                    count);
+    rc = c->extras.histograms ? check_histograms(c, start, count, err) : QF_OK;
+    if (rc != QF_OK)
+        return rc;
+    samples = samples_of(c, start, count);
+    seg_content_add(&c->content, order < 0, qf_strbuf_view(&c->encoded), &samples);
     c->series_count += order < 0;
     c->last = copy;
     c->last_ts = ts[count - 1];
@@ -74,6 +115,12 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
     if (rc == QF_OK)
         rc =
             colfile_read_numbers(reader->file, group, SEG_COL_VALUE, c->values, info->samples, err);
+    seg_extras_done(&c->extras);
+    if (rc == QF_OK)
+        rc = seg_extras_read(reader, group, &c->extras, err);
+    if (c->extras.histograms)
+        c->encoded_histograms =
+            qf_xrealloc(c->encoded_histograms, info->samples * sizeof(*c->encoded_histograms));
     for (size_t row = 0; row < series.rows && rc == QF_OK; row++) {
         struct qf_str metric = series.metric->distinct[series.metric->index[row]];
 
@@ -100,6 +147,7 @@ qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err)
     seg_content_init(&c.content);
     c.arenas[0] = qf_arena_new(SIZE_MAX);
     c.arenas[1] = qf_arena_new(SIZE_MAX);
+    c.histograms = qf_arena_new(SIZE_MAX);
     for (size_t i = 0; i < reader->group_count && rc == QF_OK; i++)
         rc = check_group(&c, i, err);
     if (rc == QF_OK && (c.series_count != meta->series_count || c.min_ts != meta->name.min_ts ||
@@ -113,5 +161,8 @@ qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err)
     qf_strbuf_done(&c.encoded);
     free(c.ts);
     free(c.values);
+    seg_extras_done(&c.extras);
+    (void)qf_arena_free(c.histograms);
+    free(c.encoded_histograms);
     return rc;
 }

@@ -12,6 +12,7 @@
 
 struct seg_writer {
     struct colfile_writer *file;
+    struct seg_schema schema;
     struct segment_name name;
     char *tenant;
     struct summary_builder *summary;
@@ -36,12 +37,16 @@ struct seg_writer {
     QF_VEC(int64_t) max_ts;
     QF_VEC(int64_t) ts;
     QF_VEC(double) numbers;
+    QF_VEC(int64_t) start_ts;         /* empty unless the file has the column */
+    QF_VEC(struct qf_str) histograms; /* likewise */
+    size_t histogram_bytes;
 };
 
 struct seg_writer *seg_writer_new(const struct seg_writer_options *options, struct qf_err *err)
 {
     struct seg_writer *writer;
     struct colfile_writer *file;
+    struct seg_schema schema;
 
     if (!segment_tenant_valid(options->tenant)) {
         (void)qf_err_set(err, QF_EINVAL, "not a valid tenant: %.*s", QF_STR_ARG(options->tenant));
@@ -52,11 +57,13 @@ struct seg_writer *seg_writer_new(const struct seg_writer_options *options, stru
                          options->shard_count);
         return NULL;
     }
-    file = colfile_writer_new(&seg_schema, options->path, err);
+    seg_schema_init(&schema, options->start_ts, options->histograms);
+    file = colfile_writer_new(&schema.file, options->path, err);
     if (!file)
         return NULL;
     writer = qf_xcalloc(1, sizeof(*writer));
     writer->file = file;
+    writer->schema = schema;
     writer->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
     writer->name = (struct segment_name){
         .tenant = { writer->tenant, options->tenant.len },
@@ -92,6 +99,8 @@ struct seg_writer *seg_writer_free(struct seg_writer *writer)
     QF_VEC_DONE(&writer->max_ts);
     QF_VEC_DONE(&writer->ts);
     QF_VEC_DONE(&writer->numbers);
+    QF_VEC_DONE(&writer->start_ts);
+    QF_VEC_DONE(&writer->histograms);
     free(writer->tenant);
     free(writer);
     return NULL;
@@ -101,7 +110,7 @@ static qf_rc flush(struct seg_writer *w, struct qf_err *err)
 {
     const uint32_t *lengths = (const uint32_t *)w->samples.items;
     size_t pairs = w->names.count;
-    struct colfile_data columns[SEG_COL__COUNT] = {
+    struct colfile_data columns[SEG_COL__MAX] = {
         [SEG_COL_METRIC] = { w->metric.items, w->rows, w->rows, NULL },
         [SEG_COL_LABEL_NAMES] = { w->names.items, pairs, w->rows, w->label_counts.items },
         [SEG_COL_LABEL_VALUES] = { w->values.items, pairs, w->rows, w->label_counts.items },
@@ -114,7 +123,13 @@ static qf_rc flush(struct seg_writer *w, struct qf_err *err)
 
     if (w->rows == 0)
         return QF_OK;
-    for (size_t i = 0; i < SEG_COL__COUNT; i++) {
+    if (w->schema.start_column)
+        columns[w->schema.start_column] =
+            (struct colfile_data){ w->start_ts.items, w->start_ts.count, w->rows, lengths };
+    if (w->schema.histogram_column)
+        columns[w->schema.histogram_column] =
+            (struct colfile_data){ w->histograms.items, w->histograms.count, w->rows, lengths };
+    for (size_t i = 0; i < w->schema.file.column_count; i++) {
         qf_rc rc = colfile_write(w->file, &columns[i], err);
 
         if (rc != QF_OK)
@@ -123,6 +138,7 @@ static qf_rc flush(struct seg_writer *w, struct qf_err *err)
     w->rows = 0;
     w->metric.count = w->names.count = w->values.count = w->label_counts.count = 0;
     w->samples.count = w->min_ts.count = w->max_ts.count = w->ts.count = w->numbers.count = 0;
+    w->start_ts.count = w->histograms.count = w->histogram_bytes = 0;
     qf_arena_reset(w->arena);
     return QF_OK;
 }
@@ -145,19 +161,37 @@ static void add_labels(struct seg_writer *w, struct qf_labels labels)
     QF_VEC_PUSH(&w->label_counts, count);
 }
 
-static void add_row(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
-                    const double *values, size_t count)
+/* The optional columns of a row: nothing to do in most files. */
+static void add_extras(struct seg_writer *w, const struct seg_samples *samples)
 {
+    for (size_t i = 0; w->schema.start_column && i < samples->count; i++)
+        QF_VEC_PUSH(&w->start_ts, samples->start_ts ? samples->start_ts[i] : 0);
+    for (size_t i = 0; w->schema.histogram_column && i < samples->count; i++) {
+        struct qf_str bytes = { "", 0 };
+
+        if (samples->histograms && samples->histograms[i].len)
+            bytes = qf_arena_str(w->arena, samples->histograms[i]);
+        QF_VEC_PUSH(&w->histograms, bytes);
+        w->histogram_bytes += bytes.len;
+    }
+}
+
+static void add_row(struct seg_writer *w, struct qf_labels labels,
+                    const struct seg_samples *samples)
+{
+    size_t count = samples->count;
+
     add_labels(w, labels);
     QF_VEC_PUSH(&w->samples, (int32_t)count);
-    QF_VEC_PUSH(&w->min_ts, ts[0]);
-    QF_VEC_PUSH(&w->max_ts, ts[count - 1]);
+    QF_VEC_PUSH(&w->min_ts, samples->ts[0]);
+    QF_VEC_PUSH(&w->max_ts, samples->ts[count - 1]);
     QF_VEC_RESERVE(&w->ts, w->ts.count + count);
     QF_VEC_RESERVE(&w->numbers, w->numbers.count + count);
-    memcpy(w->ts.items + w->ts.count, ts, count * sizeof(*ts));
-    memcpy(w->numbers.items + w->numbers.count, values, count * sizeof(*values));
+    memcpy(w->ts.items + w->ts.count, samples->ts, count * sizeof(*samples->ts));
+    memcpy(w->numbers.items + w->numbers.count, samples->values, count * sizeof(*samples->values));
     w->ts.count += count;
     w->numbers.count += count;
+    add_extras(w, samples);
     w->rows++;
 }
 
@@ -202,41 +236,82 @@ static bool group_ends(const struct seg_writer *w, struct qf_labels labels, size
 {
     if (w->rows == 0)
         return false;
-    if (w->ts.count + count > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES)
+    if (w->ts.count + count > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES ||
+        w->histogram_bytes >= SEG_ROW_GROUP_HISTOGRAM_BYTES)
         return true;
     return w->ts.count >= SEG_ROW_GROUP_SAMPLES_MIN &&
            !qf_str_eq(w->metric.items[w->rows - 1], qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
 }
 
-qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
-                     const double *values, size_t count, struct qf_err *err)
+/* The samples from @at on that go into one row: what fits a row group. */
+static struct seg_samples row_of(const struct seg_samples *samples, size_t at)
 {
+    struct seg_samples row = { .ts = samples->ts + at,
+                               .values = samples->values + at,
+                               .start_ts = samples->start_ts ? samples->start_ts + at : NULL,
+                               .histograms =
+                                   samples->histograms ? samples->histograms + at : NULL };
+    size_t left = samples->count - at, bytes = 0;
+
+    row.count = QF_MIN(left, (size_t)SEG_ROW_GROUP_SAMPLES);
+    for (size_t i = 0; row.histograms && i < row.count; i++) {
+        bytes += row.histograms[i].len;
+        if (bytes >= SEG_ROW_GROUP_HISTOGRAM_BYTES)
+            row.count = i + 1;
+    }
+    return row;
+}
+
+static bool has_room(const struct seg_writer *w, const struct seg_samples *samples)
+{
+    bool start_ts = false, histograms = false;
+
+    for (size_t i = 0; samples->start_ts && i < samples->count; i++)
+        start_ts |= samples->start_ts[i] != 0;
+    for (size_t i = 0; samples->histograms && i < samples->count; i++)
+        histograms |= samples->histograms[i].len != 0;
+    return (!start_ts || w->schema.start_column) && (!histograms || w->schema.histogram_column);
+}
+
+qf_rc seg_writer_add_samples(struct seg_writer *w, struct qf_labels labels,
+                             const struct seg_samples *samples, struct qf_err *err)
+{
+    const int64_t *ts = samples->ts;
+    size_t count = samples->count;
     bool new_series = false;
     qf_rc rc = check_order(w, labels, ts, count, &new_series, err);
 
     if (rc != QF_OK)
         return rc;
+    if (!has_room(w, samples))
+        return qf_err_set(err, QF_EINVAL, "the file has no column for what its samples have");
     if (new_series)
         begin_series(w, labels);
-    seg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), ts, values, count);
+    seg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), samples);
     w->sample_count += count;
     w->last_ts = ts[count - 1];
     w->name.min_ts = QF_MIN(w->name.min_ts, ts[0]);
     w->name.max_ts = QF_MAX(w->name.max_ts, ts[count - 1]);
-    while (count > 0) {
-        size_t part = QF_MIN(count, (size_t)SEG_ROW_GROUP_SAMPLES);
+    for (size_t at = 0; at < count;) {
+        struct seg_samples row = row_of(samples, at);
 
-        if (group_ends(w, labels, part)) {
+        if (group_ends(w, labels, row.count)) {
             rc = flush(w, err);
             if (rc != QF_OK)
                 return rc;
         }
-        add_row(w, labels, ts, values, part);
-        ts += part;
-        values += part;
-        count -= part;
+        add_row(w, labels, &row);
+        at += row.count;
     }
     return QF_OK;
+}
+
+qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
+                     const double *values, size_t count, struct qf_err *err)
+{
+    struct seg_samples samples = { .ts = ts, .values = values, .count = count };
+
+    return seg_writer_add_samples(w, labels, &samples, err);
 }
 
 static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);

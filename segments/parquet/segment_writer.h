@@ -20,12 +20,26 @@
 #define SEG_ROW_GROUP_SAMPLES_MIN (16u << 10)
 /* Series in a row group, however short they are. */
 #define SEG_ROW_GROUP_SERIES 8192u
+/* Bytes of encoded histograms in a row group, give or take the last one. */
+#define SEG_ROW_GROUP_HISTOGRAM_BYTES (2u << 20)
 
 struct seg_writer_options {
     const char *path; /* of the local file to write; must not exist */
     struct qf_str tenant;
     uint32_t shard, shard_count;
     uint64_t generation; /* wall clock in microseconds: newer files win */
+    /* The file gets the optional columns; without them it can hold neither. */
+    bool start_ts, histograms;
+};
+
+/* Samples of one series, columns side by side. */
+struct seg_samples {
+    const int64_t *ts;
+    const double *values; /* 0 where there is a histogram */
+    size_t count;
+    const int64_t *start_ts;         /* NULL, or per sample; 0: not known */
+    const struct qf_str *histograms; /* NULL, or per sample as histogram_encode() wrote it; empty:
+                                        a float */
 };
 
 struct seg_writer;
@@ -42,6 +56,9 @@ struct seg_writer *seg_writer_free(struct seg_writer *writer);
 QF_MUST_CHECK qf_rc seg_writer_add(struct seg_writer *writer, struct qf_labels labels,
                                    const int64_t *ts, const double *values, size_t count,
                                    struct qf_err *err);
+/* The same with all that a sample can have. QF_EINVAL also if the file lacks the column for it. */
+QF_MUST_CHECK qf_rc seg_writer_add_samples(struct seg_writer *writer, struct qf_labels labels,
+                                           const struct seg_samples *samples, struct qf_err *err);
 
 /* Write the footer and sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
  * nothing was added. */
