@@ -10,6 +10,7 @@
 #include "base/pure/duration.h"
 #include "base/pure/vec.h"
 #include "cli/flags.h"
+#include "segments/catalog/changes.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/store/store.h"
 
@@ -48,7 +49,7 @@ static bool collect(void *ctx, const struct store_object *object)
     struct segment_name name;
 
     if (!segment_name_parse(object->name, &name)) {
-        names->foreign++;
+        names->foreign += !qf_str_starts(object->name, QF_STR(CHANGES_PREFIX));
         return true;
     }
     QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));

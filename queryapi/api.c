@@ -72,7 +72,9 @@ static void name_things(struct api *api)
 static void refresh_catalog(void *arg)
 {
     struct api *api = arg;
-    struct store_call call = { .cancel = &api->stopping, .timeout_ms = 60000 };
+    /* The first listing of a large bucket may take minutes, and nothing can be answered before. */
+    struct store_call call = { .cancel = &api->stopping,
+                               .timeout_ms = atomic_load(&api->listed) ? 60000 : 0 };
     struct qf_err err = { 0 };
 
     if (catalog_refresh(api->catalog, CATALOG_REFRESH_TIMER, &call, &err) == QF_OK) {

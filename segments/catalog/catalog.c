@@ -13,8 +13,9 @@
 #define SUMMARY_TIME_DEFAULT_MS 2000
 #define WAIT_MS 50
 #define READ_ATTEMPTS 3
-/* The share of time that listing a whole bucket may take: one in so many. */
-#define FULL_SHARE 5
+/* The share of the interval that a refresh may take for what is not urgent, and that is left for
+ * the urgent part so that it shows in time: one in so many. */
+#define SHARE 5
 
 struct catalog *catalog_new(const struct catalog_options *options)
 {
@@ -40,6 +41,8 @@ struct catalog *catalog_free(struct catalog *catalog)
         return NULL;
     (void)catalog_snapshot_drop(catalog->snapshot);
     QF_VEC_DONE(&catalog->known);
+    changes_seen_done(&catalog->changes);
+    qf_strbuf_done(&catalog->round);
     (void)qf_lock_free(catalog->lock);
     free(catalog);
     return NULL;
@@ -157,31 +160,79 @@ static void remember_tokens(struct catalog *catalog, const struct catalog_build 
         catalog->known.items[i].token = build->folders.items[i].token;
 }
 
-static qf_rc refresh_once(struct catalog *catalog, bool full, const struct store_call *call,
-                          struct catalog_stats *stats, struct qf_err *err)
+/* Publish what @build found, if @rc says so, and count. */
+static void end_build(struct catalog *catalog, struct catalog_build *build, qf_rc rc,
+                      struct catalog_stats *stats)
+{
+    if (!rc) {
+        strip_oldest(build);
+        if (!build->changed)
+            remember_tokens(catalog, build);
+        publish(catalog, build);
+    }
+    stats->folders_listed += build->listed;
+    stats->folders_skipped += build->skipped;
+    catalog_build_done(build);
+}
+
+/* List everything that may have changed, as far as the store can tell. */
+static qf_rc refresh_whole(struct catalog *catalog, const struct store_call *call,
+                           struct catalog_stats *stats, struct qf_err *err)
 {
     struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
-    int64_t start = qf_clock_mono_ms(), end;
+    QF_CLEANUP(changes_seen_done) struct changes_seen now = { 0 };
+    bool notes = !store_has_tokens(catalog->store) && !catalog->snapshot;
+    qf_rc rc = QF_OK;
+
+    /* What was noted before the first listing is in it. */
+    if (notes)
+        rc = changes_read(&catalog->changes, catalog->store, call, NULL, &now, err);
+    if (!rc)
+        rc = catalog_build_run(&build);
+    end_build(catalog, &build, rc, stats);
+    if (!rc) {
+        qf_strbuf_reset(&catalog->round);
+        if (notes) {
+            catalog->changes = now;
+            now = (struct changes_seen){ 0 };
+        }
+    }
+    return rc;
+}
+
+static void start_from_known(struct catalog_build *build)
+{
+    const struct catalog *catalog = build->catalog;
+
+    QF_VEC_RESERVE(&build->folders, catalog->known.count + 1);
+    for (size_t i = 0; i < catalog->known.count; i++)
+        build->folders.items[i] =
+            (struct known_folder){ index_folder_ref(catalog->known.items[i].folder), 0 };
+    build->folders.count = catalog->known.count;
+}
+
+static qf_rc refresh_changes(struct catalog *catalog, const struct store_call *call,
+                             struct catalog_stats *stats, struct qf_err *err)
+{
+    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
     qf_rc rc;
 
-    full = full || start >= catalog->full_due_ms;
-    rc = catalog_build_run(&build, full);
-    end = qf_clock_mono_ms();
-    if (!rc) {
-        strip_oldest(&build);
-        if (!build.changed)
-            remember_tokens(catalog, &build);
-        publish(catalog, &build);
-        if (full)
-            catalog->full_due_ms = start + FULL_SHARE * (end - start);
-        stats->refreshed_mono_ms = start;
-    }
-    stats->refresh_ms_last = end - start;
-    stats->refreshes++;
-    stats->refresh_errors += rc != QF_OK;
-    stats->folders_listed += build.listed;
-    stats->folders_skipped += build.skipped;
-    catalog_build_done(&build);
+    start_from_known(&build);
+    rc = catalog_build_changes(&build);
+    end_build(catalog, &build, rc, stats);
+    return rc;
+}
+
+static qf_rc refresh_round(struct catalog *catalog, const struct store_call *call,
+                           struct catalog_stats *stats, struct qf_err *err)
+{
+    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    int64_t until_ms = qf_clock_mono_ms() + catalog->refresh_interval_ms / SHARE;
+    qf_rc rc;
+
+    start_from_known(&build);
+    rc = catalog_build_round(&build, until_ms);
+    end_build(catalog, &build, rc, stats);
     return rc;
 }
 
@@ -209,7 +260,7 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
     for (;;) {
         qf_rc rc;
 
-        if (catalog->finished > began)
+        if ((mode == CATALOG_REFRESH_NOW ? catalog->whole : catalog->finished) > began)
             return QF_OK;
         if (mode != CATALOG_REFRESH_NOW && catalog->snapshot &&
             qf_clock_mono_ms() < catalog->due_ms)
@@ -251,43 +302,66 @@ static void learn(struct catalog *catalog, const struct store_call *call)
     qf_lock_drop(catalog->lock);
 }
 
-/* When to list again: an interval after the last listing began, so that what it passed by shows in
- * time; later if listing takes so long that little time would be left in between. */
+/* When to list again: so long after the last listing began that what it passed by shows within the
+ * interval, the time to list it included; later if little time would be left in between. */
 static int64_t next_due(const struct catalog *catalog, int64_t start_ms)
 {
-    int64_t now = qf_clock_mono_ms();
-    int64_t due = start_ms + catalog->refresh_interval_ms;
-    int64_t rest = now + catalog->refresh_interval_ms / 5;
+    int64_t share = catalog->refresh_interval_ms / SHARE;
+    int64_t due = start_ms + catalog->refresh_interval_ms - share;
+    int64_t rest = qf_clock_mono_ms() + share;
 
     return due > rest ? due : rest;
+}
+
+/* What the index says is true as of @start_ms; those who wait for that go on. */
+static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t start_ms, qf_rc rc)
+{
+    stats->refresh_ms_last = qf_clock_mono_ms() - start_ms;
+    if (!rc) {
+        stats->refreshed_mono_ms = start_ms;
+        catalog->finished = catalog->started; /* one refreshes at a time */
+    }
+    catalog->stats = *stats;
+    catalog->due_ms = next_due(catalog, start_ms);
+    qf_lock_wake_all(catalog->lock);
 }
 
 static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                      const struct store_call *call, bool *ret_mine, struct qf_err *err)
 {
+    bool whole;
     struct catalog_stats stats;
     int64_t start_ms;
-    uint64_t number;
     qf_rc rc;
 
     qf_lock_take(catalog->lock);
     rc = take_turn(catalog, mode, call, ret_mine, err);
     stats = catalog->stats;
-    number = catalog->started;
     qf_lock_drop(catalog->lock);
     if (rc || !*ret_mine)
         return rc;
 
     start_ms = qf_clock_mono_ms();
-    rc = refresh_once(catalog, mode == CATALOG_REFRESH_NOW, call, &stats, err);
+    whole = mode == CATALOG_REFRESH_NOW || store_has_tokens(catalog->store) || !catalog->snapshot;
+    stats.refreshes++;
+    if (whole) {
+        rc = refresh_whole(catalog, call, &stats, err);
+    } else {
+        rc = refresh_changes(catalog, call, &stats, err);
+        if (!rc) {
+            qf_lock_take(catalog->lock);
+            tell(catalog, &stats, start_ms, QF_OK);
+            qf_lock_drop(catalog->lock);
+            rc = refresh_round(catalog, call, &stats, err);
+        }
+    }
+    stats.refresh_errors += rc != QF_OK;
 
     qf_lock_take(catalog->lock);
-    catalog->stats = stats;
-    catalog->due_ms = next_due(catalog, start_ms);
+    tell(catalog, &stats, start_ms, rc);
+    if (!rc && whole)
+        catalog->whole = catalog->started;
     catalog->refreshing = false;
-    if (!rc)
-        catalog->finished = number;
-    qf_lock_wake_all(catalog->lock);
     qf_lock_drop(catalog->lock);
     return rc;
 }

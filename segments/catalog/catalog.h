@@ -8,11 +8,12 @@
  * share one listing. catalog_snapshot() hands out the newest snapshot, which never changes, at the
  * cost of a counter. catalog_lookup() on it does no I/O and takes no lock.
  *
- * Incremental: the index is kept per folder (tenant and day). A store that tells which folders
- * changed (a local one) is asked only for those; else the listing is compared with the index, and
- * folders that are the same are shared between snapshots. If listing a bucket takes longer than a
- * fifth of the interval, only the last days are listed each time and the whole bucket every so
- * often that a fifth of the time is spent on it.
+ * Incremental: the index is kept per folder (tenant and day), and folders that are the same are
+ * shared between snapshots. A store that tells which folders changed (a local one) is asked only
+ * for those. In a bucket writers note what they touch (changes.h); a refresh lists the folders so
+ * noted, and uses up to a fifth of the interval to go on with a round through the whole bucket,
+ * which finds what nobody noted. So what was noted shows within the interval, whatever the size of
+ * the bucket, and a bucket that can be listed in a tenth of the interval is listed whole each time.
  *
  * Pruning: time and shard come from the names (segment_name.h). Names of metrics and values of
  * labels come from the summaries in the files (summary.h), which refreshes fetch, newest first,
@@ -56,7 +57,8 @@ struct catalog *catalog_free(struct catalog *catalog);
 
 enum catalog_refresh_mode {
     CATALOG_REFRESH_DUE,   /* only if the last one is older than the interval */
-    CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot */
+    CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot,
+                              noted or not: lists everything */
     CATALOG_REFRESH_TIMER, /* as DUE; then fetches summaries, which may take summary_time_ms */
 };
 

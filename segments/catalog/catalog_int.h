@@ -1,8 +1,10 @@
-/* catalog_int.h - the catalogue between its files: catalog.c publishes what refresh.c finds and
- * what summaries.c learns. */
+/* catalog_int.h - the catalogue between its files: catalog.c publishes what refresh.c and
+ * rounds.c find and what summaries.c learns. */
 #ifndef SEGMENTS_CATALOG_CATALOG_INT_H
 #define SEGMENTS_CATALOG_CATALOG_INT_H
 
+#include "base/pure/strbuf.h"
+#include "segments/catalog/changes.h"
 #include "segments/catalog/index.h"
 
 struct qf_lock;
@@ -21,14 +23,18 @@ struct catalog {
     struct qf_lock *lock; /* guards what follows; never held during I/O */
     struct catalog_snapshot *snapshot;
     bool refreshing, learning;  /* a thread is at it */
-    uint64_t started, finished; /* refreshes: those that began, the last good one's number */
+    uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
+    uint64_t whole;             /* the last good one that listed everything */
     int64_t due_ms;             /* the next listing */
     int64_t learn_due_ms; /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct catalog_stats stats;
 
     /* Only the thread that refreshes uses these. */
     QF_VEC(struct known_folder) known;
-    int64_t full_due_ms; /* when everything is listed again, in a store without tokens */
+    /* In a store without tokens: */
+    struct changes_seen changes;
+    struct qf_strbuf round; /* the round has listed everything up to here; empty: it begins */
+    size_t recent_next;     /* the tenant whose last days are looked at next */
 };
 
 /* A listing being turned into the next snapshot. */
@@ -47,8 +53,17 @@ struct catalog_build {
     qf_rc rc;
 };
 
-/* List the store into @build. @full: everything, not only what is likely to have changed. */
-QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build, bool full);
+/* "tenant=T/date=D/" of an object at any depth below it; empty for one that lies higher up. */
+struct qf_str catalog_folder_of(struct qf_str name);
+
+/* List the whole store into @build; where folders have tokens, those that changed. */
+QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build);
+
+/* For a store without tokens, on top of what is known: first what writers noted, however long it
+ * takes; then, until @until_ms, the next part of the round through everything and the last days of
+ * the tenants. */
+QF_MUST_CHECK qf_rc catalog_build_changes(struct catalog_build *build);
+QF_MUST_CHECK qf_rc catalog_build_round(struct catalog_build *build, int64_t until_ms);
 void catalog_build_done(struct catalog_build *build); /* Drop what was not taken. */
 
 /* Fetch summaries that are not known, newest days first, within the budgets. The caller sees to it

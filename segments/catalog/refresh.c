@@ -3,15 +3,9 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/duration.h"
-#include "base/sys/clock.h"
 #include "segments/catalog/catalog_int.h"
 
 #define TENANT_PREFIX "tenant="
-/* Days that are listed each time when listing everything takes too long: samples are late by hours
- * at most, but for backfills. */
-#define RECENT_DAYS 2
-#define DAY_MS INT64_C(86400000)
 
 /* --- merging with what is known --- */
 
@@ -79,8 +73,7 @@ static void keep_folder(struct catalog_build *build, const struct known_folder *
 
 /* --- a flat listing, cut into folders --- */
 
-/* "tenant=T/date=D/" of an object at any depth below it; empty for one that lies higher up. */
-static struct qf_str folder_of(struct qf_str name)
+struct qf_str catalog_folder_of(struct qf_str name)
 {
     int slashes = 0;
 
@@ -94,7 +87,7 @@ static struct qf_str folder_of(struct qf_str name)
 static bool on_object(void *ctx, const struct store_object *object)
 {
     struct catalog_build *build = ctx;
-    struct qf_str folder = folder_of(object->name);
+    struct qf_str folder = catalog_folder_of(object->name);
 
     if (!folder.len)
         return true;
@@ -106,9 +99,9 @@ static bool on_object(void *ctx, const struct store_object *object)
            build->segments + build->builder.entries.count <= build->catalog->segments_max;
 }
 
-static qf_rc list(struct catalog_build *build, struct qf_str prefix, struct qf_str start_after)
+static qf_rc list(struct catalog_build *build, struct qf_str prefix)
 {
-    qf_rc rc = store_list(build->catalog->store, prefix, start_after, build->call, on_object, build,
+    qf_rc rc = store_list(build->catalog->store, prefix, QF_STR(""), build->call, on_object, build,
                           build->err);
 
     if (!rc)
@@ -156,7 +149,7 @@ static qf_rc visit_day(struct catalog_build *build, const struct store_folder *d
     }
     /* The token was read before the listing: what changes meanwhile changes the token, too. */
     start_folder(build, day->name, day->token);
-    return list(build, day->name, QF_STR(""));
+    return list(build, day->name);
 }
 
 static qf_rc run_by_token(struct catalog_build *build)
@@ -176,62 +169,15 @@ static qf_rc run_by_token(struct catalog_build *build)
     return rc;
 }
 
-/* --- a bucket too large to list each time --- */
-
-static void print_recent(struct qf_strbuf *buf, struct qf_str tenant)
-{
-    struct qf_civil day = qf_civil_from_seconds((qf_clock_wall_ms() - RECENT_DAYS * DAY_MS) / 1000);
-
-    qf_strbuf_reset(buf);
-    qf_strbuf_str(buf, tenant);
-    qf_strbuf_printf(buf, "date=%04lld-%02d-%02d", (long long)day.year, day.month, day.day);
-}
-
-/* The tenant's older days as they are known, its last ones as they are listed. */
-static qf_rc visit_recent(struct catalog_build *build, struct qf_str tenant)
-{
-    struct catalog *catalog = build->catalog;
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf recent = QF_STRBUF_INIT;
-    bool seen = false;
-
-    (void)find_known(build, tenant); /* Tenants in between are gone. */
-    print_recent(&recent, tenant);
-    while (build->old < catalog->known.count) {
-        struct known_folder *known = &catalog->known.items[build->old];
-
-        if (!qf_str_starts(known->folder->prefix, tenant))
-            break;
-        seen = true;
-        if (qf_str_cmp(known->folder->prefix, qf_strbuf_view(&recent)) >= 0)
-            break;
-        keep_folder(build, known);
-    }
-    return list(build, tenant, seen ? qf_strbuf_view(&recent) : QF_STR(""));
-}
-
-static qf_rc run_recent(struct catalog_build *build)
-{
-    QF_CLEANUP(folder_list_done) struct folder_list tenants = { 0 };
-    qf_rc rc = list_folders(build, QF_STR(""), &tenants);
-
-    for (size_t i = 0; !rc && i < tenants.items.count; i++) {
-        if (qf_str_starts(tenants.items.items[i].name, QF_STR(TENANT_PREFIX)))
-            rc = visit_recent(build, tenants.items.items[i].name);
-    }
-    return rc;
-}
-
-qf_rc catalog_build_run(struct catalog_build *build, bool full)
+qf_rc catalog_build_run(struct catalog_build *build)
 {
     struct catalog *catalog = build->catalog;
     qf_rc rc;
 
     if (store_has_tokens(catalog->store))
         rc = run_by_token(build);
-    else if (full)
-        rc = list(build, QF_STR(TENANT_PREFIX), QF_STR(""));
     else
-        rc = run_recent(build);
+        rc = list(build, QF_STR(TENANT_PREFIX));
     if (!rc && build->old < catalog->known.count)
         build->changed = true; /* The last ones are gone. */
     return rc;

@@ -9,7 +9,12 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/changes.h"
 #include "segments/parquet/segment_writer.h"
+
+/* Readers are told of what was put this often while there is more to put, and at the end. */
+#define NOTE_INTERVAL_MS 1000
 
 struct publish {
     const struct import_options *options;
@@ -22,6 +27,8 @@ struct publish {
     uint64_t series, samples; /* of that segment */
     struct publish_result result;
     QF_VEC(char *) put; /* keys, to take them back */
+    struct changes_note note;
+    int64_t noted_ms;
 };
 
 struct publish *publish_new(const struct import_options *options, const char *dir,
@@ -36,6 +43,7 @@ struct publish *publish_new(const struct import_options *options, const char *di
     p->path = qf_strbuf_take(&path);
     p->on_segment = on_segment;
     p->ctx = ctx;
+    p->noted_ms = qf_clock_mono_ms();
     return p;
 }
 
@@ -49,6 +57,7 @@ struct publish *publish_free(struct publish *p)
     for (size_t i = 0; i < p->put.count; i++)
         free(p->put.items[i]);
     QF_VEC_DONE(&p->put);
+    changes_note_done(&p->note);
     free(p);
     return NULL;
 }
@@ -108,6 +117,14 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
     return rc;
 }
 
+static qf_rc put_note(struct publish *p, struct qf_err *err)
+{
+    struct store_call call = { .cancel = p->options->cancel };
+
+    p->noted_ms = qf_clock_mono_ms();
+    return changes_note_put(&p->note, p->options->store, &call, err);
+}
+
 static qf_rc put_segment(struct publish *p, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
@@ -125,7 +142,10 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
         /* Noted first: a put that fails may still have happened. */
         QF_VEC_PUSH(&p->put, qf_xstrdup(qf_strbuf_cstr(&key)));
         rc = put_file(p, qf_strbuf_view(&key), err);
+        changes_note_add(&p->note, qf_strbuf_view(&key));
     }
+    if (rc == QF_OK && qf_clock_mono_ms() - p->noted_ms >= NOTE_INTERVAL_MS)
+        rc = put_note(p, err);
     p->writer = seg_writer_free(p->writer);
     (void)unlink(p->path);
     if (rc != QF_OK)
@@ -175,7 +195,9 @@ qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *
 
 qf_rc publish_finish(struct publish *p, struct qf_err *err)
 {
-    return put_segment(p, err);
+    qf_rc rc = put_segment(p, err);
+
+    return rc == QF_OK ? put_note(p, err) : rc;
 }
 
 size_t publish_roll_back(struct publish *p)
@@ -184,7 +206,13 @@ size_t publish_roll_back(struct publish *p)
     struct store_call call = { .timeout_ms = 30000 };
     size_t left = 0;
 
-    for (size_t i = 0; i < p->put.count; i++)
-        left += store_delete(p->options->store, qf_str_from(p->put.items[i]), &call, NULL) != QF_OK;
+    for (size_t i = 0; i < p->put.count; i++) {
+        struct qf_str key = qf_str_from(p->put.items[i]);
+
+        left += store_delete(p->options->store, key, &call, NULL) != QF_OK;
+        changes_note_add(&p->note, key);
+    }
+    /* Without a note readers find out when they miss a segment, or in time. */
+    (void)!changes_note_put(&p->note, p->options->store, &call, NULL);
     return left;
 }

@@ -9,6 +9,8 @@
 #include "base/sys/thread.h"
 #include "segments/store/store_int.h"
 
+#define PAGE_KEYS 1000
+
 struct object {
     char *name;
     char *content;
@@ -64,8 +66,11 @@ static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf last = QF_STRBUF_INIT;
 
     bool inclusive = qf_str_cmp(start_after, prefix) < 0;
+    unsigned on_page = 0;
 
     (void)limit;
+    if (memory->slow_us)
+        (void)usleep(memory->slow_us);
     qf_strbuf_str(&last, inclusive ? prefix : start_after);
     qf_lock_take(memory->lock);
     memory->counts.lists++;
@@ -99,8 +104,10 @@ static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_
         qf_lock_drop(memory->lock);
         if (memory->hook)
             memory->hook(memory->hook_ctx, object.name);
-        if (memory->slow_us)
+        if (memory->slow_us && ++on_page == PAGE_KEYS) {
             (void)usleep(memory->slow_us);
+            on_page = 0;
+        }
         more = fn(ctx, &object);
         qf_lock_take(memory->lock);
         qf_strbuf_reset(&last);
@@ -174,6 +181,74 @@ static qf_rc read_tail(struct store *base, struct qf_str name, void *buf, size_t
     return rc ? qf_err_set(err, rc, "%.*s is gone", QF_STR_ARG(name)) : QF_OK;
 }
 
+/* The object @name, or NULL; with the lock taken. */
+static const struct object *find(struct memory_store *memory, struct qf_str name)
+{
+    size_t at;
+
+    sort(memory);
+    at = lower_bound(memory, name);
+    return at < memory->objects.count &&
+                   qf_str_eq(qf_str_from(memory->objects.items[at].name), name)
+               ? &memory->objects.items[at]
+               : NULL;
+}
+
+static qf_rc stat_object(struct store *base, struct qf_str name, const struct store_limit *limit,
+                         struct store_info *ret_info, struct qf_err *err)
+{
+    struct memory_store *memory = (struct memory_store *)base;
+    const struct object *object;
+
+    (void)limit;
+    qf_lock_take(memory->lock);
+    object = find(memory, name);
+    if (object)
+        ret_info->size = object->size;
+    qf_lock_drop(memory->lock);
+    return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
+}
+
+static qf_rc read_whole(struct store *base, struct qf_str name, const struct store_sink *sink,
+                        const struct store_limit *limit, uint64_t *ret_size, struct qf_err *err)
+{
+    struct memory_store *memory = (struct memory_store *)base;
+    const struct object *object;
+
+    (void)limit;
+    qf_lock_take(memory->lock);
+    object = find(memory, name);
+    if (object && object->size <= sink->capacity) {
+        memcpy(sink->buf, object->content, object->size);
+        *ret_size = object->size;
+    }
+    qf_lock_drop(memory->lock);
+    return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
+}
+
+static qf_rc put_object(struct store *base, struct qf_str name, const struct store_bytes *bytes,
+                        const struct store_limit *limit, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
+
+    (void)limit;
+    (void)err;
+    memory_store_put((struct memory_store *)base, copy,
+                     (struct qf_str){ bytes->data, (size_t)bytes->size });
+    return QF_OK;
+}
+
+static qf_rc remove_object(struct store *base, struct qf_str name, const struct store_limit *limit,
+                           struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
+
+    (void)limit;
+    (void)err;
+    (void)memory_store_remove((struct memory_store *)base, copy);
+    return QF_OK;
+}
+
 static void close_store(struct store *base)
 {
     struct memory_store *memory = (struct memory_store *)base;
@@ -188,7 +263,14 @@ static void close_store(struct store *base)
 }
 
 static const struct store_ops ops = {
-    .list = list, .folders = folders, .read_tail = read_tail, .close = close_store
+    .list = list,
+    .folders = folders,
+    .stat = stat_object,
+    .read_tail = read_tail,
+    .read_whole = read_whole,
+    .put = put_object,
+    .remove = remove_object,
+    .close = close_store,
 };
 
 struct memory_store *memory_store_new(void)

@@ -20,7 +20,7 @@ void memory_store_fail(struct memory_store *memory, qf_rc rc);
 /* Called before each object a listing reports; NULL: none. */
 void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),
                        void *ctx);
-/* Microseconds each listed object takes. */
+/* Microseconds each page of a listing takes, a thousand objects or none. */
 void memory_store_slow(struct memory_store *memory, unsigned us);
 
 struct memory_counts {
