@@ -13,6 +13,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "base/sys/machine.h"
 #include "base/sys/signals.h"
 #include "queryapi/http/listener.h"
 #include "queryapi/http/routes.h"
@@ -27,6 +28,7 @@ struct api {
     struct qf_pool *pool;
     struct store *store;
     struct catalog *catalog;
+    struct qf_purse purse; /* memory of all queries */
     struct qa_query_env env;
     struct qa_coord *coord;
     struct qa_discovery *discovery;
@@ -107,6 +109,9 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
 
     if (rc)
         return rc;
+    api->purse.limit = options->queries_memory_bytes ? options->queries_memory_bytes
+                                                     : qf_machine_memory_bytes() / 2;
+    qf_metric_set(api->metrics.memory_limit_bytes, 0, (double)api->purse.limit);
     catalog.store = api->store;
     api->catalog = catalog_new(&catalog);
     api->env = (struct qa_query_env){
@@ -114,6 +119,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .store = api->store,
         .catalog = api->catalog,
         .memory_bytes_max = options->query_memory_bytes,
+        .purse = &api->purse,
         .samples_max = options->query_samples_max,
         .series_max = options->query_series_max,
         .works_max = options->works_max,
@@ -218,6 +224,7 @@ static void tick(struct api *api)
 
     qa_listener_tick(api->listener);
     refresh_if_due(api, now);
+    qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
 }

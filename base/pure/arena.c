@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/purse.h"
 
 /* First chunk small: most arenas hold one parsed query. Later ones double up to the maximum. */
 #define CHUNK_BYTES_MIN ((size_t)4096)
@@ -29,6 +30,7 @@ struct deferred {
 struct qf_arena {
     struct chunk *chunk; /* newest first */
     struct deferred *deferred;
+    struct qf_purse *purse; /* or NULL */
     size_t budget;
     size_t held; /* bytes of all chunks */
     bool failed;
@@ -39,6 +41,14 @@ struct qf_arena *qf_arena_new(size_t budget)
     struct qf_arena *arena = qf_xcalloc(1, sizeof(*arena));
 
     arena->budget = budget;
+    return arena;
+}
+
+struct qf_arena *qf_arena_new_from(struct qf_purse *purse)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+
+    arena->purse = purse;
     return arena;
 }
 
@@ -61,6 +71,8 @@ struct qf_arena *qf_arena_free(struct qf_arena *arena)
         prev = c->prev;
         free(c);
     }
+    if (arena->purse)
+        qf_purse_give(arena->purse, arena->held);
     free(arena);
     return NULL;
 }
@@ -75,14 +87,30 @@ void qf_arena_reset(struct qf_arena *arena)
     run_deferred(arena);
     while (arena->chunk && arena->chunk->prev) {
         struct chunk *prev = arena->chunk->prev;
+        size_t bytes = arena->chunk->size + sizeof(struct chunk);
 
-        arena->held -= arena->chunk->size + sizeof(struct chunk);
+        arena->held -= bytes;
+        if (arena->purse)
+            qf_purse_give(arena->purse, bytes);
         free(arena->chunk);
         arena->chunk = prev;
     }
     if (arena->chunk)
         arena->chunk->used = 0;
     arena->failed = false;
+}
+
+/* A chunk with room for @size bytes, if the purse pays for it. */
+static struct chunk *buy_chunk(struct qf_arena *arena, size_t size)
+{
+    struct chunk *c;
+
+    if (arena->purse && !qf_purse_take(arena->purse, sizeof(struct chunk) + size))
+        return NULL;
+    c = malloc(sizeof(struct chunk) + size);
+    if (!c && arena->purse)
+        qf_purse_give(arena->purse, sizeof(struct chunk) + size);
+    return c;
 }
 
 static bool add_chunk(struct qf_arena *arena, size_t need)
@@ -97,7 +125,11 @@ static bool add_chunk(struct qf_arena *arena, size_t need)
         size = need; /* the last bytes of the budget are given out exactly */
     if (room < sizeof(struct chunk) || size > room - sizeof(struct chunk))
         return false;
-    c = malloc(sizeof(struct chunk) + size);
+    c = buy_chunk(arena, size);
+    if (!c && size > need) {
+        size = need; /* the last bytes of the purse, too */
+        c = buy_chunk(arena, size);
+    }
     if (!c)
         return false;
     *c = (struct chunk){ .prev = arena->chunk, .size = size };

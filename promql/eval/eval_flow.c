@@ -46,7 +46,7 @@ qf_rc pq_eval_new(const struct pq_plan *plan, struct pq_leaf_reader **readers, s
     if (!options)
         options = &defaults;
     budget = options->memory_bytes_max ? options->memory_bytes_max : SIZE_MAX;
-    arena = qf_arena_new(budget);
+    arena = options->purse ? qf_arena_new_from(options->purse) : qf_arena_new(budget);
     eval = QF_ARENA_NEW(arena, struct pq_eval);
     if (eval) {
         *eval = (struct pq_eval){ .plan = plan,

@@ -20,6 +20,8 @@ void pq_matrix_done(struct pq_matrix *matrix)
         free(matrix->queues[i].values);
     }
     free(matrix->queues);
+    if (matrix->paid)
+        qf_purse_give(matrix->eval->options.purse, matrix->paid);
     *matrix = (struct pq_matrix){ 0 };
 }
 
@@ -49,7 +51,7 @@ static void add_series(struct pq_matrix *matrix)
 }
 
 /* Append; the front part that was forgotten is reused before the queue grows. */
-static void push(struct pq_queue *queue, int64_t ts, double value)
+static void push(struct pq_matrix *matrix, struct pq_queue *queue, int64_t ts, double value)
 {
     if (queue->first + queue->count == queue->capacity) {
         if (queue->first > queue->count) {
@@ -58,7 +60,9 @@ static void push(struct pq_queue *queue, int64_t ts, double value)
                    queue->count * sizeof(*queue->values));
             queue->first = 0;
         } else {
+            matrix->bytes -= queue->capacity * (sizeof(*queue->ts) + sizeof(*queue->values));
             queue->capacity = QF_MAX(queue->capacity * 2, (size_t)16);
+            matrix->bytes += queue->capacity * (sizeof(*queue->ts) + sizeof(*queue->values));
             queue->ts = qf_xrealloc(queue->ts, queue->capacity * sizeof(*queue->ts));
             queue->values = qf_xrealloc(queue->values, queue->capacity * sizeof(*queue->values));
         }
@@ -71,7 +75,7 @@ static void take(void *ctx, uint32_t series, int64_t ts, double value)
 {
     struct pq_matrix *matrix = ctx;
 
-    push(&matrix->queues[series], ts, value);
+    push(matrix, &matrix->queues[series], ts, value);
     matrix->held++;
 }
 
@@ -90,11 +94,17 @@ static void take_batch(struct pq_matrix *matrix)
     matrix->read_until = pq_exec_time(child, batch->steps - 1);
 }
 
-static qf_rc check_held(const struct pq_matrix *matrix, struct qf_err *err)
+static qf_rc check_held(struct pq_matrix *matrix, struct qf_err *err)
 {
     uint64_t limit = matrix->eval->plan->params.samples_max;
     size_t memory = matrix->eval->options.memory_bytes_max;
+    struct qf_purse *purse = matrix->eval->options.purse;
 
+    if (purse && matrix->bytes > matrix->paid) {
+        if (!qf_purse_take(purse, matrix->bytes - matrix->paid))
+            return pq_eval_no_memory(err);
+        matrix->paid = matrix->bytes;
+    }
     if (limit && matrix->held > limit)
         return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
     if (memory && matrix->held > memory / (sizeof(int64_t) + sizeof(double)))

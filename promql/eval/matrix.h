@@ -22,6 +22,8 @@ struct pq_matrix {
     int64_t read_until;     /* of the child: time of the last step read */
     bool started, ended;
     uint64_t held; /* samples in memory */
+    size_t bytes;  /* of the queues ... */
+    size_t paid;   /* ... and what the purse has paid for them */
 };
 
 void pq_matrix_init(struct pq_matrix *matrix, struct pq_eval *eval, struct pq_exec *child,

@@ -53,7 +53,17 @@ static struct qf_str param(const struct visit *visit, const char *name)
 
 static void submit(struct visit *visit, struct qa_query *query)
 {
-    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    struct qf_err err = { 0 };
+
+    if (qf_arena_failed(query->arena)) {
+        if (qa_query_no_memory(query, &err) != QF_OK)
+            fail(visit, query->ask.kind, &err);
+        qf_metric_inc(visit->routes->metrics->queries_refused);
+        (void)qa_query_free(query);
+        return;
+    }
+    if (query->ask.kind != QA_QUERY_EVENTS)
+        qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
     qa_coord_submit(visit->routes->coord, query);
 }
 
@@ -217,7 +227,7 @@ static void handle_events(struct visit *visit)
     ask.tenant = query->ask.tenant;
     ask.text = query->ask.text;
     query->ask = ask;
-    qa_coord_submit(visit->routes->coord, query);
+    submit(visit, query);
 }
 
 /* --- series and labels --- */
@@ -234,6 +244,8 @@ static qf_rc read_matches(struct visit *visit, struct qa_query *query, struct qf
     query->ask.start_ms = INT64_MIN / 4; /* far beyond any sample, far from any overflow */
     query->ask.end_ms = INT64_MAX / 4;
     query->ask.matches = matches;
+    if (!matches)
+        return qa_query_no_memory(query, err);
     for (size_t i = 0; i < params->count; i++) {
         if (!qf_str_is(params->items[i].name, "match[]"))
             continue;
@@ -266,7 +278,8 @@ static void submit_matches(struct visit *visit, struct qa_query *query, qf_rc rc
         query->ask.matches = all;
         query->ask.match_count = all ? 1 : 0;
     }
-    query->ask.text = query->ask.matches[0];
+    if (query->ask.match_count)
+        query->ask.text = query->ask.matches[0];
     submit(visit, query);
 }
 

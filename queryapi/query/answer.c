@@ -54,8 +54,7 @@ static void close_readers(struct pq_leaf_reader **readers, size_t count)
 static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *err)
 {
     struct qa_plan_part *part = &query->parts[index];
-    struct pq_eval_options options = { .memory_bytes_max = query->env->memory_bytes_max,
-                                       .canceled = &query->canceled };
+    struct pq_eval_options options = { .purse = &query->purse, .canceled = &query->canceled };
     size_t columns = QF_MAX(part->columns, (size_t)1);
     size_t count = part->plan->leaf_count * columns;
     struct pq_leaf_reader **readers =
@@ -74,7 +73,7 @@ static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *er
             close_readers(readers, count);
             return qf_err_set(err, QF_EINTERNAL, "work item %zu has no artifact", i);
         }
-        reader = artifact_open_file(work->artifact, err);
+        reader = artifact_open_file(work->artifact, &query->purse, err);
         if (!reader) {
             close_readers(readers, count);
             return err->rc;

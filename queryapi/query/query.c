@@ -45,7 +45,9 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *
     struct qa_query *query = qf_xcalloc(1, sizeof(*query));
 
     query->env = env;
-    query->arena = qf_arena_new(env->memory_bytes_max);
+    query->purse.limit = env->memory_bytes_max;
+    query->purse.parent = env->purse;
+    query->arena = qf_arena_new_from(&query->purse);
     query->stream = qa_stream_ref(stream);
     query->timings.submitted_ns = qf_clock_mono_ns();
     atomic_init(&query->canceled, false);
@@ -80,6 +82,15 @@ struct qa_query *qa_query_free(struct qa_query *query)
     return NULL;
 }
 
+qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err)
+{
+    if (qf_purse_parent_empty(&query->purse))
+        return qf_err_set(err, QF_EUNAVAILABLE,
+                          "the queries of this server use all the memory they may have together "
+                          "(--queries-memory); try again later");
+    return qf_err_set(err, QF_ELIMIT, "the query needs more memory than it may have");
+}
+
 void qa_query_turn(struct qa_query *query, enum qa_turn turn)
 {
     qf_rc rc;
@@ -92,6 +103,10 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
                                   : qa_query_answer(query, &query->err);
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */
+    if (rc == QF_ELIMIT && qf_purse_parent_empty(&query->purse)) {
+        query->err = (struct qf_err){ 0 }; /* the first message would stay */
+        rc = qa_query_no_memory(query, &query->err);
+    }
     if (rc != QF_OK) {
         qa_query_fail(query, rc, query->err.rc ? query->err.msg : qf_rc_text(rc));
         query->next = QA_NEXT_OVER;

@@ -18,6 +18,7 @@
 #include "base/pure/arena.h"
 #include "base/pure/duration.h"
 #include "base/pure/err.h"
+#include "base/pure/purse.h"
 #include "base/pure/strbuf.h"
 #include "proto/codec/control.h"
 #include "promql/eval.h"
@@ -65,7 +66,8 @@ struct qa_query_env {
     struct qa_features features;
     struct store *store;
     struct catalog *catalog;
-    size_t memory_bytes_max; /* per query: plan, evaluation and collected answer */
+    size_t memory_bytes_max; /* per query: plan, evaluation, artifact readers, collected answer */
+    struct qf_purse *purse;  /* what all queries together may use of it */
     uint64_t samples_max;    /* 0: none */
     uint64_t series_max;     /* 0: none */
     uint64_t works_max;      /* work items of one query */
@@ -113,6 +115,7 @@ struct qa_answer; /* answer.c */
 struct qa_query {
     uint64_t id;
     char name[40]; /* the query_id in logs, answers and on workers */
+    struct qf_purse purse;
     struct qf_arena *arena;
     struct qa_ask ask;
     const struct qa_query_env *env;
@@ -153,8 +156,8 @@ struct qa_query {
     } co;
 };
 
-/* A new query with an arena of its own, into which the caller puts ask's strings. The stream is
- * kept until the query is freed. */
+/* A new query with an arena of its own, into which the caller puts ask's strings; qf_arena_failed()
+ * if there was no memory for them. The stream is kept until the query is freed. */
 struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream);
 struct qa_query *qa_query_free(struct qa_query *query); /* Accepts NULL, returns NULL. */
 
@@ -163,6 +166,9 @@ void qa_query_reset(struct qa_query *query);
 
 /* Run a turn on this thread and set query->next. */
 void qa_query_turn(struct qa_query *query, enum qa_turn turn);
+
+/* QF_ELIMIT of a query, or QF_EUNAVAILABLE if it was the other queries that had the memory. */
+QF_MUST_CHECK qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err);
 
 /* End the answer with an error: a JSON document with the right status if nothing was sent yet, else
  * an error event or a cut connection. Never waits. */

@@ -252,7 +252,9 @@ struct reader {
     struct schema schema;
     bool histograms;
     size_t next_group;
-    size_t capacity; /* rows the buffers have room for */
+    struct qf_purse *purse; /* or NULL */
+    size_t capacity;        /* rows the buffers have room for */
+    size_t paid;            /* what they took from the purse */
     int64_t *ts;
     uint32_t *series;
     double *columns[PQ_LEAF_COLUMNS_MAX];
@@ -265,6 +267,12 @@ struct reader {
 static qf_rc corrupt(const struct reader *reader, const char *what, struct qf_err *err)
 {
     return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: %s", colfile_name(reader->file), what);
+}
+
+static qf_rc no_memory(const struct reader *reader, struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT, "%s: the query needs more memory than its limit",
+                      colfile_name(reader->file));
 }
 
 static bool meta_number(const struct colfile *file, const char *key, uint64_t *ret_value)
@@ -305,12 +313,16 @@ static qf_rc read_series(struct reader *reader, struct qf_err *err)
     if (!rest.data || !get_varint(&rest, QF_MIN(rest.len, (size_t)UINT32_MAX), &count))
         return corrupt(reader, "no series table", err);
     series = QF_ARENA_ARRAY(reader->arena, struct qf_labels, count ? count : 1);
+    if (!series)
+        return no_memory(reader, err);
     for (uint64_t i = 0; i < count; i++) {
         qf_rc rc;
 
         if (!get_text(&rest, &bytes))
             return corrupt(reader, "the series table is cut short", err);
         rc = qf_labels_decode(reader->arena, bytes, &series[i], err);
+        if (rc == QF_ELIMIT)
+            return no_memory(reader, err);
         if (rc != QF_OK)
             return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(reader->file));
         if (i && qf_labels_cmp(series[i - 1], series[i]) >= 0)
@@ -346,10 +358,18 @@ static qf_rc read_notes(struct reader *reader, struct qf_err *err)
     return QF_OK;
 }
 
-static void grow(struct reader *reader, size_t rows)
+static qf_rc grow(struct reader *reader, size_t rows, struct qf_err *err)
 {
+    size_t columns = pq_leaf_columns(reader->base.kind) + 1 + (reader->histograms ? 1 : 0);
+    size_t bytes = rows * (columns * 8 + sizeof(*reader->series));
+
     if (rows <= reader->capacity)
-        return;
+        return QF_OK;
+    if (reader->purse) {
+        if (!qf_purse_take(reader->purse, bytes - reader->paid))
+            return no_memory(reader, err);
+        reader->paid = bytes;
+    }
     reader->capacity = rows;
     reader->ts = qf_xrealloc(reader->ts, rows * sizeof(*reader->ts));
     reader->series = qf_xrealloc(reader->series, rows * sizeof(*reader->series));
@@ -358,6 +378,7 @@ static void grow(struct reader *reader, size_t rows)
     if (reader->histograms)
         reader->histogram_rows =
             qf_xrealloc(reader->histogram_rows, rows * sizeof(*reader->histogram_rows));
+    return QF_OK;
 }
 
 /* Rows ascend by (timestamp, series), across row groups too, and name series that exist. */
@@ -401,6 +422,8 @@ static qf_rc read_histograms(struct reader *reader, size_t group, size_t column,
             continue;
         rc = histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
                               &reader->histogram_rows[i], err);
+        if (rc == QF_ELIMIT)
+            return no_memory(reader, err);
         if (rc != QF_OK)
             return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(reader->file));
     }
@@ -423,8 +446,9 @@ static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, 
     rows = colfile_rows(reader->file, group);
     if (rows > ARTIFACT_ROW_GROUP_ROWS)
         return corrupt(reader, "a row group is too large", err);
-    grow(reader, rows);
-    rc = colfile_read_numbers(reader->file, group, 0, reader->ts, rows, err);
+    rc = grow(reader, rows, err);
+    if (rc == QF_OK)
+        rc = colfile_read_numbers(reader->file, group, 0, reader->ts, rows, err);
     if (rc == QF_OK)
         rc = colfile_read_numbers(reader->file, group, 1, reader->series, rows, err);
     for (size_t i = 0; i < values && rc == QF_OK; i++)
@@ -456,6 +480,8 @@ static void reader_close(struct pq_leaf_reader *base)
     for (size_t i = 0; i < PQ_LEAF_COLUMNS_MAX; i++)
         free(reader->columns[i]);
     free(reader->histogram_rows);
+    if (reader->purse)
+        qf_purse_give(reader->purse, reader->paid);
     free(reader);
 }
 
@@ -486,7 +512,8 @@ static qf_rc reader_start(struct reader *reader, struct qf_err *err)
     return rc;
 }
 
-static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_err *err)
+static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_purse *purse,
+                                         struct qf_err *err)
 {
     struct reader *reader;
 
@@ -496,8 +523,9 @@ static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_err *er
     reader->base.next = reader_next;
     reader->base.close = reader_close;
     reader->file = file;
-    reader->arena = qf_arena_new(SIZE_MAX);
-    reader->batch = qf_arena_new(SIZE_MAX);
+    reader->purse = purse;
+    reader->arena = purse ? qf_arena_new_from(purse) : qf_arena_new(SIZE_MAX);
+    reader->batch = purse ? qf_arena_new_from(purse) : qf_arena_new(SIZE_MAX);
     if (reader_start(reader, err) != QF_OK) {
         reader_close(&reader->base);
         return NULL;
@@ -505,13 +533,14 @@ static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_err *er
     return &reader->base;
 }
 
-struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_err *err)
+struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
+                                          struct qf_err *err)
 {
-    return reader_new(colfile_open_path(path, err), err);
+    return reader_new(colfile_open_path(path, err), purse, err);
 }
 
 struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
                                             struct qf_err *err)
 {
-    return reader_new(colfile_open_memory(bytes, name, err), err);
+    return reader_new(colfile_open_memory(bytes, name, err), NULL, err);
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/pure/err.h"
+#include "base/pure/purse.h"
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
 #include "promql/leaf_result.h"
@@ -48,8 +49,10 @@ QF_MUST_CHECK qf_rc artifact_write_memory(const struct pq_leaf_result *result,
 
 /* Open for reading; NULL and @err filled on failure (QF_ENOTFOUND, QF_EIO, QF_ECORRUPT,
  * QF_EUNSUPPORTED for a newer schema). The reader's close() frees it. In memory @bytes are borrowed
- * until close and @name is for messages. A reader belongs to one thread and holds one row group. */
-struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_err *err);
+ * until close and @name is for messages. A reader belongs to one thread and holds one row group;
+ * for what it holds @purse pays (NULL: nobody), and QF_ELIMIT is the end of that. */
+struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
+                                          struct qf_err *err);
 struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
                                             struct qf_err *err);
 

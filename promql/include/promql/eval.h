@@ -13,6 +13,7 @@
 
 #include "base/pure/arena.h"
 #include "base/pure/err.h"
+#include "base/pure/purse.h"
 #include "promql/leaf_result.h"
 #include "promql/plan.h"
 #include "promql/value.h"
@@ -42,6 +43,7 @@ struct pq_eval_stats {
 
 struct pq_eval_options {
     size_t memory_bytes_max;     /* 0: no limit; beyond it QF_ELIMIT */
+    struct qf_purse *purse;      /* pays for it instead, if not NULL; outlives the evaluation */
     const atomic_bool *canceled; /* may be NULL; looked at once per batch */
 };
 

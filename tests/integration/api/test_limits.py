@@ -4,13 +4,14 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from harness import BINARY, START, Fabric, load, standard_lines, wait_for
+from harness import BINARY, START, Fabric, check_one_end, load, standard_lines, wait_for
 
 END = START + 3600
 
@@ -44,6 +45,44 @@ class Bounds(FabricCase):
                              lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
                 finally:
                     fabric.close()
+
+    def test_queries_together_have_a_limit_too(self):
+        """One that holds most of the memory: the next large one is told so, small ones go on."""
+        fabric = self.fabric(1, ("--queries-memory=20MiB",))
+        load(fabric.store, standard_lines(48))
+        fabric.wait_workers(1)
+        path = (f"/api/v1/query_range?query=temperature&start={START}&end={START + 7000}&step=1")
+        self.assertEqual(fabric.get(path)[0], 200)
+        holder = socket.socket()
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        holder.connect(("127.0.0.1", fabric.api_port))
+        holder.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())  # and reads nothing
+        wait_for("its memory", lambda: fabric.metric("promfabric_api_query_memory_bytes") > 10_500_000)
+        refusals = [fabric.get(path) for _ in range(3)]
+        for status, headers, body in refusals:
+            answer = json.loads(body)
+            self.assertEqual((status, answer["errorType"]), (503, "unavailable"), answer)
+            self.assertIn("--queries-memory", answer["error"])
+            self.assertIn("Retry-After", headers)
+        status, _, events = fabric.events("temperature * 2", START, START + 60, "15s")
+        self.assertEqual((status, check_one_end(events)), (200, "ok"))
+        self.assertEqual(len(fabric.query("up", END)["result"]), 2)
+        holder.close()
+        wait_for("its end", lambda: fabric.metric("promfabric_api_query_memory_bytes") == 0)
+        self.assertEqual(fabric.get(path)[0], 200)
+
+    def test_no_memory_at_all_is_said_at_once(self):
+        fabric = self.fabric(1, ("--queries-memory=100B",), start_workers=False)
+        for path, params in (("/api/v1/query", {"query": "1"}),
+                             ("/api/v1/query_range", {"query": "1", "start": 1, "end": 2,
+                                                      "step": 1}),
+                             ("/api/v1/series", {"match[]": "up"}), ("/api/v1/labels", {}),
+                             ("/api/v1/label/job/values", {})):
+            status, answer = fabric.json(path, params)
+            self.assertEqual((status, answer["errorType"]), (503, "unavailable"), (path, answer))
+        status, answer = fabric.json("/api/v1/metrics/query", {"q": "1"})
+        self.assertEqual((status, answer["code"]), (503, "unavailable"))
+        self.assertEqual(fabric.get("/livez")[0], 200)
 
     def test_tenants_take_turns(self):
         """One tenant's long queue does not keep out another's single query."""

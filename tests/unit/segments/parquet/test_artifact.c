@@ -200,12 +200,12 @@ TEST(a_file_has_the_same_bytes_as_memory)
                                  &(atomic_bool){ true }, NULL, &err),
              QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
     err = (struct qf_err){ 0 };
-    reader = artifact_open_file(name, &err);
+    reader = artifact_open_file(name, NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
     CHECK_OK(compare(reader, &result, &err), &err);
     reader->close(reader);
     CHECK_EQ(unlink(name), 0);
-    CHECK(!artifact_open_file(name, &err));
+    CHECK(!artifact_open_file(name, NULL, &err));
     CHECK_EQ(err.rc, QF_ENOTFOUND);
     CHECK_EQ(rmdir(path), 0);
 }
