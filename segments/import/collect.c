@@ -22,6 +22,8 @@ void collect_done(struct collect *c)
     QF_VEC_DONE(&c->sample_series);
     QF_VEC_DONE(&c->sample_ts);
     QF_VEC_DONE(&c->sample_values);
+    QF_VEC_DONE(&c->sample_starts);
+    QF_VEC_DONE(&c->sample_histograms);
 }
 
 uint32_t collect_series(struct collect *c, struct qf_labels labels)
@@ -42,20 +44,42 @@ uint32_t collect_series(struct collect *c, struct qf_labels labels)
     return (uint32_t)(c->series.count - 1);
 }
 
-void collect_add(struct collect *c, uint32_t series, int64_t ts, double value)
+/* Lists of what few samples have: from the first one on, as long as the others. */
+static void add_extras(struct collect *c, const struct collect_sample *sample)
+{
+    size_t before = c->sample_ts.count - 1;
+
+    if (sample->start_ts || c->sample_starts.count) {
+        while (c->sample_starts.count < before)
+            QF_VEC_PUSH(&c->sample_starts, 0);
+        QF_VEC_PUSH(&c->sample_starts, sample->start_ts);
+    }
+    if (sample->histogram.len || c->sample_histograms.count) {
+        while (c->sample_histograms.count < before)
+            QF_VEC_PUSH(&c->sample_histograms, (struct qf_str){ NULL, 0 });
+        QF_VEC_PUSH(&c->sample_histograms, sample->histogram.len
+                                               ? qf_arena_str(c->arena, sample->histogram)
+                                               : (struct qf_str){ NULL, 0 });
+    }
+}
+
+void collect_add(struct collect *c, uint32_t series, const struct collect_sample *sample)
 {
     QF_VEC_PUSH(&c->sample_series, series);
-    QF_VEC_PUSH(&c->sample_ts, ts);
-    QF_VEC_PUSH(&c->sample_values, value);
+    QF_VEC_PUSH(&c->sample_ts, sample->ts);
+    QF_VEC_PUSH(&c->sample_values, sample->value);
+    add_extras(c, sample);
 }
 
 uint64_t collect_memory(const struct collect *c)
 {
     /* Columns of 20 bytes a sample, which double when they grow, and 16 for the sorted copy. */
     uint64_t samples = c->sample_ts.capacity * 20 + c->sample_ts.count * 16;
+    uint64_t extras = c->sample_starts.capacity * 16 + c->sample_histograms.capacity * 32;
     uint64_t entries = c->by_labels.capacity + c->by_text.capacity;
 
-    return samples + qf_arena_used(c->arena) + entries * (sizeof(struct qf_map_entry) + 8) +
+    return samples + extras + qf_arena_used(c->arena) +
+           entries * (sizeof(struct qf_map_entry) + 8) +
            c->series.capacity * (sizeof(struct collect_series) + 64 /* to order and cut them */);
 }
 
@@ -74,22 +98,38 @@ static int by_ts(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-static void sort_pairs(int64_t *ts, double *values, size_t count)
+/* Bring a column, if it is there, into the order of the pairs. */
+static void permute(void *column, size_t size, const struct pair *pairs, size_t count)
+{
+    char *copy = column ? qf_xmalloc(count * size) : NULL, *out = column;
+
+    if (!column)
+        return;
+    memcpy(copy, column, count * size);
+    for (size_t i = 0; i < count; i++)
+        memcpy(out + i * size, copy + pairs[i].order * size, size);
+    free(copy);
+}
+
+static void sort_pairs(struct collect_columns c, size_t count)
 {
     struct pair *pairs = qf_xcalloc(count, sizeof(*pairs));
 
     for (size_t i = 0; i < count; i++)
-        pairs[i] = (struct pair){ ts[i], values[i], i };
+        pairs[i] = (struct pair){ c.ts[i], c.values[i], i };
     qsort(pairs, count, sizeof(*pairs), by_ts);
     for (size_t i = 0; i < count; i++) {
-        ts[i] = pairs[i].ts;
-        values[i] = pairs[i].value;
+        c.ts[i] = pairs[i].ts;
+        c.values[i] = pairs[i].value;
     }
+    permute(c.start_ts, sizeof(*c.start_ts), pairs, count);
+    permute(c.histograms, sizeof(*c.histograms), pairs, count);
     free(pairs);
 }
 
-size_t collect_sort(int64_t *ts, double *values, size_t count)
+size_t collect_sort(struct collect_columns c, size_t count)
 {
+    const int64_t *ts = c.ts;
     size_t kept = 0;
     bool ascending = true, strictly = true;
 
@@ -100,12 +140,17 @@ size_t collect_sort(int64_t *ts, double *values, size_t count)
     if (strictly)
         return count;
     if (!ascending)
-        sort_pairs(ts, values, count);
+        sort_pairs(c, count);
     for (size_t i = 0; i < count; i++) {
         if (i + 1 < count && ts[i] == ts[i + 1])
             continue;
-        ts[kept] = ts[i];
-        values[kept++] = values[i];
+        c.ts[kept] = c.ts[i];
+        c.values[kept] = c.values[i];
+        if (c.start_ts)
+            c.start_ts[kept] = c.start_ts[i];
+        if (c.histograms)
+            c.histograms[kept] = c.histograms[i];
+        kept++;
     }
     return kept;
 }
@@ -120,9 +165,8 @@ struct slice {
 struct sorting {
     struct collect *collect;
     uint32_t *order; /* series by labels */
-    size_t *starts;  /* per series: its first sample in the arrays below */
-    int64_t *ts;
-    double *values;
+    size_t *starts;  /* per series: its first sample in the columns below */
+    struct collect_columns columns;
     QF_VEC(struct slice) slices;
 };
 
@@ -154,8 +198,12 @@ static void group(struct sorting *s)
 
     s->order = qf_xcalloc(series + 1, sizeof(*s->order));
     s->starts = qf_xcalloc(series + 1, sizeof(*s->starts));
-    s->ts = qf_xcalloc(samples + 1, sizeof(*s->ts));
-    s->values = qf_xcalloc(samples + 1, sizeof(*s->values));
+    s->columns.ts = qf_xcalloc(samples + 1, sizeof(*s->columns.ts));
+    s->columns.values = qf_xcalloc(samples + 1, sizeof(*s->columns.values));
+    if (c->sample_starts.count)
+        s->columns.start_ts = qf_xcalloc(samples + 1, sizeof(*s->columns.start_ts));
+    if (c->sample_histograms.count)
+        s->columns.histograms = qf_xcalloc(samples + 1, sizeof(*s->columns.histograms));
     for (size_t i = 0; i < series; i++)
         s->order[i] = (uint32_t)i;
     qsort_r(s->order, series, sizeof(*s->order), by_labels, s->collect);
@@ -167,9 +215,20 @@ static void group(struct sorting *s)
     for (size_t i = 0; i < samples; i++) {
         size_t to = next[c->sample_series.items[i]]++;
 
-        s->ts[to] = c->sample_ts.items[i];
-        s->values[to] = c->sample_values.items[i];
+        s->columns.ts[to] = c->sample_ts.items[i];
+        s->columns.values[to] = c->sample_values.items[i];
+        if (s->columns.start_ts)
+            s->columns.start_ts[to] = c->sample_starts.items[i];
+        if (s->columns.histograms)
+            s->columns.histograms[to] = c->sample_histograms.items[i];
     }
+}
+
+static struct collect_columns columns_from(struct collect_columns columns, size_t at)
+{
+    return (struct collect_columns){ columns.ts + at, columns.values + at,
+                                     columns.start_ts ? columns.start_ts + at : NULL,
+                                     columns.histograms ? columns.histograms + at : NULL };
 }
 
 /* Sort each series by time and cut it at the windows. */
@@ -181,15 +240,16 @@ static void cut(struct sorting *s)
         uint32_t series = s->order[rank];
         size_t start = s->starts[series];
         size_t end =
-            start + collect_sort(s->ts + start, s->values + start, s->starts[series + 1] - start);
+            start + collect_sort(columns_from(s->columns, start), s->starts[series + 1] - start);
+        const int64_t *ts = s->columns.ts;
 
         while (start < end) {
-            struct slice slice = { .window = qf_floor_div(s->ts[start], c->window_ms),
+            struct slice slice = { .window = qf_floor_div(ts[start], c->window_ms),
                                    .shard = c->series.items[series].shard,
                                    .rank = (uint32_t)rank,
                                    .start = start };
 
-            while (start < end && qf_floor_div(s->ts[start], c->window_ms) == slice.window)
+            while (start < end && qf_floor_div(ts[start], c->window_ms) == slice.window)
                 start++;
             slice.count = start - slice.start;
             QF_VEC_PUSH(&s->slices, slice);
@@ -199,7 +259,34 @@ static void cut(struct sorting *s)
         qsort(s->slices.items, s->slices.count, sizeof(struct slice), by_place);
 }
 
-static qf_rc write_run(const struct sorting *s, const char *path, struct qf_err *err)
+/* The record of a slice, with the columns that some sample of it needs. */
+static struct run_record record_of(const struct sorting *s, const struct slice *slice,
+                                   struct needs *needs)
+{
+    struct collect_columns columns = columns_from(s->columns, slice->start);
+    struct run_record record = {
+        .window = slice->window,
+        .shard = slice->shard,
+        .labels = s->collect->series.items[s->order[slice->rank]].labels,
+        .ts = columns.ts,
+        .values = columns.values,
+        .count = slice->count,
+    };
+
+    for (size_t i = 0; columns.start_ts && i < slice->count && !record.start_ts; i++)
+        if (columns.start_ts[i])
+            record.start_ts = columns.start_ts;
+    for (size_t i = 0; columns.histograms && i < slice->count && !record.histograms; i++)
+        if (columns.histograms[i].len)
+            record.histograms = columns.histograms;
+    needs_add(needs, slice->window, slice->shard,
+              (record.start_ts ? NEEDS_START_TS : 0u) |
+                  (record.histograms ? NEEDS_HISTOGRAMS : 0u));
+    return record;
+}
+
+static qf_rc write_run(const struct sorting *s, const char *path, struct needs *needs,
+                       struct qf_err *err)
 {
     struct run_writer *writer = run_writer_new(path, err);
     qf_rc rc = QF_OK;
@@ -207,15 +294,7 @@ static qf_rc write_run(const struct sorting *s, const char *path, struct qf_err 
     if (!writer)
         return QF_EIO;
     for (size_t i = 0; i < s->slices.count && rc == QF_OK; i++) {
-        const struct slice *slice = &s->slices.items[i];
-        struct run_record record = {
-            .window = slice->window,
-            .shard = slice->shard,
-            .labels = s->collect->series.items[s->order[slice->rank]].labels,
-            .ts = s->ts + slice->start,
-            .values = s->values + slice->start,
-            .count = slice->count,
-        };
+        struct run_record record = record_of(s, &s->slices.items[i], needs);
 
         rc = run_writer_add(writer, &record, err);
     }
@@ -234,18 +313,20 @@ static void forget(struct collect *c)
     collect_init(c, shard_count, window_ms);
 }
 
-qf_rc collect_spill(struct collect *c, const char *path, struct qf_err *err)
+qf_rc collect_spill(struct collect *c, const char *path, struct needs *needs, struct qf_err *err)
 {
     struct sorting s = { .collect = c };
     qf_rc rc;
 
     group(&s);
     cut(&s);
-    rc = write_run(&s, path, err);
+    rc = write_run(&s, path, needs, err);
     free(s.order);
     free(s.starts);
-    free(s.ts);
-    free(s.values);
+    free(s.columns.ts);
+    free(s.columns.values);
+    free(s.columns.start_ts);
+    free(s.columns.histograms);
     QF_VEC_DONE(&s.slices);
     forget(c);
     return rc;

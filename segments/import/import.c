@@ -10,10 +10,12 @@
 
 #include "base/pure/alloc.h"
 #include "segments/import/collect.h"
+#include "segments/import/histogram_text.h"
 #include "segments/import/input.h"
 #include "segments/import/merge.h"
 #include "segments/import/publish.h"
 #include "segments/import/text.h"
+#include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/segment.h"
 
 /* With more runs than this, they are merged into one first: each costs a buffer and a descriptor.
@@ -27,6 +29,7 @@ struct import {
     char *tenant;
     char *dir; /* temporary; holds runs and the segment being written */
     struct collect collect;
+    struct needs needs;
     QF_VEC(char *) runs; /* oldest first */
     size_t run_number;
     uint64_t bytes_before; /* of inputs that are done */
@@ -77,6 +80,7 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
     import->summary.min_ts = INT64_MAX;
     import->summary.max_ts = INT64_MIN;
     collect_init(&import->collect, options->shard_count, options->window_ms);
+    needs_init(&import->needs);
     return import;
 }
 
@@ -99,6 +103,7 @@ struct import *import_free(struct import *import)
         drop_runs(import, import->runs.count);
     QF_VEC_DONE(&import->runs);
     collect_done(&import->collect);
+    needs_done(&import->needs);
     (void)rmdir(import->dir);
     free(import->dir);
     free(import->tenant);
@@ -143,7 +148,7 @@ static qf_rc spill(struct import *import, struct qf_err *err)
 
     if (import->collect.sample_ts.count == 0)
         return QF_OK;
-    rc = collect_spill(&import->collect, new_run(import), err);
+    rc = collect_spill(&import->collect, new_run(import), &import->needs, err);
     import->summary.runs++;
     if (rc == QF_OK && import->runs.count >= RUNS_MAX)
         rc = merge_runs_to_one(import, err);
@@ -180,12 +185,12 @@ static bool canceled(const struct import *import)
            atomic_load_explicit(import->options.cancel, memory_order_relaxed);
 }
 
-static void note_sample(struct import *import, uint32_t series, int64_t ts, double value)
+static void note_sample(struct import *import, uint32_t series, const struct collect_sample *sample)
 {
-    collect_add(&import->collect, series, ts, value);
+    collect_add(&import->collect, series, sample);
     import->summary.samples++;
-    import->summary.min_ts = QF_MIN(import->summary.min_ts, ts);
-    import->summary.max_ts = QF_MAX(import->summary.max_ts, ts);
+    import->summary.min_ts = QF_MIN(import->summary.min_ts, sample->ts);
+    import->summary.max_ts = QF_MAX(import->summary.max_ts, sample->ts);
 }
 
 /* The number of a sample's series; labels are taken apart only when its text is new. */
@@ -222,7 +227,7 @@ struct reading {
     struct input *input;
     struct text_state state;
     uint64_t line;
-    struct qf_strbuf key;
+    struct qf_strbuf key, histogram;
     struct qf_arena *scratch;
 };
 
@@ -236,6 +241,22 @@ static qf_rc malformed(struct reading *r, const char *what, struct qf_err *err)
     if (import->options.skip_malformed)
         return QF_OK;
     return qf_err_set(err, QF_EPARSE, "%s:%llu: %s", r->name, (unsigned long long)r->line, what);
+}
+
+/* The histogram of a sample, encoded into r->histogram; empty if it is a float. */
+static const char *read_histogram(struct reading *r, const struct text_sample *sample)
+{
+    const struct pq_histogram *histogram;
+    const char *what;
+
+    qf_strbuf_reset(&r->histogram);
+    if (!sample->histogram.len)
+        return NULL;
+    qf_arena_reset(r->scratch);
+    what = histogram_text_parse(sample->histogram, r->scratch, &histogram);
+    if (!what)
+        histogram_encode(&r->histogram, histogram);
+    return what;
 }
 
 static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err)
@@ -253,9 +274,15 @@ static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err
         break;
     }
     what = find_series(r->import, &r->state, &sample, &r->key, r->scratch, &series);
+    if (!what)
+        what = read_histogram(r, &sample);
     if (what)
         return malformed(r, what, err);
-    note_sample(r->import, series, sample.ts, sample.value);
+    note_sample(r->import, series,
+                &(struct collect_sample){ .ts = sample.ts,
+                                          .start_ts = sample.start_ts,
+                                          .value = sample.value,
+                                          .histogram = qf_strbuf_view(&r->histogram) });
     return QF_OK;
 }
 
@@ -307,6 +334,7 @@ qf_rc import_file(struct import *import, const char *path, struct qf_err *err)
     (void)input_close(r.input);
     (void)qf_arena_free(r.scratch);
     qf_strbuf_done(&r.key);
+    qf_strbuf_done(&r.histogram);
     return rc;
 }
 
@@ -318,7 +346,7 @@ qf_rc import_add(struct import *import, struct qf_labels labels, const int64_t *
     if (canceled(import))
         return qf_err_set(err, QF_ECANCELED, "canceled");
     for (size_t i = 0; i < count; i++)
-        note_sample(import, series, ts[i], values[i]);
+        note_sample(import, series, &(struct collect_sample){ .ts = ts[i], .value = values[i] });
     return spill_if_full(import, err);
 }
 
@@ -346,7 +374,7 @@ qf_rc import_commit(struct import *import, struct qf_err *err)
     rc = spill(import, err);
     if (rc != QF_OK)
         return rc;
-    publish = publish_new(&import->options, import->dir, on_segment, import);
+    publish = publish_new(&import->options, &import->needs, import->dir, on_segment, import);
     rc = merge_runs(import->runs.items, import->runs.count, import->options.cancel, publish_record,
                     publish, err);
     if (rc == QF_OK)

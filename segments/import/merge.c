@@ -20,6 +20,8 @@ struct merge {
     struct qf_arena *arena;
     QF_VEC(int64_t) ts;
     QF_VEC(double) values;
+    QF_VEC(int64_t) start_ts;         /* empty, or as long as the others */
+    QF_VEC(struct qf_str) histograms; /* likewise; bytes in the arena */
 };
 
 static bool before(const void *a, const void *b, void *ctx)
@@ -63,6 +65,28 @@ static qf_rc start(struct merge *m, char *const *paths, size_t count, struct qf_
     return QF_OK;
 }
 
+static void append_extras(struct merge *m, const struct run_record *record)
+{
+    size_t at = m->ts.count - record->count;
+
+    if (record->start_ts || m->start_ts.count) {
+        while (m->start_ts.count < at)
+            QF_VEC_PUSH(&m->start_ts, 0);
+        for (size_t i = 0; i < record->count; i++)
+            QF_VEC_PUSH(&m->start_ts, record->start_ts ? record->start_ts[i] : 0);
+    }
+    if (record->histograms || m->histograms.count) {
+        struct qf_str none = { NULL, 0 };
+
+        while (m->histograms.count < at)
+            QF_VEC_PUSH(&m->histograms, none);
+        for (size_t i = 0; i < record->count; i++)
+            QF_VEC_PUSH(&m->histograms, record->histograms && record->histograms[i].len
+                                            ? qf_arena_str(m->arena, record->histograms[i])
+                                            : none);
+    }
+}
+
 static void append(struct merge *m, const struct run_record *record)
 {
     QF_VEC_RESERVE(&m->ts, m->ts.count + record->count);
@@ -72,6 +96,24 @@ static void append(struct merge *m, const struct run_record *record)
            record->count * sizeof(*record->values));
     m->ts.count += record->count;
     m->values.count += record->count;
+    append_extras(m, record);
+}
+
+/* What was appended, sorted, as the samples of @record. */
+static void finish_record(struct merge *m, struct run_record *record)
+{
+    struct collect_columns columns = {
+        .ts = m->ts.items,
+        .values = m->values.items,
+        .start_ts = m->start_ts.count ? m->start_ts.items : NULL,
+        .histograms = m->histograms.count ? m->histograms.items : NULL,
+    };
+
+    record->count = collect_sort(columns, m->ts.count);
+    record->ts = columns.ts;
+    record->values = columns.values;
+    record->start_ts = columns.start_ts;
+    record->histograms = columns.histograms;
 }
 
 /* Take the least record, with those equal to it from later runs, and hand them on as one. */
@@ -91,7 +133,7 @@ static qf_rc step(struct merge *m, merge_fn *fn, void *ctx, struct qf_err *err)
     qf_arena_reset(m->arena);
     if (!qf_labels_copy(m->arena, record.labels, &record.labels))
         abort(); /* the arena has no limit */
-    m->ts.count = m->values.count = 0;
+    m->ts.count = m->values.count = m->start_ts.count = m->histograms.count = 0;
     for (;;) {
         append(m, entry.record);
         rc = advance(m, entry.run, err);
@@ -103,9 +145,7 @@ static qf_rc step(struct merge *m, merge_fn *fn, void *ctx, struct qf_err *err)
         entry = *top;
         qf_heap_pop(&m->heap);
     }
-    record.ts = m->ts.items;
-    record.values = m->values.items;
-    record.count = collect_sort(m->ts.items, m->values.items, m->ts.count);
+    finish_record(m, &record);
     return fn(ctx, &record, err);
 }
 
@@ -128,5 +168,7 @@ qf_rc merge_runs(char *const *paths, size_t count, const atomic_bool *cancel, me
     (void)qf_arena_free(m.arena);
     QF_VEC_DONE(&m.ts);
     QF_VEC_DONE(&m.values);
+    QF_VEC_DONE(&m.start_ts);
+    QF_VEC_DONE(&m.histograms);
     return rc;
 }

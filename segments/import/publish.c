@@ -18,6 +18,7 @@
 
 struct publish {
     const struct import_options *options;
+    const struct needs *needs;
     void (*on_segment)(void *ctx, const struct publish_result *result);
     void *ctx;
     char *path; /* of the segment being written */
@@ -31,7 +32,8 @@ struct publish {
     int64_t noted_ms;
 };
 
-struct publish *publish_new(const struct import_options *options, const char *dir,
+struct publish *publish_new(const struct import_options *options, const struct needs *needs,
+                            const char *dir,
                             void (*on_segment)(void *ctx, const struct publish_result *result),
                             void *ctx)
 {
@@ -40,6 +42,7 @@ struct publish *publish_new(const struct import_options *options, const char *di
 
     qf_strbuf_printf(&path, "%s/segment.parquet", dir);
     p->options = options;
+    p->needs = needs;
     p->path = qf_strbuf_take(&path);
     p->on_segment = on_segment;
     p->ctx = ctx;
@@ -160,12 +163,15 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
 
 static qf_rc begin_segment(struct publish *p, const struct run_record *record, struct qf_err *err)
 {
+    unsigned needs = needs_get(p->needs, record->window, record->shard);
     struct seg_writer_options options = {
         .path = p->path,
         .tenant = p->options->tenant,
         .shard = record->shard,
         .shard_count = p->options->shard_count,
         .generation = p->options->generation,
+        .start_ts = (needs & NEEDS_START_TS) != 0,
+        .histograms = (needs & NEEDS_HISTOGRAMS) != 0,
     };
     struct qf_err own = { 0 };
 
@@ -179,6 +185,11 @@ static qf_rc begin_segment(struct publish *p, const struct run_record *record, s
 qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *err)
 {
     struct publish *p = ctx;
+    struct seg_samples samples = { .ts = record->ts,
+                                   .values = record->values,
+                                   .count = record->count,
+                                   .start_ts = record->start_ts,
+                                   .histograms = record->histograms };
     qf_rc rc = QF_OK;
 
     if (p->writer && (record->window != p->window || record->shard != p->shard))
@@ -186,8 +197,7 @@ qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *
     if (rc == QF_OK && !p->writer)
         rc = begin_segment(p, record, err);
     if (rc == QF_OK)
-        rc = seg_writer_add(p->writer, record->labels, record->ts, record->values, record->count,
-                            err);
+        rc = seg_writer_add_samples(p->writer, record->labels, &samples, err);
     p->series++;
     p->samples += record->count;
     return rc;

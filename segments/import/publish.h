@@ -3,6 +3,7 @@
 #define SEGMENTS_IMPORT_PUBLISH_H
 
 #include "segments/import/import.h"
+#include "segments/import/needs.h"
 #include "segments/import/run.h"
 
 struct publish_result {
@@ -12,9 +13,10 @@ struct publish_result {
 
 struct publish;
 
-/* @options and @dir (for the segment being written) are borrowed. @on_segment is called after each
- * segment. */
-struct publish *publish_new(const struct import_options *options, const char *dir,
+/* @options, @needs and @dir (for the segment being written) are borrowed. @on_segment is called
+ * after each segment. */
+struct publish *publish_new(const struct import_options *options, const struct needs *needs,
+                            const char *dir,
                             void (*on_segment)(void *ctx, const struct publish_result *result),
                             void *ctx);
 struct publish *publish_free(struct publish *publish); /* Accepts NULL, returns NULL. */

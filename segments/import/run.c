@@ -25,6 +25,7 @@ struct header {
     uint64_t count;
     uint32_t shard;
     uint32_t labels_len;
+    uint32_t has_start_ts, has_histograms;
 };
 
 static qf_rc failed(const char *path, const char *what, struct qf_err *err)
@@ -40,6 +41,26 @@ struct run_writer {
     char *path;
     struct qf_strbuf labels;
 };
+
+static bool put(struct run_writer *writer, const void *data, size_t size)
+{
+    return size == 0 || fwrite(data, 1, size, writer->file) == size;
+}
+
+/* The lengths, then the bytes. */
+static bool put_histograms(struct run_writer *writer, const struct run_record *record)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < record->count && good; i++) {
+        uint32_t len = (uint32_t)record->histograms[i].len;
+
+        good = put(writer, &len, sizeof(len));
+    }
+    for (size_t i = 0; i < record->count && good; i++)
+        good = put(writer, record->histograms[i].data, record->histograms[i].len);
+    return good;
+}
 
 struct run_writer *run_writer_new(const char *path, struct qf_err *err)
 {
@@ -59,16 +80,22 @@ struct run_writer *run_writer_new(const char *path, struct qf_err *err)
 
 qf_rc run_writer_add(struct run_writer *writer, const struct run_record *record, struct qf_err *err)
 {
-    struct header header = { record->window, record->count, record->shard, 0 };
+    struct header header = { .window = record->window,
+                             .count = record->count,
+                             .shard = record->shard,
+                             .has_start_ts = record->start_ts != NULL,
+                             .has_histograms = record->histograms != NULL };
 
     qf_strbuf_reset(&writer->labels);
     qf_labels_encode(&writer->labels, record->labels);
     header.labels_len = (uint32_t)writer->labels.len;
-    if (fwrite(&header, sizeof(header), 1, writer->file) != 1 ||
-        fwrite(writer->labels.data, 1, writer->labels.len, writer->file) != writer->labels.len ||
-        fwrite(record->ts, sizeof(*record->ts), record->count, writer->file) != record->count ||
-        fwrite(record->values, sizeof(*record->values), record->count, writer->file) !=
-            record->count)
+    if (!put(writer, &header, sizeof(header)) ||
+        !put(writer, writer->labels.data, writer->labels.len) ||
+        !put(writer, record->ts, record->count * sizeof(*record->ts)) ||
+        !put(writer, record->values, record->count * sizeof(*record->values)) ||
+        (record->start_ts &&
+         !put(writer, record->start_ts, record->count * sizeof(*record->start_ts))) ||
+        (record->histograms && !put_histograms(writer, record)))
         return failed(writer->path, "write", err);
     return QF_OK;
 }
@@ -102,6 +129,12 @@ struct run_reader {
     int64_t *ts;
     double *values;
     size_t capacity;
+    int64_t *start_ts;
+    struct qf_str *histograms;
+    uint32_t *lengths;
+    size_t extra_capacity; /* of the three above */
+    char *bytes;
+    size_t bytes_capacity;
 };
 
 struct run_reader *run_reader_new(const char *path, struct qf_err *err)
@@ -130,6 +163,10 @@ struct run_reader *run_reader_free(struct run_reader *reader)
     free(reader->labels);
     free(reader->ts);
     free(reader->values);
+    free(reader->start_ts);
+    free(reader->histograms);
+    free(reader->lengths);
+    free(reader->bytes);
     free(reader->path);
     free(reader);
     return NULL;
@@ -138,6 +175,46 @@ struct run_reader *run_reader_free(struct run_reader *reader)
 static bool read_all(struct run_reader *reader, void *out, size_t size)
 {
     return fread(out, 1, size, reader->file) == size;
+}
+
+static bool read_histograms(struct run_reader *reader, size_t count)
+{
+    size_t total = 0;
+    const char *at;
+
+    if (!read_all(reader, reader->lengths, count * sizeof(*reader->lengths)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        total += reader->lengths[i];
+    if (total > reader->bytes_capacity) {
+        reader->bytes_capacity = total;
+        reader->bytes = qf_xrealloc(reader->bytes, total);
+    }
+    at = reader->bytes;
+    for (size_t i = 0; i < count; i++) {
+        reader->histograms[i] = (struct qf_str){ at, reader->lengths[i] };
+        at += reader->lengths[i];
+    }
+    return total == 0 || read_all(reader, reader->bytes, total);
+}
+
+/* What only some records have. */
+static bool read_extras(struct run_reader *reader, const struct header *header)
+{
+    size_t count = header->count;
+
+    if (!header->has_start_ts && !header->has_histograms)
+        return true;
+    if (count > reader->extra_capacity) {
+        reader->extra_capacity = count;
+        reader->start_ts = qf_xrealloc(reader->start_ts, count * sizeof(*reader->start_ts));
+        reader->histograms = qf_xrealloc(reader->histograms, count * sizeof(*reader->histograms));
+        reader->lengths = qf_xrealloc(reader->lengths, count * sizeof(*reader->lengths));
+    }
+    if (header->has_start_ts &&
+        !read_all(reader, reader->start_ts, count * sizeof(*reader->start_ts)))
+        return false;
+    return !header->has_histograms || read_histograms(reader, count);
 }
 
 qf_rc run_reader_next(struct run_reader *reader, const struct run_record **ret_record,
@@ -159,13 +236,17 @@ qf_rc run_reader_next(struct run_reader *reader, const struct run_record **ret_r
     reader->labels = qf_xrealloc(reader->labels, header.labels_len + 1);
     if (!read_all(reader, reader->labels, header.labels_len) ||
         !read_all(reader, reader->ts, header.count * sizeof(*reader->ts)) ||
-        !read_all(reader, reader->values, header.count * sizeof(*reader->values)))
+        !read_all(reader, reader->values, header.count * sizeof(*reader->values)) ||
+        !read_extras(reader, &header))
         return failed(reader->path, "read", err);
-    reader->record = (struct run_record){ .window = header.window,
-                                          .shard = header.shard,
-                                          .ts = reader->ts,
-                                          .values = reader->values,
-                                          .count = header.count };
+    reader->record =
+        (struct run_record){ .window = header.window,
+                             .shard = header.shard,
+                             .ts = reader->ts,
+                             .values = reader->values,
+                             .start_ts = header.has_start_ts ? reader->start_ts : NULL,
+                             .histograms = header.has_histograms ? reader->histograms : NULL,
+                             .count = header.count };
     qf_arena_reset(reader->arena);
     *ret_record = &reader->record;
     return qf_labels_decode(reader->arena, (struct qf_str){ reader->labels, header.labels_len },

@@ -18,6 +18,8 @@ struct run_record {
     struct qf_labels labels;
     const int64_t *ts;
     const double *values;
+    const int64_t *start_ts;         /* NULL, or per sample; 0: not known */
+    const struct qf_str *histograms; /* NULL, or per sample encoded; empty: a float */
     size_t count;
 };
 

@@ -51,6 +51,16 @@ static enum text_line parse_comment(struct text_state *state, struct qf_str line
     return TEXT_NOTHING;
 }
 
+/* "{count:" rather than "{job=": a value, not labels. */
+static bool begins_composite(struct qf_str s)
+{
+    size_t i = 1;
+
+    while (i < s.len && ((s.data[i] >= 'a' && s.data[i] <= 'z') || s.data[i] == '_'))
+        i++;
+    return i > 1 && i < s.len && s.data[i] == ':';
+}
+
 /* The length of the series part: a name, or braces, or both. 0 if braces or quotes do not close. */
 static size_t series_length(struct qf_str line)
 {
@@ -64,7 +74,7 @@ static size_t series_length(struct qf_str line)
     if (line.data[i] != '{') {
         struct qf_str rest = skip_blanks(qf_str_sub(line, i, line.len));
 
-        if (!rest.len || rest.data[0] != '{')
+        if (!rest.len || rest.data[0] != '{' || begins_composite(rest))
             return i;
         i = (size_t)(rest.data - line.data); /* blanks between name and braces */
     }
@@ -124,9 +134,14 @@ static const char *parse_timestamp(struct text_state *state, struct qf_str serie
                                       : "the timestamp is not a whole number of milliseconds";
 }
 
-/* Go's syntax of numbers, as far as it occurs: no hexadecimal, no digit separators. */
+/* Go's syntax of numbers, as far as it occurs: no hexadecimal, no digit separators. No format can
+ * write a stale marker, so it has a name here. */
 static const char *parse_value(struct qf_str text, double *ret_value)
 {
+    if (qf_str_is(text, "StaleNaN")) {
+        *ret_value = qf_double_from_bits(QF_STALE_NAN_BITS);
+        return NULL;
+    }
     if (text.len == 0 || memchr(text.data, 'x', text.len) || memchr(text.data, 'X', text.len) ||
         !qf_parse_double(text, ret_value))
         return "the value is not a number";
@@ -141,11 +156,68 @@ static enum text_line malformed(const char *what, const char **ret_what)
     return TEXT_MALFORMED;
 }
 
+/* A composite value at the start of @rest, taken off it; empty if there is none or it does not
+ * close. */
+static struct qf_str composite(struct qf_str *rest)
+{
+    const char *end = rest->len && rest->data[0] == '{' ? memchr(rest->data, '}', rest->len) : NULL;
+    size_t len = end ? (size_t)(end - rest->data) + 1 : 0;
+    struct qf_str found = qf_str_sub(*rest, 0, len);
+
+    if (len < rest->len && !blank(rest->data[len]))
+        return (struct qf_str){ rest->data, 0 };
+    *rest = skip_blanks(qf_str_sub(*rest, len, rest->len));
+    return found;
+}
+
+/* What may follow the timestamp: "st@" with a start timestamp, then an exemplar. */
+static const char *parse_rest(struct text_state *state, struct qf_str rest,
+                              struct text_sample *sample)
+{
+    const char *what = NULL;
+
+    if (qf_str_starts(rest, QF_STR("st@"))) {
+        struct qf_str start = word(&rest);
+
+        what = parse_timestamp(state, sample->series, qf_str_sub(start, 3, start.len),
+                               &sample->start_ts);
+    }
+    if (!what && rest.len && rest.data[0] != '#')
+        what = "something follows the timestamp";
+    return what;
+}
+
+/* The part of a line behind the series. */
+static const char *parse_sample(struct text_state *state, struct qf_str rest,
+                                struct text_sample *sample)
+{
+    struct qf_str value = { "0", 1 }, ts;
+    const char *what;
+
+    if (rest.len && rest.data[0] == '{') {
+        sample->histogram = composite(&rest);
+        if (!sample->histogram.len)
+            return "the braces of the value do not close";
+    } else {
+        value = word(&rest);
+    }
+    ts = word(&rest);
+    if (value.len == 0)
+        return "no value";
+    if (ts.len == 0 || ts.data[0] == '#' || qf_str_starts(ts, QF_STR("st@")))
+        return "no timestamp";
+    what = parse_value(value, &sample->value);
+    if (!what)
+        what = parse_timestamp(state, sample->series, ts, &sample->ts);
+    if (!what && sample->histogram.len && state->format == IMPORT_TSDB_DUMP)
+        what = "a dump does not say what buckets a native histogram has";
+    return what ? what : parse_rest(state, rest, sample);
+}
+
 enum text_line text_parse_line(struct text_state *state, struct qf_str line,
                                struct text_sample *ret_sample, const char **ret_what)
 {
     struct text_sample sample = { .normalize = '-' };
-    struct qf_str rest, value, ts;
     const char *what;
     size_t len;
 
@@ -162,20 +234,7 @@ enum text_line text_parse_line(struct text_state *state, struct qf_str line,
     if (len == 0)
         return malformed("the label braces do not close", ret_what);
     sample.series = qf_str_sub(line, 0, len);
-    rest = skip_blanks(qf_str_sub(line, len, line.len));
-    if (rest.len && rest.data[0] == '{')
-        return malformed("native histograms cannot be imported", ret_what);
-    value = word(&rest);
-    ts = word(&rest);
-    if (value.len == 0)
-        return malformed("no value", ret_what);
-    if (ts.len == 0 || ts.data[0] == '#')
-        return malformed("no timestamp", ret_what);
-    if (rest.len && rest.data[0] != '#') /* else an exemplar */
-        return malformed("something follows the timestamp", ret_what);
-    what = parse_value(value, &sample.value);
-    if (!what)
-        what = parse_timestamp(state, sample.series, ts, &sample.ts);
+    what = parse_sample(state, skip_blanks(qf_str_sub(line, len, line.len)), &sample);
     if (what)
         return malformed(what, ret_what);
     if (state->format != IMPORT_TSDB_DUMP)

@@ -27,7 +27,10 @@ struct text_sample {
                              while `normalize` is equal, too */
     char normalize;       /* 'h': le, 's': quantile, '-': neither is rewritten */
     int64_t ts;
+    int64_t start_ts; /* 0: not known */
     double value;
+    struct qf_str
+        histogram; /* a composite value as written, for histogram_text_parse(); else empty */
 };
 
 /* Take a line apart; labels are left for text_labels(), which is needed once per series. *ret_what

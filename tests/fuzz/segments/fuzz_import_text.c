@@ -4,9 +4,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "segments/import/histogram_text.h"
 #include "segments/import/text.h"
+#include "segments/parquet/histogram_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A histogram that is read has a text that reads back as the same, and an encoding that decodes. */
+static void check_histogram(struct qf_arena *arena, struct qf_str text)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf printed = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf first = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf second = QF_STRBUF_INIT;
+    const struct pq_histogram *histogram, *again;
+    const char *what = histogram_text_parse(text, arena, &histogram);
+
+    if (what)
+        return;
+    histogram_encode(&first, histogram);
+    histogram_text_print(&printed, histogram);
+    what = histogram_text_parse(qf_strbuf_view(&printed), arena, &again);
+    assert(!what);
+    histogram_encode(&second, again);
+    assert(qf_str_eq(qf_strbuf_view(&first), qf_strbuf_view(&second)));
+    assert(histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 assert(labels.items[i].value.len > 0);
                 assert(!i || qf_str_cmp(labels.items[i - 1].name, labels.items[i].name) < 0);
             }
+            check_histogram(arena, sample.histogram);
         }
         rest = qf_str_sub(rest, len + 1, rest.len);
     }

@@ -11,6 +11,7 @@
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
 #include "base/pure/vec.h"
+#include "segments/import/histogram_text.h"
 #include "segments/import/import.h"
 #include "segments/parquet/segment_reader.h"
 #include "tests/lib/test.h"
@@ -141,7 +142,13 @@ static char *dump(const struct place *p, size_t *ret_segments)
         qf_labels_print_series(&out, series.labels);
         for (size_t i = 0; i < series.count; i++) {
             (void)qf_double_g(series.values[i], number);
-            qf_strbuf_printf(&out, " %lld=%s", (long long)series.ts[i], number);
+            qf_strbuf_printf(&out, " %lld=", (long long)series.ts[i]);
+            if (series.histograms && series.histograms[i])
+                histogram_text_print(&out, series.histograms[i]);
+            else
+                qf_strbuf_puts(&out, qf_is_stale(series.values[i]) ? "stale" : number);
+            if (series.start_ts && series.start_ts[i])
+                qf_strbuf_printf(&out, "~%lld", (long long)series.start_ts[i]);
         }
         qf_strbuf_putc(&out, '\n');
     }
@@ -183,6 +190,101 @@ TEST(lines_in_any_order_become_sorted_series_and_the_last_duplicate_wins)
     check_dump(&p, 2,
                "a 7200000001000=2 7200000005000=1\n"
                "b{x=\"1\"} 7199999990000=1 7200000000000=3\n");
+}
+
+#define HISTOGRAM(count)                                                                           \
+    "{count:" count ",sum:1,schema:0,zero_threshold:0,zero_count:0,positive_spans:[0:1],"          \
+    "positive_buckets:[" count "]}"
+
+/* Histograms and start timestamps: sorted, deduplicated and cut into windows like any sample, and
+ * the only segment without them does not have the columns. */
+TEST(histograms_and_start_timestamps_are_imported)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.shard_count = 1;
+    options.format = IMPORT_PROMETHEUS;
+    write_input(&p, "h " HISTOGRAM("2") " 7200000 st@-5\n"
+                                        "h " HISTOGRAM("1") " 1000\n"
+                                                            "h 7 2000\n"
+                                                            "h 7 3000\n"
+                                                            "h " HISTOGRAM("4") " 3000\n"
+                                                                                "h StaleNaN 4000\n"
+                                                                                "c 5 2000 st@1\n"
+                                                                                "c 4 1000\n"
+                                                                                "f 1 14400000\n"
+                                                                                "f 2 14400001\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.stored_samples, 9);
+    check_dump(
+        &p, 3,
+        "c 1000=4 2000=5~1\n"
+        "f 14400000=1 14400001=2\n"
+        "h 1000=" HISTOGRAM("1") " 2000=7 3000=" HISTOGRAM("4") " 4000=stale"
+                                                                " 7200000=" HISTOGRAM("2") "~-5\n");
+    options.generation = 2;
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.segments, 0);
+    CHECK_EQ(summary.segments_present, 3);
+    write_input(&p, "h " HISTOGRAM("3") " 1000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.segments, 1);
+}
+
+TEST(a_malformed_histogram_is_an_error_of_its_line)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.format = IMPORT_PROMETHEUS;
+    write_input(&p, "a 1 5\nh {count:1,sum:2,schema:99} 5\n");
+    CHECK_EQ(run(&p, &options, &summary, &err), QF_EPARSE);
+    CHECK_MSG(strstr(err.msg, "input.txt:2: a value in a histogram is malformed"), "%s", err.msg);
+    CHECK(is_empty(p.store_path));
+}
+
+/* Newest first, through several runs on disk; a third are histograms, a third have starts. */
+TEST(histograms_go_through_runs_on_disk)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf want = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_freep) char *got = NULL;
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+    int count = 220000;
+    char number[QF_DOUBLE_TEXT_MAX];
+    size_t segments;
+
+    options.format = IMPORT_PROMETHEUS;
+    options.window_ms = 1000000000;
+    for (int i = count; i-- > 0;)
+        qf_strbuf_printf(&text,
+                         i % 3 == 0   ? "h {count:%d,sum:1,schema:0} %d\n"
+                         : i % 3 == 1 ? "h %d %d st@7\n"
+                                      : "h %d %d\n",
+                         i, i * 10);
+    qf_strbuf_puts(&want, "h");
+    for (int i = 0; i < count; i++) {
+        qf_strbuf_printf(&want, " %d=", i * 10);
+        if (i % 3 == 0)
+            histogram_text_print(&want, &(struct pq_histogram){ .count = i, .sum = 1 });
+        else
+            qf_strbuf_add(&want, number, qf_double_g(i, number));
+        qf_strbuf_puts(&want, i % 3 == 1 ? "~7" : "");
+    }
+    qf_strbuf_putc(&want, '\n');
+    write_input(&p, qf_strbuf_cstr(&text));
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK(summary.runs >= 2);
+    got = dump(&p, &segments);
+    CHECK(strcmp(got, qf_strbuf_cstr(&want)) == 0);
 }
 
 TEST(importing_again_changes_nothing)

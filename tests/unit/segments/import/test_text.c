@@ -23,7 +23,13 @@ static void check_line(struct text_state *state, const char *line, const char *w
     } else {
         qf_labels_print_series(&got, labels);
         (void)qf_double_g(sample.value, number);
-        qf_strbuf_printf(&got, " %s %lld", number, (long long)sample.ts);
+        if (sample.histogram.len)
+            qf_strbuf_printf(&got, " %.*s", QF_STR_ARG(sample.histogram));
+        else
+            qf_strbuf_printf(&got, " %s", qf_is_stale(sample.value) ? "stale" : number);
+        qf_strbuf_printf(&got, " %lld", (long long)sample.ts);
+        if (sample.start_ts)
+            qf_strbuf_printf(&got, " started %lld", (long long)sample.start_ts);
     }
     CHECK_MSG(qf_str_is(qf_strbuf_view(&got), want), "%s\n  got  %s\n  want %s", line,
               qf_strbuf_cstr(&got), want);
@@ -40,6 +46,38 @@ static void check_all(enum import_format format, const struct example *examples,
 
         check_line(&state, examples[i].line, examples[i].want);
     }
+}
+
+/* What OpenMetrics 2.0 adds, in both units of time. */
+TEST(samples_have_start_timestamps_histograms_and_stale_markers)
+{
+    static const struct example milliseconds[] = {
+        { "c_total 17 5000 st@-1000", "c_total 17 5000 started -1000" },
+        { "c_total 17 5000 st@1000 # {trace=\"x\"} 1", "c_total 17 5000 started 1000" },
+        { "c_total 17 5000 st@0", "c_total 17 5000" },
+        { "c_total 17 5000 st@", "malformed: the timestamp is not a whole number of milliseconds" },
+        { "c_total 17 5000 st@1.5",
+          "malformed: the timestamp is not a whole number of milliseconds" },
+        { "c_total 17 5000 st@1 x", "malformed: something follows the timestamp" },
+        { "c_total 17 st@1", "malformed: no timestamp" },
+        { "g StaleNaN 5", "g stale 5" },
+        { "g stalenan 5", "malformed: the value is not a number" },
+        { "h {count:1} 5", "h {count:1} 5" },
+        { "h{a=\"b\"} {count:1,sum:2} 5 st@3", "h{a=\"b\"} {count:1,sum:2} 5 started 3" },
+        { "h{a=\"b\"} {count:1", "malformed: the braces of the value do not close" },
+        { "h{a=\"b\"} {count:1}5 5", "malformed: the braces of the value do not close" },
+        { "h{a=\"b\"} {count:1}", "malformed: no timestamp" },
+        { "{\"my.h\"} {count:1} 5", "{\"my.h\"} {count:1} 5" },
+    };
+    static const struct example seconds[] = {
+        { "c_total 17 1520879607.789 st@1520430000.123",
+          "c_total 17 1520879607789 started 1520430000123" },
+        { "h {count:2} 1520879609 st@1520430000 # {trace=\"x\"} 0.6 1520879607",
+          "h {count:2} 1520879609000 started 1520430000000" },
+    };
+
+    check_all(IMPORT_PROMETHEUS, milliseconds, QF_COUNT_OF(milliseconds));
+    check_all(IMPORT_OPENMETRICS, seconds, QF_COUNT_OF(seconds));
 }
 
 TEST(prometheus_text_has_milliseconds)
@@ -110,7 +148,7 @@ TEST(a_tsdb_dump_is_quoted_as_go_does)
         { "{__name__=\"up\", a=\"\\q\"} 1 5", "malformed: a label value is malformed" },
         { "{__name__=\"up\", a=\"\\x4\"} 1 5", "malformed: a label value is malformed" },
         { "{__name__=\"h\"} {count:1, sum:2, (1,2]:1} 5",
-          "malformed: native histograms cannot be imported" },
+          "malformed: a dump does not say what buckets a native histogram has" },
     };
 
     check_all(IMPORT_TSDB_DUMP, examples, QF_COUNT_OF(examples));

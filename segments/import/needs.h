@@ -1,0 +1,23 @@
+/* needs.h - which segments of an import need the optional columns. */
+#ifndef SEGMENTS_IMPORT_NEEDS_H
+#define SEGMENTS_IMPORT_NEEDS_H
+
+#include "base/pure/arena.h"
+#include "base/pure/map.h"
+
+/* A segment is begun with its first series, when nobody has seen its last: so it is noted before,
+ * by window and shard, while the samples are sorted. */
+struct needs {
+    struct qf_map segments;
+    struct qf_arena *arena;
+};
+void needs_init(struct needs *needs);
+void needs_done(struct needs *needs);
+
+enum { NEEDS_START_TS = 1, NEEDS_HISTOGRAMS = 2 };
+
+/* Add @what (a set of the above) to what the segment needs. */
+void needs_add(struct needs *needs, int64_t window, uint32_t shard, unsigned what);
+unsigned needs_get(const struct needs *needs, int64_t window, uint32_t shard);
+
+#endif
