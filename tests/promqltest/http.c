@@ -12,30 +12,29 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "promql/plan.h"
-#include "segments/parquet/segment_writer.h"
-#include "segments/store/store.h"
+#include "tests/promqltest/http_load.h"
 
 #define ANSWER_BYTES_MAX ((size_t)256 << 20)
+/* What the API answers to QF_EUNSUPPORTED alone. */
+#define UNSUPPORTED_STATUS 501
 
 struct http_engine {
-    struct store *store;
     CURL *easy;
-    char *url;
+    char *url, *store_url, *binary;
     char tenant[64];
     uint64_t tenants;
-    bool changed, supported;
+    bool changed;
 };
 
-struct http_engine *http_engine_new(const char *url, const char *store_url, struct qf_err *err)
+struct http_engine *http_engine_new(const char *url, const char *store_url, const char *binary)
 {
-    struct store_options options = { .url = store_url };
     struct http_engine *engine = qf_xcalloc(1, sizeof(*engine));
 
     engine->url = qf_xstrdup(url);
+    engine->store_url = qf_xstrdup(store_url);
+    engine->binary = qf_xstrdup(binary);
     engine->easy = curl_easy_init();
     engine->changed = true;
-    if (store_open(&options, &engine->store, err) != QF_OK)
-        return http_engine_free(engine);
     return engine;
 }
 
@@ -43,9 +42,10 @@ struct http_engine *http_engine_free(struct http_engine *engine)
 {
     if (!engine)
         return NULL;
-    (void)store_free(engine->store);
     curl_easy_cleanup(engine->easy);
     free(engine->url);
+    free(engine->store_url);
+    free(engine->binary);
     free(engine);
     return NULL;
 }
@@ -55,93 +55,19 @@ void http_engine_changed(struct http_engine *engine)
     engine->changed = true;
 }
 
-/* --- series to segments --- */
-
-static bool plain(const struct pq_series *series)
-{
-    for (size_t i = 0; i < series->count; i++)
-        if ((series->histograms && series->histograms[i]) ||
-            (series->start_ts && series->start_ts[i]))
-            return false;
-    return true;
-}
-
-static qf_rc put_file(struct http_engine *engine, const char *path, struct seg_writer *writer,
+/* All series into a tenant nobody has asked for yet: the API lists it at the first query. */
+static qf_rc load_all(struct http_engine *engine, struct storage *storage, size_t shard_count,
                       struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
-    struct segment_name name;
-    char piece[16384];
-    size_t len;
-    FILE *file;
-    qf_rc rc = seg_writer_finish(writer, &name, err);
-
-    if (rc)
-        return rc;
-    segment_name_print(&key, &name);
-    file = fopen(path, "re");
-    while (file && (len = fread(piece, 1, sizeof(piece), file)) > 0)
-        qf_strbuf_add(&bytes, piece, len);
-    if (file)
-        (void)fclose(file);
-    return store_put(engine->store, qf_strbuf_view(&key), bytes.data, bytes.len, NULL, err);
-}
-
-/* All series of one shard as one segment. */
-static qf_rc put_shard(struct http_engine *engine, struct pq_source *source, uint32_t shard,
-                       uint32_t shard_count, struct qf_err *err)
-{
-    char path[64];
-    struct seg_writer_options options = { .path = path,
-                                          .tenant = qf_str_from(engine->tenant),
-                                          .shard = shard,
-                                          .shard_count = shard_count,
-                                          .generation = 1 };
-    struct seg_writer *writer = NULL;
-    struct pq_series series;
-    bool more = true;
+    struct http_load_options options = { .binary = engine->binary,
+                                         .store_url = engine->store_url,
+                                         .tenant = engine->tenant,
+                                         .shard_count = shard_count };
     qf_rc rc;
-
-    (void)snprintf(path, sizeof(path), "/tmp/promqltest.%d.%" PRIu32, (int)getpid(), shard);
-    while ((rc = source->next(source, &series, &more, err)) == QF_OK && more) {
-        if (!plain(&series))
-            engine->supported = false;
-        if (series.count == 0 || !engine->supported)
-            continue;
-        if (!writer)
-            writer = seg_writer_new(&options, err);
-        rc = writer ? seg_writer_add(writer, series.labels, series.ts, series.values, series.count,
-                                     err)
-                    : err->rc;
-        if (rc)
-            break;
-    }
-    if (rc == QF_OK && writer && engine->supported)
-        rc = put_file(engine, path, writer, err);
-    (void)seg_writer_free(writer);
-    (void)unlink(path);
-    return rc;
-}
-
-/* The store's shards are powers of two and chosen by the same hash as the storage's. */
-static qf_rc put_all(struct http_engine *engine, struct storage *storage, size_t shard_count,
-                     struct qf_err *err)
-{
-    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    qf_rc rc = QF_OK;
 
     (void)snprintf(engine->tenant, sizeof(engine->tenant), "t%d-%" PRIu64, (int)getpid(),
                    ++engine->tenants);
-    engine->supported = true;
-    for (size_t shard = 0; shard < shard_count && rc == QF_OK; shard++) {
-        struct pq_source *source;
-
-        rc = storage_open(storage, shard, &all, &source, err);
-        if (rc)
-            return rc;
-        rc = put_shard(engine, source, (uint32_t)shard, (uint32_t)shard_count, err);
-        source->close(source);
-    }
+    rc = http_load(storage, &options, err);
     engine->changed = rc != QF_OK;
     return rc;
 }
@@ -276,7 +202,7 @@ static void add_time(struct http_engine *engine, struct qf_strbuf *form, const c
 }
 
 static qf_rc post(struct http_engine *engine, const char *path, const struct qf_strbuf *form,
-                  struct qf_strbuf *answer, struct qf_err *err)
+                  struct qf_strbuf *answer, long *ret_status, struct qf_err *err)
 {
     char url[512], header[100];
     struct curl_slist *headers;
@@ -294,6 +220,7 @@ static qf_rc post(struct http_engine *engine, const char *path, const struct qf_
     (void)curl_easy_setopt(engine->easy, CURLOPT_TIMEOUT_MS, 60000L);
     code = curl_easy_perform(engine->easy);
     curl_slist_free_all(headers);
+    (void)curl_easy_getinfo(engine->easy, CURLINFO_RESPONSE_CODE, ret_status);
     if (code != CURLE_OK)
         return qf_err_set(err, QF_EIO, "%s: %s", url, curl_easy_strerror(code));
     return QF_OK;
@@ -311,7 +238,7 @@ static const char *bare_message(const char *error)
     return at ? at + strlen(position) : error;
 }
 
-static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer,
+static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer, long status,
                          struct pq_result *result, struct qf_err *err)
 {
     json_t *root = json_loadb(qf_strbuf_cstr(answer), answer->len, 0, NULL);
@@ -320,7 +247,8 @@ static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer,
 
     *result = (struct pq_result){ .notes.arena = arena };
     if (error)
-        rc = qf_err_set(err, QF_EEXEC, "%s", bare_message(error));
+        rc = qf_err_set(err, status == UNSUPPORTED_STATUS ? QF_EUNSUPPORTED : QF_EEXEC, "%s",
+                        bare_message(error));
     else if (!read_data(arena, json_object_get(root, "data"), result))
         rc = qf_err_set(err, QF_EPROTO, "not an answer: %.200s", qf_strbuf_cstr(answer));
     read_notes(json_object_get(root, "warnings"), PQ_NOTE_WARNING, &result->notes);
@@ -332,14 +260,14 @@ static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer,
 qf_rc http_engine_run(struct http_engine *engine, struct storage *storage, size_t shard_count,
                       struct qf_arena *arena, struct qf_str query,
                       const struct pq_query_params *params, struct pq_result *ret_result,
-                      bool *ret_supported, struct qf_err *err)
+                      struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf form = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX };
-    qf_rc rc = engine->changed ? put_all(engine, storage, shard_count, err) : QF_OK;
+    qf_rc rc = engine->changed ? load_all(engine, storage, shard_count, err) : QF_OK;
+    long status = 0;
 
-    *ret_supported = engine->supported;
-    if (rc || !engine->supported)
+    if (rc)
         return rc;
     add_param(engine, &form, "query", query);
     if (params->step_ms) {
@@ -350,6 +278,6 @@ qf_rc http_engine_run(struct http_engine *engine, struct storage *storage, size_
         add_time(engine, &form, "time", params->start_ms);
     }
     rc = post(engine, params->step_ms ? "/api/v1/query_range" : "/api/v1/query", &form, &answer,
-              err);
-    return rc ? rc : read_answer(arena, &answer, ret_result, err);
+              &status, err);
+    return rc ? rc : read_answer(arena, &answer, status, ret_result, err);
 }

@@ -14,24 +14,27 @@
 
 static void usage(FILE *out)
 {
-    fputs(
-        "usage: promqltest [--shards N] [--only REGEX] [--list] [--verbose] FILE...\n"
-        "\n"
-        "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
-        "\n"
-        "  --shards N      spread the series over N shards (1)\n"
-        "  --compare N     and over N shards: the answers must have the same bits\n"
-        "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
-        "  --list          name the evals, run nothing\n"
-        "  --verbose       also name what was skipped\n"
-        "  --no-codec      pass leaf results on without encoding them as artifacts\n"
-        "  --no-pushdown   leaves select and apply range functions, no more\n"
-        "  --http URL      ask a running API instead; needs --store, and its shards be a power of "
-        "two\n"
-        "  --store DIR     the store of that API: every load goes to a fresh tenant in it\n"
-        "\n"
-        "Evals that touch native histograms are skipped and counted per file.\n",
-        out);
+    fputs("usage: promqltest [--shards N] [--only REGEX] [--list] [--verbose] FILE...\n"
+          "\n"
+          "Run promqltest scripts through planner, leaf executor, artifacts, merge and evaluator.\n"
+          "\n"
+          "  --shards N      spread the series over N shards (1)\n"
+          "  --compare N     and over N shards: the answers must have the same bits\n"
+          "  --only REGEX    run the evals whose \"FILE:LINE QUERY\" matches\n"
+          "  --list          name the evals, run nothing\n"
+          "  --verbose       also name what was skipped\n"
+          "  --no-codec      pass leaf results on without encoding them as artifacts\n"
+          "  --no-pushdown   leaves select and apply range functions, no more\n"
+          "  --verdicts      print \"verdict FILE:LINE passed|failed|skipped\" for each eval\n"
+          "  --through http  ask a running API instead, which --http and --store name; shards must "
+          "be\n"
+          "                  a power of two\n"
+          "  --http URL      that API\n"
+          "  --store DIR     its store: every load is imported into a fresh tenant of it\n"
+          "  --binary PATH   the promfabric that imports (the one beside this program)\n"
+          "\n"
+          "Evals that touch native histograms are skipped and counted per file.\n",
+          out);
 }
 
 static bool parse_shards(const char *text, size_t *ret_count)
@@ -42,6 +45,17 @@ static bool parse_shards(const char *text, size_t *ret_count)
         return false;
     *ret_count = (size_t)count;
     return true;
+}
+
+/* The path of the promfabric in the folder this program was started from. */
+static const char *beside(const char *program)
+{
+    static char path[4096];
+    const char *slash = strrchr(program, '/');
+
+    (void)snprintf(path, sizeof(path), "%.*spromfabric", slash ? (int)(slash - program) + 1 : 0,
+                   program);
+    return path;
 }
 
 static bool parse_only(const char *text, const struct qf_regex **ret_regex)
@@ -57,23 +71,18 @@ static bool parse_only(const char *text, const struct qf_regex **ret_regex)
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        { "shards", required_argument, NULL, 's' },
-        { "only", required_argument, NULL, 'o' },
-        { "list", no_argument, NULL, 'l' },
-        { "verbose", no_argument, NULL, 'v' },
-        { "no-codec", no_argument, NULL, 'c' },
-        { "no-pushdown", no_argument, NULL, 'p' },
-        { "http", required_argument, NULL, 'u' },
-        { "store", required_argument, NULL, 'd' },
-        { "compare", required_argument, NULL, 'm' },
-        { "help", no_argument, NULL, 'h' },
-        { 0 },
+        { "shards", required_argument, NULL, 's' }, { "only", required_argument, NULL, 'o' },
+        { "list", no_argument, NULL, 'l' },         { "verbose", no_argument, NULL, 'v' },
+        { "no-codec", no_argument, NULL, 'c' },     { "no-pushdown", no_argument, NULL, 'p' },
+        { "verdicts", no_argument, NULL, 'V' },     { "through", required_argument, NULL, 't' },
+        { "http", required_argument, NULL, 'u' },   { "binary", required_argument, NULL, 'b' },
+        { "store", required_argument, NULL, 'd' },  { "compare", required_argument, NULL, 'm' },
+        { "help", no_argument, NULL, 'h' },         { 0 },
     };
     struct run_options options = { .shard_count = 1 };
     struct run_counts counts = { 0 };
-    const char *url = NULL, *store = NULL;
-    struct qf_err err = { 0 };
-    bool good = true;
+    const char *url = NULL, *store = NULL, *binary = beside(argv[0]);
+    bool good = true, through_http = false;
 
     for (int opt; good && (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (opt == 's')
@@ -90,6 +99,12 @@ int main(int argc, char **argv)
             options.no_codec = true;
         else if (opt == 'p')
             options.no_pushdown = true;
+        else if (opt == 'V')
+            options.verdicts = true;
+        else if (opt == 't')
+            good = through_http = strcmp(optarg, "http") == 0;
+        else if (opt == 'b')
+            binary = optarg;
         else if (opt == 'u')
             url = optarg;
         else if (opt == 'd')
@@ -99,12 +114,10 @@ int main(int argc, char **argv)
         else
             good = false;
     }
-    if (!good || optind >= argc || !url != !store)
+    if (!good || optind >= argc || !url != !store || through_http != (url != NULL))
         return usage(stderr), 2;
-    if (url && !(options.http = http_engine_new(url, store, &err))) {
-        fprintf(stderr, "promqltest: %s\n", err.msg);
-        return 2;
-    }
+    if (through_http)
+        options.http = http_engine_new(url, store, binary);
     for (int i = optind; i < argc; i++)
         run_file(argv[i], &options, &counts);
     (void)http_engine_free(options.http);

@@ -21,6 +21,7 @@
 #define SAMPLES_MAX 10000
 
 enum outcome { PASSED, FAILED, SKIPPED };
+static const char *const outcome_names[] = { "passed", "failed", "skipped" };
 
 struct runner {
     const struct run_options *options;
@@ -41,7 +42,7 @@ struct attempt {
     struct pq_result result;
     struct qf_err err;
     qf_rc rc;
-    bool unsupported; /* segments cannot hold the series */
+    bool unsupported; /* the API says that it cannot answer this */
 };
 
 static qf_rc encode(void *ctx, const struct pq_leaf_result *result, struct qf_strbuf *buf,
@@ -64,6 +65,17 @@ static const struct pq_result_codec parquet_codec = { encode, decode, NULL };
 static void attempt_free(struct attempt *attempt)
 {
     attempt->arena = qf_arena_free(attempt->arena);
+}
+
+/* The query as a client sends it: a variant exists as a tree only and is printed. */
+static struct qf_str attempt_text(const struct attempt *attempt, const struct pq_node *expr)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    if (!attempt->fixed)
+        return attempt->eval->query;
+    pq_print(&text, expr);
+    return qf_arena_str(attempt->arena, qf_strbuf_view(&text));
 }
 
 /* False if there is no such variant of the query. */
@@ -90,14 +102,10 @@ static bool attempt_run(struct runner *runner, const struct pq_engine *engine,
     if (attempt->fixed && !variant_fix_times(expr, eval->start_ms))
         return false;
     if (runner->options->http) {
-        bool supported = true;
-
-        if (attempt->fixed)
-            return false; /* the variant exists as a tree only */
-        attempt->rc = http_engine_run(runner->options->http, runner->storage,
-                                      runner->options->shard_count, attempt->arena, eval->query,
-                                      &params, &attempt->result, &supported, &attempt->err);
-        attempt->unsupported = !supported;
+        attempt->rc = http_engine_run(
+            runner->options->http, runner->storage, runner->options->shard_count, attempt->arena,
+            attempt_text(attempt, expr), &params, &attempt->result, &attempt->err);
+        attempt->unsupported = attempt->rc == QF_EUNSUPPORTED;
         return true;
     }
     attempt->rc = pq_engine_run(engine, attempt->arena, expr, eval->query, &params,
@@ -129,7 +137,8 @@ static void describe(const struct attempt *attempt, struct qf_strbuf *why)
 }
 
 /* The answer of the query itself, or of a variant at another time. */
-static bool judge_attempt(const struct attempt *attempt, struct qf_strbuf *why)
+static bool judge_attempt(const struct runner *runner, const struct attempt *attempt,
+                          struct qf_strbuf *why)
 {
     const struct script_eval *eval = attempt->eval;
 
@@ -147,8 +156,12 @@ static bool judge_attempt(const struct attempt *attempt, struct qf_strbuf *why)
         qf_strbuf_printf(why, "error: %s", attempt->err.msg);
         return false;
     }
-    return judge_result(eval, &attempt->result, why) &&
-           judge_notes(eval, &attempt->result.notes, eval->query, why);
+    if (!judge_result(eval, &attempt->result, why))
+        return false;
+    /* Notes of a printed variant name places in its text, not in the one of the script. */
+    if (attempt->fixed && runner->options->http)
+        return true;
+    return judge_notes(eval, &attempt->result.notes, eval->query, why);
 }
 
 /* The same query over a range of three points; the one in the middle must be the same. */
@@ -222,7 +235,7 @@ static enum outcome check_at(struct runner *runner, const struct script_eval *ev
         return PASSED;
     if (needs_histograms(runner, &attempt))
         return SKIPPED;
-    if (!judge_attempt(&attempt, why) || !same_elsewhere(runner, &attempt, why)) {
+    if (!judge_attempt(runner, &attempt, why) || !same_elsewhere(runner, &attempt, why)) {
         describe(&attempt, why);
         return FAILED;
     }
@@ -285,6 +298,8 @@ static void run_eval_command(struct runner *runner, const struct script_command 
         counts->skipped++;
     else
         counts->failed++;
+    if (runner->options->verdicts)
+        printf("verdict %s:%zu %s\n", runner->path, command->line, outcome_names[outcome]);
     if (outcome == FAILED)
         report(runner, "FAILED", command, qf_strbuf_cstr(&why));
     if (outcome == SKIPPED && runner->options->verbose)

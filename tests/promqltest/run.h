@@ -14,6 +14,7 @@ struct run_options {
     const struct qf_regex *only; /* unanchored on "FILE:LINE QUERY"; NULL: all */
     bool list;                   /* name the evals, run nothing */
     bool verbose;                /* also tell what was skipped, and why */
+    bool verdicts;               /* a line "verdict FILE:LINE WORD" for each eval */
     bool no_codec;               /* hand leaf results over without encoding them */
     size_t compare_shards;       /* 0, or: the same bits must come with this many shards */
     bool no_pushdown;            /* leaves do no more than select and apply their range function */
