@@ -347,9 +347,10 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
     work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
     work->assigned_ns = now;
     qa_rpc_send(coord->rpc, effect->session.v, &message);
-    QF_LOG_DEBUG("work assigned", QF_KV_STR("query_id", query->name),
-                 QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
-                 QF_KV_U64("worker", effect->worker.v));
+    QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG,
+              effect->attempt > 1 ? "work assigned again" : "work assigned",
+              QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
+              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
 }
 
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)

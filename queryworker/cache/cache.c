@@ -30,10 +30,9 @@ struct qw_segment {
     uint64_t size_announced;
     uint64_t size_on_disk; /* counted in the budget; 0 for a local store */
     unsigned pins;
-    bool in_place;    /* a file of a local store: never removed */
-    bool present;     /* the file is whole */
-    bool from_before; /* left by an earlier process, not checked against the store */
-    bool distrusted;  /* goes as soon as nobody holds it */
+    bool in_place;   /* a file of a local store: never removed */
+    bool present;    /* the file is whole */
+    bool distrusted; /* goes as soon as nobody holds it */
     struct seg_reader *reader;
     struct qw_download *download;
     uint64_t seen_by; /* number of the last hold that listed it: a work may name one twice */
@@ -159,7 +158,7 @@ static qf_rc take_over(struct qw_cache *cache, struct qf_err *err)
         } else if (parse_file_name(entry->d_name, &id) && stat(path, &info) == 0 &&
                    info.st_size > 0 && !find(cache, id)) {
             s = add(cache, id, path);
-            s->present = s->from_before = true;
+            s->present = true;
             s->size_on_disk = (uint64_t)info.st_size;
             cache->stats.bytes += s->size_on_disk;
         } else {
@@ -501,7 +500,7 @@ bool qw_segment_distrust(struct qw_cache *cache, struct qw_segment *segment)
         segment->present = false;
     }
     segment->distrusted = true;
-    return segment->from_before;
+    return !segment->in_place;
 }
 
 uint64_t qw_cache_evict(struct qw_cache *cache)

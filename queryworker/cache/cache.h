@@ -81,8 +81,9 @@ struct seg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL:
  * new one is closed. */
 void qw_segment_give_reader(struct qw_cache *cache, struct qw_segment *segment,
                             struct seg_reader *reader);
-/* The file of @segment turned out to be bad: do not use it for further works. True if it was a copy
- * taken over from an earlier process, so that a fresh download may well be good. */
+/* The file of @segment turned out to be bad: do not use it for further works. True if it was a
+ * copy: a disk spoils copies that were good when they arrived, and a fresh download may well be
+ * good. */
 bool qw_segment_distrust(struct qw_cache *cache, struct qw_segment *segment);
 
 /* Remove the segment that was not used for longest; its bytes, 0 if all are in use. */

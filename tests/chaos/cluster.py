@@ -1,28 +1,68 @@
-"""cluster - real promfabric processes on loopback, with a faulty network between the roles."""
+"""cluster - real promfabric processes, each on its host, that can be ended, stalled and started again."""
 import os
+import queue
+import shutil
 import signal
-import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
+from proxy import Network
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+HTTP_PORT, CONTROL_PORT, RELAYED = 8080, 7000, 100
+DISK_MIB = 24
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+
+class Spawner(threading.Thread):
+    """Starts every process. They die with this thread, that is with the driver, whatever ends it."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.requests = queue.Queue()
+        self.prefix = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        self.start()
+
+    def run(self):
+        while True:
+            job, reply = self.requests.get()
+            try:
+                reply.put(job())
+            except OSError as e:
+                reply.put(e)
+
+    def do(self, job):
+        reply = queue.Queue()
+        self.requests.put((job, reply))
+        result = reply.get()
+        if isinstance(result, OSError):
+            raise result
+        return result
+
+    def spawn(self, host, command, log, env=None):
+        def start():
+            with host.inside(), open(log, "a", encoding="utf-8") as out:
+                return subprocess.Popen(self.prefix + command, stdout=out, stderr=out,
+                                        stdin=subprocess.DEVNULL, env=env,
+                                        start_new_session=True)  # Ctrl-C is the driver's business
+        return self.do(start)
 
 
 class Process:
     """One role; it can be ended and started again under the same name and ports."""
 
-    def __init__(self, name, command, log):
-        self.name, self.command, self.log = name, command, log
-        self.process = None
+    def __init__(self, spawner, host, name, command, log, env):
+        self.spawner, self.host, self.name, self.command = spawner, host, name, command
+        self.log, self.env, self.process = log, env, None
+        self.busy = threading.Lock()  # held by the fault that has it in hand
+        self.downs = []               # [from, to]: when it was not there, monotonic
 
-    def start(self):
-        with open(self.log, "a", encoding="utf-8") as out:
-            self.process = subprocess.Popen(self.command, stdout=out, stderr=out)
+    def start(self, env=None):
+        self.process = self.spawner.spawn(self.host, self.command, self.log, {**self.env, **(env or {})})
+
+    def alive(self):
+        return self.process.poll() is None
 
     def signal(self, number):
         if self.process and self.process.poll() is None:
@@ -34,23 +74,47 @@ class Process:
         except subprocess.TimeoutExpired:
             return None
 
-    def restart_after_kill(self):
+    def kill(self):
         self.signal(signal.SIGKILL)
         self.process.wait()
-        self.start()
 
     def stop(self):
+        """Exit code of an orderly end, None if it had to be killed."""
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
-        if self.wait(20) is None:
-            self.signal(signal.SIGKILL)
-            self.process.wait()
+        code = self.wait(40)
+        if code is None:
+            self.kill()
+        return code
 
-    def resident_kib(self):
-        return self.proc_number("status", "VmRSS:")
+    def base(self):
+        return f"http://{self.host.ip}:{self.http_port}"
 
-    def threads(self):
-        return self.proc_number("status", "Threads:")
+    def metric(self, name):
+        """Sum of a metric over its labels; None if it cannot be had."""
+        try:
+            with urllib.request.urlopen(self.base() + "/metrics", timeout=20) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return None
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines
+                   if line.split("{")[0].split(" ")[0] == name)
+
+    def wait_ready(self, seconds=90):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(self.base() + "/readyz", timeout=2):
+                    return
+            except OSError:
+                if not self.alive():
+                    break
+                time.sleep(0.1)
+        raise RuntimeError(f"{self.name} is not ready after {seconds} s; see {self.log}")
+
+    def sizes(self):
+        return {"rss_mib": self.proc_number("VmRSS:") / 1024, "fds": self.fds(),
+                "threads": self.proc_number("Threads:")}
 
     def fds(self):
         try:
@@ -58,47 +122,60 @@ class Process:
         except OSError:
             return 0
 
-    def proc_number(self, file, key):
+    def proc_number(self, key):
         try:
-            with open(f"/proc/{self.process.pid}/{file}", encoding="ascii") as f:
+            with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
                 return next(int(line.split()[1]) for line in f if line.startswith(key))
         except (OSError, StopIteration):
             return 0
 
 
 class Worker(Process):
-    def __init__(self, program, network, folder, store, index):
-        http, control = free_port(), free_port()
-        self.http_relay, self.control_relay = network.relay(http), network.relay(control)
-        self.spool = os.path.join(folder, f"spool-{index}")
-        os.makedirs(self.spool, exist_ok=True)
-        super().__init__(f"worker-{index}", [
-            program, "worker", "--store", store, "--worker-id", f"worker-{index}",
-            "--http-listen", f"127.0.0.1:{http}", "--control-listen", f"127.0.0.1:{control}",
-            "--advertise-url", f"http://127.0.0.1:{self.http_relay.port}", "--spool", self.spool,
-            "--drain-timeout", "10s"], os.path.join(folder, f"worker-{index}.log"))
+    """A worker; with @relayed a relay stands before both of its ports."""
 
-    def relays(self):
-        return [self.http_relay, self.control_relay]
+    def __init__(self, spawner, program, host, folder, store, index, relayed):
+        http, control = host.port(HTTP_PORT), host.port(CONTROL_PORT)
+        self.http_port = http
+        self.network, self.relays = None, []
+        http_seen, self.control_seen = http, control
+        if relayed:
+            self.network = Network(host)
+            self.relays = [self.network.relay((host.ip, port), port + RELAYED if host.fd else 0)
+                           for port in (http, control)]
+            http_seen, self.control_seen = (relay.port for relay in self.relays)
+        self.disk = os.path.join(folder, f"disk-{index}")
+        self.spool = os.path.join(self.disk, "spool")
+        self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
+        os.makedirs(self.spool, exist_ok=True)
+        super().__init__(spawner, host, f"worker-{index}", [
+            program, "worker", "--store", store.url, "--worker-id", f"worker-{index}",
+            "--http-listen", f"{host.ip}:{http}", "--control-listen", f"{host.ip}:{control}",
+            "--advertise-url", f"http://{host.ip}:{http_seen}", "--spool", self.spool,
+            "--disk-budget", f"{DISK_MIB - 4}MiB", "--disk-floor", "8MiB", "--slots", "2",
+            "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s"],
+            os.path.join(folder, f"worker-{index}.log"), store.env)
+
+    def files(self, kind):
+        """Paths in the spool: artifacts or cached segments."""
+        return [os.path.join(where, name) for where, _, names in os.walk(self.spool) for name in names
+                if (os.sep + "segments" + os.sep in where + os.sep) == (kind == "segment")]
 
 
 class Api(Process):
-    def __init__(self, program, folder, store, workers, index):
-        port = free_port()
-        self.base = f"http://127.0.0.1:{port}"
-        spool = os.path.join(folder, f"api-spool-{index}")
-        command = [program, "api", "--store", store, "--http-listen", f"127.0.0.1:{port}",
-                   "--spool", spool, "--query-timeout", "30s"]
+    def __init__(self, spawner, program, host, folder, store, workers, index, timeout_s):
+        self.http_port = host.port(HTTP_PORT)
+        self.disk = os.path.join(folder, f"api-disk-{index}")
+        self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
+        self.clock = os.path.join(folder, f"api-{index}.clock")
+        command = [program, "api", "--store", store.url, "--http-listen", f"{host.ip}:{self.http_port}",
+                   "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
+                   "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s"]
         for worker in workers:
-            command += ["--worker", f"127.0.0.1:{worker.control_relay.port}"]
-        super().__init__(f"api-{index}", command, os.path.join(folder, f"api-{index}.log"))
+            command += ["--worker", f"{worker.host.ip}:{worker.control_seen}"]
+        super().__init__(spawner, host, f"api-{index}", command, os.path.join(folder, f"api-{index}.log"),
+                         store.env)
 
-    def wait_ready(self, seconds=30):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(self.base + "/readyz", timeout=1):
-                    return
-            except OSError:
-                time.sleep(0.1)
-        raise SystemExit(f"{self.name} is not ready after {seconds} s; see {self.log}")
+    def start_shifted(self, shift):
+        """Start with the wall clock off by @shift, as faketime writes it; the monotonic one stays."""
+        self.start({"LD_PRELOAD": FAKETIME, "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                    "DONT_FAKE_MONOTONIC": "1"})

@@ -1,31 +1,32 @@
-"""proxy - a TCP relay whose link can be slowed, cut or silenced: the network between API and worker.
+"""proxy - a TCP relay whose link can be slowed, cut or silenced: the network in front of a worker.
 
-One relay per listening port of a worker. Faults:
-    delay(ms)     every chunk waits that long in each direction
-    silence()     connections stay open but nothing passes: a partition without a reset
+A relay listens on its host and hands on to a port of the same host. Faults:
+    delay_s       every chunk waits that long in each direction
+    silent        connections stay open but nothing passes: a partition without a reset
     cut()         open connections are reset and new ones refused
     heal()        back to normal"""
 import asyncio
+import socket
 import threading
 
 
 class Relay:
-    def __init__(self, network, target):
-        self.network, self.target = network, target
+    def __init__(self, target):
+        self.target = target
         self.delay_s, self.silent, self.refusing = 0.0, False, False
         self.writers = set()
         self.port = None
 
-    async def start(self):
-        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
+    async def start(self, sock):
+        await asyncio.start_server(self.serve, sock=sock)
+        self.port = sock.getsockname()[1]
 
     async def serve(self, reader, writer):
         if self.refusing:
             writer.transport.abort()
             return
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self.target)
+            there, back = await asyncio.open_connection(*self.target)
         except OSError:
             writer.transport.abort()
             return
@@ -58,15 +59,25 @@ class Relay:
 
 
 class Network:
-    """All relays, on one event loop in a thread of its own."""
+    """The relays of one host, on an event loop in a thread that lives there."""
 
-    def __init__(self):
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+    def __init__(self, host):
+        self.host, self.loop = host, asyncio.new_event_loop()
+        threading.Thread(target=self.run, daemon=True).start()
 
-    def relay(self, target):
-        relay = Relay(self, target)
-        asyncio.run_coroutine_threadsafe(relay.start(), self.loop).result(5)
+    def run(self):
+        self.host.settle()
+        self.loop.run_forever()
+
+    def relay(self, target, port=0):
+        relay = Relay(target)
+
+        async def start():
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((self.host.ip, port))
+            await relay.start(sock)
+        asyncio.run_coroutine_threadsafe(start(), self.loop).result(10)
         return relay
 
     def do(self, fn, *args):

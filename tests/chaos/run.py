@@ -1,270 +1,329 @@
 #!/usr/bin/env python3
-"""run - the fault campaign: random queries with known answers while processes and links fail.
+"""run - the fault campaign: random queries with known answers while everything around them fails.
 
-Started by scripts/chaos. Every answer must equal the undisturbed one byte for byte, or be an error the
-specification allows; no query may outlive its deadline; once faults stop, everything succeeds; and
-memory, descriptors and threads level off. The run is seeded: the same seed injects the same faults in
-the same order (their timing against the queries is the machine's)."""
+Started by scripts/chaos. Every answer must be the one that an undisturbed instance gives for the same
+data, byte for byte, or an error that the specification allows for the faults around it (clients.py); no
+query may outlive its deadline; once the faults stop everything succeeds; and nothing is left behind. The
+run is seeded: the same seed injects the same faults in the same order (their timing against the queries
+is the machine's)."""
 import argparse
-import collections
-import json
 import os
-import random
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Api, Worker  # noqa: E402
-from proxy import Network  # noqa: E402
+import report  # noqa: E402
+from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
+from cluster import Api, FAKETIME, Spawner, Worker  # noqa: E402
+from faults import Faults, Lane  # noqa: E402
+from hosts import Hosts, free_port  # noqa: E402
+from store import LocalStore, SwiftStore, clean_env  # noqa: E402
 
-DEADLINE_S = 30
-# Errors the specification allows while faults are on: no worker in time, deadline, attempts used up,
-# an API that is going away or not there.
-ALLOWED = {"unavailable", "timeout", "canceled", "io", "no_space", "refused", "busy"}
-QUERIES = [
-    "sum(rate(http_requests_total[5m]))",
-    "sum by (job) (rate(http_requests_total[5m]))",
-    "http_requests_total",
-    "rate(node_cpu_seconds_total[2m])",
-    "histogram_quantile(0.9, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))",
-    "topk(3, rate(http_requests_total[5m]))",
-    "avg(node_memory_available_bytes) / max(node_memory_available_bytes)",
-    "sum by (job) (rate(http_requests_total[5m])) / on () group_left () sum(rate(http_requests_total[5m]))",
-    "max_over_time(sum(rate(http_requests_total[1m]))[10m:1m])",
-    "count({__name__=~\".+_total\"})",
-]
+PREFIX = "promfabric-chaos-"
+KINDS = ["kill", "stall", "drain", "restart_api", "clock_api", "slow_link", "cut_link", "partition", "one_way",
+         "loss", "client_loss", "full_disk", "full_disk_api", "corrupt_artifacts", "corrupt_segments",
+         "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip", "store_partition"]
+NEEDS_NAMESPACES = {"one_way", "loss", "client_loss", "store_partition"}
+NEEDS_DISKS = {"full_disk", "full_disk_api"}
+NEEDS_S3 = {"corrupt_segments", "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip",
+            "store_partition"}
+FAILURES_MAX = 5  # then the run ends early
 
 
-def ask(base, params):
-    """(answer bytes or None, error word or None, seconds)."""
-    body = urllib.parse.urlencode(params).encode()
-    begin = time.monotonic()
+def say(text):
+    print(f"chaos: {text}", file=sys.stderr, flush=True)
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Cluster:
+    """Hosts, store and processes."""
+
+    def __init__(self, args, folder):
+        self.args, self.folder = args, folder
+        self.workers, self.apis, self.store, self.spawner = [], [], None, None
+        names = ["driver", "client", "store"] + [f"worker-{i}" for i in range(args.workers)] + \
+            [f"api-{i}" for i in range(args.apis)]
+        self.hosts = Hosts(names, args.network == "relay")
+        if self.hosts.why_plain:
+            say(f"no network namespaces ({self.hosts.why_plain}): the relays alone fail links")
+        self.hosts["driver"].settle()
+        self.spawner = Spawner()  # after the hosts: it is to see their disks
+        self.store = self.open_store()
+        self.store_busy = threading.Lock()
+        program = args.promfabric
+        # Relays in front of the first two workers, for delay; in front of all if there is nothing else.
+        for i in range(args.workers):
+            relayed = bool(self.hosts.why_plain) or i < 2
+            self.workers.append(Worker(self.spawner, program, self.hosts[f"worker-{i}"], folder, self.store, i, relayed))
+        for i in range(args.apis):
+            self.apis.append(Api(self.spawner, program, self.hosts[f"api-{i}"], folder, self.store, self.workers, i,
+                                 QUERY_TIMEOUT_S))
+        self.relayed = [worker for worker in self.workers if worker.relays]
+        # The first of each lives as long as the run, so that what it leaks can be seen.
+        self.mortal_workers = self.workers[1:] or self.workers
+        self.mortal_apis = self.apis[1:] or self.apis
+        self.impossible = self.find_impossible()
+        self.kinds = [kind for kind in KINDS if kind not in self.impossible]
+
+    def open_store(self):
+        self.why_local = "asked for" if self.args.store == "local" else ""
+        if not self.why_local:
+            try:
+                begin = time.monotonic()
+                store = SwiftStore(self.args.promfabric, os.path.join(self.folder, "swift"), self.hosts["store"],
+                                   self.spawner)
+                say(f"Swift is up and has the data after {time.monotonic() - begin:.1f} s")
+                return store
+            except (OSError, RuntimeError, subprocess.SubprocessError) as e:
+                if self.args.store == "s3":
+                    raise
+                self.why_local = str(e)
+                say(f"no S3 server ({e}): the store is a folder")
+        return LocalStore(self.args.promfabric, os.path.join(self.folder, "store"))
+
+    def find_impossible(self):
+        why = {}
+        if self.store.kind != "s3":
+            why.update({kind: f"local store, {self.why_local}" for kind in NEEDS_S3})
+        if self.hosts.why_plain:
+            why.update({kind: f"no namespaces, {self.hosts.why_plain}" for kind in NEEDS_NAMESPACES})
+        if not all(p.own_disk for p in self.workers + self.apis):
+            why.update({kind: "no tmpfs may be mounted" for kind in NEEDS_DISKS})
+        if not os.path.exists(FAKETIME):
+            why["clock_api"] = "libfaketime is not installed"
+        return why
+
+    def start(self):
+        for process in self.workers + self.apis:
+            process.start()
+        for api in self.apis:
+            self.wait_ready(api)
+
+    def wait_ready(self, api):
+        """Its store may be failing just now, on purpose."""
+        api.wait_ready(180)
+
+    def processes(self):
+        return self.workers + self.apis
+
+    def heal(self):
+        for host in self.hosts.by_name.values():
+            host.heal()
+        for worker in self.workers:
+            for relay in worker.relays:
+                relay.heal()
+
+    def stop(self):
+        """Exit codes that are not 0, by name."""
+        bad = {}
+        for process in self.apis + self.workers:
+            if process.process:
+                code = process.stop()
+                if code != 0:
+                    bad[process.name] = code
+        if self.store:
+            self.store.stop()
+        return bad
+
+
+def learn(program, folder, spawner, host):
+    """The right answers, from one API and one worker over a folder, undisturbed."""
+    store = LocalStore(program, os.path.join(folder, "truth-store"))
+
+    class Plain:
+        http_port = free_port() if host.fd is None else 8088
+    Plain.host = host
+    log = os.path.join(folder, "truth.log")
+    process = spawner.spawn(host, [program, "up", "--store", store.url, "--workers", "1", "--state",
+                                   os.path.join(folder, "truth-state"), "--http-listen",
+                                   f"{host.ip}:{Plain.http_port}"], log, clean_env())
+    truth, end = {}, time.monotonic() + 120
     try:
-        with urllib.request.urlopen(base + "/api/v1/query_range", data=body, timeout=DEADLINE_S + 10) as r:
-            return r.read(), None, time.monotonic() - begin
-    except urllib.error.HTTPError as e:
-        try:
-            word = json.loads(e.read()).get("errorType", str(e.code))
-        except ValueError:
-            word = str(e.code)
-        return None, word, time.monotonic() - begin
-    except TimeoutError:
-        return None, "hang", time.monotonic() - begin
-    except OSError as e:
-        word = "hang" if "timed out" in str(e) else "refused"
-        return None, word, time.monotonic() - begin
-
-
-class Client(threading.Thread):
-    """Asks without pause and judges every answer."""
-
-    def __init__(self, campaign, seed):
-        super().__init__(daemon=True)
-        self.campaign, self.rng = campaign, random.Random(seed)
-
-    def run(self):
-        while not self.campaign.over.is_set():
-            key = self.rng.choice(list(self.campaign.truth))
-            api = self.rng.choice(self.campaign.apis)
-            answer, error, seconds = ask(api.base, dict(key))
-            self.campaign.judge(key, api, answer, error, seconds)
-            if error:
-                time.sleep(0.05)
+        for key in all_keys():
+            answer = ask(Plain, key)
+            while answer.error and time.monotonic() < end:
+                time.sleep(0.2)
+                answer = ask(Plain, key)
+            if answer.error:
+                raise RuntimeError(f"no truth for {key}: {answer.error}: {answer.detail}; see {log}")
+            if len(answer.body) < 40:
+                raise RuntimeError(f"an empty truth proves nothing: {key}: {answer.body!r}")
+            truth[key] = answer.body
+    finally:
+        process.terminate()
+        process.wait(60)
+    return truth
 
 
 class Campaign:
     def __init__(self, args, folder):
-        self.args, self.rng = args, random.Random(args.seed)
-        self.folder, self.over, self.lock = folder, threading.Event(), threading.Lock()
-        self.counts, self.errors, self.faults = collections.Counter(), collections.Counter(), collections.Counter()
-        self.quiet, self.disturbed = [], []
-        self.last_fault = -1e9
-        self.wrong = []
-        store = os.path.join(folder, "store")
-        subprocess.run([args.promfabric, "demo-data", "--quiet", "--shards", "8", "--store", store], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.network = Network()
-        self.workers = [Worker(args.promfabric, self.network, folder, store, i) for i in range(args.workers)]
-        self.apis = [Api(args.promfabric, folder, store, self.workers, i) for i in range(args.apis)]
-        for process in self.workers + self.apis:
-            process.start()
-        for api in self.apis:
-            api.wait_ready()
-
-    def learn(self):
-        """The undisturbed answers, the same from every API."""
-        span = json.load(urllib.request.urlopen(
-            self.apis[0].base + "/api/v1/query?" + urllib.parse.urlencode(
-                {"query": "max(timestamp(last_over_time({__name__=\"http_requests_total\"}[30d])))"}), timeout=60))
-        result = span["data"]["result"]
-        if not result:
-            raise SystemExit("the demo data is empty")
-        end = int(float(result[0]["value"][1]))
-        self.truth = {}
-        for query in QUERIES:
-            for minutes, step in ((30, 30), (180, 60)):
-                key = (("query", query), ("start", end - minutes * 60), ("end", end), ("step", step))
-                answers = {ask(api.base, dict(key))[0] for api in self.apis}
-                if len(answers) != 1 or None in answers:
-                    raise SystemExit(f"undisturbed answers differ or fail: {query}")
-                self.truth[key] = answers.pop()
-
-    def judge(self, key, api, answer, error, seconds):
-        with self.lock:
-            self.counts["queries"] += 1
-            disturbed = time.monotonic() - self.last_fault < 5
-            if answer is not None:
-                (self.disturbed if disturbed else self.quiet).append(seconds)
-                if answer != self.truth[key]:
-                    self.wrong.append(f"{api.name}: {key}: {answer[:300]!r}, not {self.truth[key][:300]!r}")
-            elif error == "hang" or seconds > DEADLINE_S + 5:
-                self.wrong.append(f"{api.name}: {key}: still unanswered after {seconds:.0f} s")
-            elif error in ALLOWED:
-                self.errors[error] += 1
-            else:
-                self.wrong.append(f"{api.name}: {key}: error {error}, which is not allowed")
-
-    # Faults. Each leaves the cluster able to recover by itself or mends it before it returns.
-    def kill(self):
-        self.rng.choice(self.workers).restart_after_kill()
-
-    def stall(self):
-        worker = self.rng.choice(self.workers)
-        worker.signal(signal.SIGSTOP)
-        time.sleep(self.rng.uniform(0.2, 6))
-        worker.signal(signal.SIGCONT)
-
-    def drain(self):
-        worker = self.rng.choice(self.workers)
-        worker.signal(signal.SIGTERM)
-        if worker.wait(25) != 0:
-            self.wrong.append(f"{worker.name}: did not drain cleanly")
-            worker.signal(signal.SIGKILL)
-            worker.process.wait()
-        worker.start()
-
-    def slow(self):
-        relay = self.rng.choice(self.rng.choice(self.workers).relays())
-        relay.delay_s = self.rng.uniform(0.01, 0.5)
-        time.sleep(self.rng.uniform(1, 4))
-        relay.heal()
-
-    def partition(self):
-        worker = self.rng.choice(self.workers)
-        for relay in worker.relays():
-            relay.silent = True
-        time.sleep(self.rng.uniform(0.5, 6))
-        for relay in worker.relays():
-            relay.heal()
-
-    def cut(self):
-        relay = self.rng.choice(self.rng.choice(self.workers).relays())
-        self.network.do(relay.cut)
-        time.sleep(self.rng.uniform(0.1, 3))
-        relay.heal()
-
-    def corrupt(self):
-        """Flip or cut bytes of whatever artifacts a worker holds now."""
-        worker = self.rng.choice(self.workers)
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            for where, _, files in os.walk(worker.spool):
-                for name in files:
-                    self.damage(os.path.join(where, name))
-            time.sleep(0.01)
-
-    def damage(self, path):
-        try:
-            with open(path, "r+b") as f:
-                size = os.fstat(f.fileno()).st_size
-                if size < 16:
-                    return
-                if self.rng.random() < 0.5:
-                    f.truncate(size // 2)
-                else:
-                    f.seek(self.rng.randrange(size))
-                    f.write(bytes([self.rng.randrange(256)]))
-        except OSError:
-            pass
-
-    def restart_api(self):
-        api = self.rng.choice(self.apis)
-        if self.rng.random() < 0.5:
-            api.restart_after_kill()
-        else:
-            api.stop()
-            api.start()
-        api.wait_ready()
-
-    def inject(self, seconds):
-        faults = [self.kill, self.stall, self.drain, self.slow, self.partition, self.cut, self.corrupt,
-                  self.restart_api]
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and len(self.wrong) < 5:
-            fault = self.rng.choice(faults)
-            with self.lock:
-                self.last_fault = time.monotonic()
-                self.faults[fault.__name__] += 1
-            fault()
-            with self.lock:
-                self.last_fault = time.monotonic()
-            time.sleep(self.rng.uniform(0.1, 2))
-
-    def settle(self):
-        """Faults are over: after the longest backoff every query of every API succeeds."""
-        time.sleep(12)
-        self.over.set()
-        for client in self.clients:
-            client.join(DEADLINE_S + 15)
-        for key, truth in self.truth.items():
-            for api in self.apis:
-                answer, error, _ = ask(api.base, dict(key))
-                if answer != truth:
-                    self.wrong.append(f"after the faults: {api.name}: {key}: {error or 'another answer'}")
+        self.args, self.folder, self.cluster = args, folder, None
+        self.faults = Faults(os.path.join(folder, "faults.log"))
+        self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
+        self.after, self.left = 0, {}
 
     def run(self):
-        self.learn()
-        before = self.sizes()
-        self.clients = [Client(self, self.args.seed * 1000 + i) for i in range(self.args.clients)]
+        args = self.args
+        self.cluster = Cluster(args, self.folder)
+        hosts = self.cluster.hosts
+        truth = learn(args.promfabric, self.folder, self.cluster.spawner, hosts["driver"])
+        self.judge = Judge(truth, self.faults)
+        self.cluster.start()
+        self.check_all("before the faults")
+        self.clients = [Client(hosts["client"], self.cluster.apis, self.judge, args.seed * 1000 + i)
+                        for i in range(args.clients)]
         for client in self.clients:
             client.start()
         time.sleep(3)
-        self.inject(self.args.minutes * 60)
+        self.sample()
+        say(f"faults begin, for {args.minutes:g} min: {', '.join(self.cluster.kinds)}")
+        self.inject(args.minutes * 60)
         self.settle()
-        self.report(before, self.sizes())
 
-    def sizes(self):
-        return {p.name: (p.resident_kib() // 1024, p.fds(), p.threads()) for p in self.workers + self.apis}
+    def inject(self, seconds):
+        self.lanes = [Lane(self.cluster, self.faults, self.judge, self.args.seed, i, self.args.lanes)
+                      for i in range(self.args.lanes)]
+        for lane in self.lanes:
+            lane.start()
+        begin = last = time.monotonic()
+        quarters = [begin + seconds * share for share in (0.25, 0.5, 0.75)]
+        while (now := time.monotonic()) < begin + seconds and len(self.judge.wrong) < FAILURES_MAX:
+            time.sleep(0.25)
+            self.check_alive()
+            if quarters and now > quarters[0]:
+                quarters.pop(0)
+                self.sample()
+            if now - last >= 30:
+                last = now
+                say(f"{(now - begin) / 60:.1f} min: {self.judge.queries} queries, {len(self.faults.records)} faults, "
+                    f"{sum(self.judge.errors.values())} allowed errors, {len(self.judge.wrong)} failures")
 
-    def report(self, before, after):
-        print(f"seed {self.args.seed}: {self.counts['queries']} queries, "
-              f"{sum(self.faults.values())} faults, {len(self.wrong)} wrong")
-        print("faults: " + ", ".join(f"{k} {v}" for k, v in sorted(self.faults.items())))
-        print("allowed errors: " + (", ".join(f"{k} {v}" for k, v in sorted(self.errors.items())) or "none"))
-        for name, values in (("undisturbed", self.quiet), ("within 5 s of a fault", self.disturbed)):
-            if len(values) > 1:
-                q = statistics.quantiles(values, n=100)
-                print(f"latency {name}: {len(values)} answers, p50 {q[49] * 1000:.1f} ms, p99 {q[98] * 1000:.1f} ms")
-        for name in before:
-            print(f"{name}: MiB, descriptors, threads: {before[name]} before, {after[name]} after")
-        for line in self.wrong[:20]:
-            print("WRONG " + line)
+    def check_alive(self):
+        """Nobody ends unless a fault ended it."""
+        for process in self.cluster.processes():
+            if process.busy.acquire(blocking=False):
+                try:
+                    if not process.alive():
+                        self.judge.fail(f"{process.name} ended by itself with exit code {process.process.returncode}; "
+                                        f"see {process.log}")
+                        process.start()
+                finally:
+                    process.busy.release()
+
+    def sample(self):
+        for process in (self.cluster.workers[0], self.cluster.apis[0]):
+            self.elders.setdefault(process.name, []).append(process.sizes())
+
+    def settle(self):
+        """Faults are over: after the longest backoff every query of every API succeeds."""
+        for lane in self.lanes:
+            lane.over.set()
+        for lane in self.lanes:
+            lane.join(240)
+            if lane.is_alive():
+                self.judge.fail("a fault did not end")
+        self.cluster.heal()
+        time.sleep(12)
+        self.check_alive()
+        for client in self.clients:
+            client.over.set()
+        for client in self.clients:
+            client.join(3 * QUERY_TIMEOUT_S + 30)
+            if client.is_alive():
+                self.judge.fail("a client hangs")
+        self.check_all("after the faults")
+        self.check_leaks()
+
+    def check_all(self, when):
+        for key, truth in self.judge.truth.items():
+            for api in self.cluster.apis:
+                answer = ask(api, key)
+                self.after += when == "after the faults"
+                if answer.error or answer.body != truth:
+                    self.judge.fail(f"{when}: {api.name}: {key}: {answer.error or 'another answer'} {answer.detail}")
+                    if len(self.judge.wrong) >= 2 * FAILURES_MAX:
+                        return
+
+    def find_left(self):
+        """What a cluster at rest should not have."""
+        workers, apis = self.cluster.workers, self.cluster.apis
+        return {"works": sum(w.metric("promfabric_worker_works") or 0 for w in workers),
+                "artifacts": sum(w.metric("promfabric_worker_artifacts") or 0 for w in workers),
+                "artifact files": sum(len(w.files("artifact")) - os.path.exists(w.spool + "/lock") for w in workers),
+                "half downloads": sum(path.endswith(".part") for w in workers for path in w.files("segment")),
+                "queries": sum(a.metric("promfabric_api_queries") or 0 for a in apis),
+                "API spool files": sum(len(names) for a in apis for _, _, names in os.walk(a.disk)),
+                "missing streams": sum(len(workers) - (a.metric("promfabric_api_control_streams") or 0) for a in apis)}
+
+    def check_leaks(self):
+        end = time.monotonic() + 90
+        while any(self.find_left().values()) and time.monotonic() < end:
+            time.sleep(1)
+        self.left = {k: int(v) for k, v in self.find_left().items()}
+        for name, count in self.left.items():
+            if count:
+                self.judge.fail(f"left at the end: {count} {name}")
+        self.sample()
+        for name, figures in self.elders.items():
+            first, last = figures[0], figures[-1]
+            for what, room in (("rss_mib", max(96, first["rss_mib"])), ("fds", 100), ("threads", 12)):
+                if last[what] > first[what] + room:
+                    self.judge.fail(f"{name} leaks: {what} {first[what]:.0f} at first, {last[what]:.0f} at the end")
 
     def stop(self):
-        for process in self.apis + self.workers:
-            process.stop()
+        for lane in self.lanes:
+            lane.over.set()
+        for client in self.clients:
+            client.over.set()
+        for lane in self.lanes:
+            lane.join(60)
+        if not self.cluster:
+            return
+        self.cluster.heal()
+        for name, code in self.cluster.stop().items():
+            if self.judge:
+                self.judge.fail(f"{name}: exit code {code} when told to end")
+        self.left["processes"] = sum(p.process is not None and p.alive() for p in self.cluster.processes())
+
+    def result(self):
+        judge, args = self.judge, self.args
+        again, seen = report.reassigned_ids(self.cluster.apis), report.noticed(self.cluster.apis)
+        for text in report.without_trace(self.faults.counts(), seen):
+            judge.fail(text)
+        latency, by_kind = report.latencies(judge.asked, again, self.faults)
+        store = "S3 (Swift, behind a proxy that fails)" if self.cluster.store.kind == "s3" else \
+            f"local folder ({self.cluster.why_local})"
+        why = self.cluster.hosts.why_plain
+        return {"seed": args.seed, "minutes": args.minutes, "apis": args.apis, "workers": args.workers,
+                "clients": args.clients, "store": store,
+                "network": f"loopback with relays ({why})" if why else "a namespace for each host, nft rules between them",
+                "queries": judge.queries, "right": len(judge.asked), "hung": judge.hung, "errors": judge.errors,
+                "samples": judge.samples, "noticed": seen, "faults": self.faults.counts(), "impossible": self.cluster.impossible,
+                "dropped": sum(client.dropped for client in self.clients),
+                "reassigned": (latency["lost a worker"] or {"count": 0})["count"], "after": self.after,
+                "latency": latency, "added_by_kind": by_kind, "elders": self.elders, "left": self.left,
+                "hiccup_s": judge.hiccups.worst,
+                "failures": [f"at {at - self.faults.zero:.1f} s: {text}" for at, text in judge.wrong]}
 
 
-def main():
+def sweep():
+    """Folders of drivers that were killed: everything else of theirs went with them."""
+    for name in os.listdir(tempfile.gettempdir()):
+        owner = name[len(PREFIX):].split("-")[0]
+        if name.startswith(PREFIX) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+            say(f"removing what an earlier run left: {name}")
+            shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+
+
+def parse_args():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--promfabric", required=True)
     parser.add_argument("--minutes", type=float, default=2)
@@ -272,21 +331,56 @@ def main():
     parser.add_argument("--workers", type=int, default=5)
     parser.add_argument("--apis", type=int, default=2)
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--lanes", type=int, default=2, help="faults at the same time")
+    parser.add_argument("--store", choices=("auto", "s3", "local"), default="auto")
+    parser.add_argument("--network", choices=("auto", "relay"), default="auto")
+    parser.add_argument("--report", metavar="FILE", help="write the result there, as .md, .json or both")
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs")
-    args = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="promfabric-chaos-")
-    campaign = Campaign(args, folder)
+    return parser.parse_args()
+
+
+def interrupt(number, _frame):
+    raise Interrupted(f"signal {number}")
+
+
+def finish(campaign, args, folder, interrupted):
+    """Print, write, keep or remove; the exit code."""
+    if campaign.judge:
+        result = campaign.result()
+        print("\n".join(report.as_lines(result)))
+        if args.report:
+            report.write(result, args.report)
+        for line in result["failures"][:20]:
+            print("FAILED " + line)
+    failed = interrupted or not campaign.judge or campaign.judge.wrong or not campaign.judge.queries
+    if failed or args.keep:
+        kept = folder.replace(f"{PREFIX}{os.getpid()}", f"{PREFIX}kept")
+        os.rename(folder, kept)
+        print(f"seed {args.seed}; logs kept in {kept} (faults.log tells what happened when)")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    failures = len(campaign.judge.wrong) if campaign.judge else 1
+    print(f"{len(campaign.judge.asked) if campaign.judge else 0} passed, {failures} failed")
+    return 130 if interrupted else 1 if failed else 0
+
+
+def main():
+    args = parse_args()
+    sweep()
+    folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+    campaign, interrupted = Campaign(args, folder), None
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
     try:
         campaign.run()
+    except (Interrupted, KeyboardInterrupt) as e:
+        interrupted = e
+        say(f"interrupted: {e}")
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         campaign.stop()
-        if args.keep or campaign.wrong:
-            print("logs kept in", folder)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    passed = campaign.counts["queries"] - len(campaign.wrong)
-    print(f"{passed} passed, {len(campaign.wrong)} failed")
-    return 1 if campaign.wrong or not campaign.counts["queries"] else 0
+    return finish(campaign, args, folder, interrupted)
 
 
 if __name__ == "__main__":

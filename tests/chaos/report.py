@@ -1,0 +1,121 @@
+"""report - what a run was, as a table on the screen and as Markdown and JSON in files."""
+import json
+import re
+import statistics
+
+
+def reassigned_ids(apis):
+    """Ids of the queries that had a work assigned more than once: the API logs each such assignment."""
+    ids = set()
+    for api in apis:
+        with open(api.log, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                if "work assigned again" in line and (found := re.search(r"query_id=(\S+)", line)):
+                    ids.add(found.group(1))
+    return ids
+
+
+NOTICED = {
+    "workers lost": r'msg="worker lost',
+    "works assigned again": r'msg="work assigned again"',
+    "artifacts damaged": r'msg="artifact not fetched.* code=checksum',
+    "artifacts unreachable": r'msg="artifact not fetched.* code=(io|expired)',
+    "works failed for a damaged segment": r'msg="work failed.* code=corrupt',
+    "works failed for a full disk": r'msg="work failed.* code=no_space',
+    "works failed for the store": r'msg="work failed.* code=(io|unavailable|timeout)',
+    "listings of the store failed": r'msg="cannot list the store',
+}
+# Faults that must leave a trace once they were injected often enough, or they prove nothing.
+MUST_SHOW = {"kill": "workers lost", "partition": "workers lost", "corrupt_artifacts": "artifacts damaged",
+             "corrupt_segments": "works failed for a damaged segment", "full_disk": "works failed for a full disk",
+             "store_errors": "works failed for the store"}
+OFTEN = 8
+
+
+def noticed(apis):
+    """What the APIs wrote about the faults: proof that they arrived."""
+    counts = dict.fromkeys(NOTICED, 0)
+    for api in apis:
+        with open(api.log, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                for name, pattern in NOTICED.items():
+                    counts[name] += re.search(pattern, line) is not None
+    return counts
+
+
+def without_trace(faults, seen):
+    return [f"{kind} was injected {faults[kind]} times, but the APIs noticed no '{trace}'"
+            for kind, trace in MUST_SHOW.items() if faults.get(kind, 0) >= OFTEN and not seen[trace]]
+
+
+def percentiles(values):
+    if not values:
+        return None
+    ordered = sorted(values)
+
+    def at(share):
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000, 1)
+    return {"count": len(ordered), "p50_ms": at(0.5), "p99_ms": at(0.99), "max_ms": at(1)}
+
+
+def latencies(asked, again, faults):
+    """Of right answers: those whose works all went well, those that lost a worker, and what that added
+    to the median of the same question."""
+    well, lost = {}, []
+    for key, query_id, begin, seconds in asked:
+        if query_id in again:
+            lost.append((key, begin, seconds))
+        else:
+            well.setdefault(key, []).append(seconds)
+    median = {key: statistics.median(values) for key, values in well.items()}
+    added = [(begin, seconds, max(0.0, seconds - median[key])) for key, begin, seconds in lost if key in median]
+    result = {"undisturbed": percentiles([s for values in well.values() for s in values]),
+              "lost a worker": percentiles([seconds for _, _, seconds in lost]),
+              "added by losing a worker": percentiles([extra for _, _, extra in added])}
+    by_kind = {}
+    for begin, seconds, extra in added:
+        for fault in faults.records:
+            if fault.begin <= begin + seconds and fault.end and fault.end >= begin:
+                by_kind.setdefault(fault.kind, []).append(extra)
+    return result, {kind: percentiles(values) for kind, values in sorted(by_kind.items())}
+
+
+def as_lines(r):
+    """Markdown that also reads well on a terminal."""
+    lines = [f"seed {r['seed']}, {r['minutes']:g} min of faults: {r['apis']} APIs, {r['workers']} workers, "
+             f"{r['clients']} clients; store: {r['store']}; network: {r['network']}", ""]
+    lines += ["| what | count |", "|---|---:|",
+              f"| queries | {r['queries']} |", f"| right answers | {r['right']} |",
+              f"| **wrong answers and other failures** | **{len(r['failures'])}** |",
+              f"| queries past their deadline | {r['hung']} |",
+              f"| allowed errors | {sum(r['errors'].values())} |",
+              f"| queries dropped by the client | {r['dropped']} |",
+              f"| queries that lost a worker and were answered | {r['reassigned']} |",
+              f"| faults | {sum(r['faults'].values())} |",
+              f"| queries after the faults, all of which must succeed | {r['after']} |", ""]
+    lines += ["| fault | injected |", "|---|---:|"] + [f"| {k} | {v} |" for k, v in sorted(r["faults"].items())]
+    lines += [f"| {k} | not possible: {why} |" for k, why in sorted(r["impossible"].items())] + [""]
+    lines += ["| what the APIs noticed | count |", "|---|---:|"] + [f"| {k} | {v} |" for k, v in r["noticed"].items()] + [""]
+    lines += ["| error | count | for example |", "|---|---:|---|"]
+    lines += [f"| {k} | {v} | {r['samples'].get(k, '')[:110].replace('|', '/')} |" for k, v in sorted(r["errors"].items())]
+    lines += ["", "| latency of right answers | answers | p50 ms | p99 ms | max ms |", "|---|---:|---:|---:|---:|"]
+    rows = list(r["latency"].items()) + [(f"added, during {k}", v) for k, v in r["added_by_kind"].items()]
+    lines += [f"| {name} | {v['count']} | {v['p50_ms']} | {v['p99_ms']} | {v['max_ms']} |" for name, v in rows if v]
+    lines += ["", "| process, alive all the time | MiB | descriptors | threads |", "|---|---|---|---|"]
+    for name, figures in r["elders"].items():
+        cells = [" ".join(f"{sample[what]:.0f}" for sample in figures) for what in ("rss_mib", "fds", "threads")]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "Left at the end: " + ", ".join(f"{k} {v}" for k, v in r["left"].items()) +
+              f". Largest hiccup of the machine: {r['hiccup_s']:.1f} s."]
+    return lines
+
+
+def write(r, path):
+    """FILE.json or FILE.md as named; both for a name that ends otherwise."""
+    if not path.endswith(".json"):
+        with open(path if path.endswith(".md") else path + ".md", "w", encoding="utf-8") as f:
+            f.write("\n".join(as_lines(r)) + "\n")
+    if not path.endswith(".md"):
+        with open(path if path.endswith(".json") else path + ".json", "w", encoding="utf-8") as f:
+            json.dump(r, f, indent=1)
+            f.write("\n")
