@@ -21,6 +21,8 @@
 /* How often idle connections and timers are looked at: half of it is the mean time to notice a
  * client that went away. */
 #define TICK_MS 250
+/* How long clients have to take the error that ends their answer when a drain is cut short. */
+#define LAST_WORDS_MS 1000
 
 struct api {
     const struct qa_api_options *options;
@@ -243,6 +245,18 @@ static bool signaled(int signal_fd, int timeout_ms)
     return false;
 }
 
+/* No more waiting: clients get the error that ends their answer, if they read. */
+static void cut_short(struct api *api)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + LAST_WORDS_MS;
+
+    QF_LOG_WARN("drain cut short", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
+    qa_coord_cut(api->coord);
+    while (qf_clock_mono_ms() < deadline &&
+           (qa_coord_query_count(api->coord) > 0 || qa_listener_active(api->listener) > 0))
+        (void)poll(NULL, 0, 10);
+}
+
 static void drain(struct api *api, int signal_fd)
 {
     qf_time_ms deadline = qf_clock_mono_ms() + api->options->drain_timeout_ms;
@@ -253,7 +267,7 @@ static void drain(struct api *api, int signal_fd)
     QF_LOG_INFO("draining", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
     while (qa_coord_query_count(api->coord) > 0 || qa_listener_active(api->listener) > 0) {
         if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
-            QF_LOG_WARN("drain cut short", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
+            cut_short(api);
             return;
         }
         qa_listener_tick(api->listener);

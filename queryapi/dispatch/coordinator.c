@@ -139,6 +139,8 @@ static void handle(struct qa_coord *coord, struct msg *msg)
         break;
     case MSG_DRAIN:
         coord->draining = true;
+        if (msg->number)
+            co_cancel_all(coord);
         break;
     case MSG_STOP:
         coord->draining = coord->stopping = true;
@@ -346,6 +348,11 @@ void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, si
 void qa_coord_drain(struct qa_coord *coord)
 {
     co_post(coord, (struct msg){ .kind = MSG_DRAIN });
+}
+
+void qa_coord_cut(struct qa_coord *coord)
+{
+    co_post(coord, (struct msg){ .kind = MSG_DRAIN, .number = 1 });
 }
 
 size_t qa_coord_query_count(const struct qa_coord *coord)

@@ -58,6 +58,8 @@ void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, si
 
 /* Take no new queries. */
 void qa_coord_drain(struct qa_coord *coord);
+/* And end those that run: their clients are told. */
+void qa_coord_cut(struct qa_coord *coord);
 /* Queries alive. */
 size_t qa_coord_query_count(const struct qa_coord *coord);
 

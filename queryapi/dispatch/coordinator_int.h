@@ -22,7 +22,7 @@ enum msg_kind {
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
-    MSG_DRAIN,
+    MSG_DRAIN,     /* number: cut it short */
     MSG_STOP,
 };
 

@@ -303,7 +303,7 @@ void co_turn_done(struct qa_coord *coord, struct qa_query *query)
 {
     query->co.in_turn = false;
     if (query->next != QA_NEXT_OVER && atomic_load(&query->canceled)) {
-        qa_query_fail(query, query->cancel_rc, qf_rc_text(query->cancel_rc));
+        qa_query_fail(query, query->cancel_rc, qa_query_cancel_text(query));
         query->next = QA_NEXT_OVER;
     }
     switch (query->next) {
@@ -351,7 +351,9 @@ void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
         return;
     }
     why = query->co.reason[0] ? query->co.reason : qf_rc_text(rc);
-    if (rc == QF_EUNAVAILABLE && !query->co.reason[0])
+    if (atomic_load(&query->canceled))
+        why = qa_query_cancel_text(query);
+    else if (rc == QF_EUNAVAILABLE && !query->co.reason[0])
         why = "no worker is available";
     qa_query_fail(query, rc, why);
     finish(coord, query);
@@ -418,7 +420,7 @@ void co_cancel_query(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     }
     if (query->co.state == Q_QUEUED)
         unqueue(coord, query);
-    qa_query_fail(query, rc, qf_rc_text(rc));
+    qa_query_fail(query, rc, qa_query_cancel_text(query));
     finish(coord, query);
 }
 
@@ -441,7 +443,7 @@ void co_cancel_all(struct qa_coord *coord)
 {
     for (size_t i = 0; i < coord->options.queries_max; i++)
         if (coord->slots[i])
-            co_cancel_query(coord, coord->slots[i], QF_ECANCELED);
+            co_cancel_query(coord, coord->slots[i], QF_EUNAVAILABLE);
 }
 
 void co_expire(struct qa_coord *coord, qf_time_ms now)

@@ -82,6 +82,12 @@ struct qa_query *qa_query_free(struct qa_query *query)
     return NULL;
 }
 
+const char *qa_query_cancel_text(const struct qa_query *query)
+{
+    return query->cancel_rc == QF_EUNAVAILABLE ? "the server is shutting down"
+                                               : qf_rc_text(query->cancel_rc);
+}
+
 qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err)
 {
     if (qf_purse_parent_empty(&query->purse))
@@ -108,7 +114,10 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
         rc = qa_query_no_memory(query, &query->err);
     }
     if (rc != QF_OK) {
-        qa_query_fail(query, rc, query->err.rc ? query->err.msg : qf_rc_text(rc));
+        const char *text =
+            atomic_load(&query->canceled) ? qa_query_cancel_text(query) : qf_rc_text(rc);
+
+        qa_query_fail(query, rc, query->err.rc == rc ? query->err.msg : text);
         query->next = QA_NEXT_OVER;
     }
 }

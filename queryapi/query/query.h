@@ -167,6 +167,9 @@ void qa_query_reset(struct qa_query *query);
 /* Run a turn on this thread and set query->next. */
 void qa_query_turn(struct qa_query *query, enum qa_turn turn);
 
+/* What a canceled query's client is told. */
+const char *qa_query_cancel_text(const struct qa_query *query);
+
 /* QF_ELIMIT of a query, or QF_EUNAVAILABLE if it was the other queries that had the memory. */
 QF_MUST_CHECK qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err);
 
