@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""test_parts - the campaign's own tools do what they say: the judge finds what is wrong, rules between
+hosts hold and are lifted, disks fill up, and a run without any trace of its faults fails."""
+import errno
+import os
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import report  # noqa: E402
+from clients import Answer, GRACE_S, Judge, read_events  # noqa: E402
+from cluster import Spawner  # noqa: E402
+from faults import Faults  # noqa: E402
+from hosts import Hosts, partition, reunite  # noqa: E402
+
+KEY = ("json", "up", 0, 1, 1)
+passed, failed, skipped = 0, 0, 0
+
+
+def check(what, holds):
+    global passed, failed
+    passed, failed = passed + bool(holds), failed + (not holds)
+    if not holds:
+        print(f"FAILED {what}")
+
+
+class FakeApi:
+    name = "api-0"
+
+    def __init__(self, log):
+        self.log, self.downs = log, []
+
+
+def answer(body=None, error=None, seconds=0.1):
+    a = Answer()
+    a.body, a.error, a.query_id = body, error, "q-1"
+    a.end = time.monotonic()
+    a.begin = a.end - seconds
+    return a
+
+
+def failures(folder, a, fault=None, away=False, log="", timeout_s=20):
+    """How many failures the judge finds in one answer."""
+    path = os.path.join(folder, "api.log")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(log)
+    faults, api = Faults(os.path.join(folder, "faults.log")), FakeApi(path)
+    judge = Judge({KEY: b"right"}, faults)
+    if fault:
+        with faults.record(fault, "worker-1"):
+            pass
+        a.end = time.monotonic()
+    if away:
+        api.downs.append([a.begin, a.end])
+    judge.judge(KEY, api, a, timeout_s)
+    return len(judge.wrong)
+
+
+def test_judge(folder):
+    check("a right answer passes", failures(folder, answer(b"right")) == 0)
+    check("a wrong answer fails", failures(folder, answer(b"wrong"), "kill") == 1)
+    check("an empty answer fails", failures(folder, answer(b""), "kill") == 1)
+    check("an error without a fault fails", failures(folder, answer(error="unavailable")) == 1)
+    check("an error near a fault passes", failures(folder, answer(error="unavailable"), "kill") == 0)
+    check("an error of another kind fails", failures(folder, answer(error="no_space"), "kill") == 1)
+    check("a full disk explains it", failures(folder, answer(error="no_space"), "full_disk") == 0)
+    check("an unknown error fails", failures(folder, answer(error="execution"), "kill") == 1)
+    check("a refusal by a living API fails", failures(folder, answer(error="refused"), "kill") == 1)
+    check("a refusal by a dead one passes", failures(folder, answer(error="refused"), "restart_api", True) == 0)
+    check("an internal error is looked up", failures(
+        folder, answer(error="internal"), "full_disk", log='msg="query failed" query_id=q-1 outcome=no_space\n') == 0)
+    check("an internal error fails", failures(
+        folder, answer(error="internal"), "kill", log='msg="query failed" query_id=q-1 outcome=internal\n') == 1)
+    check("a late answer fails", failures(folder, answer(b"right", seconds=20 + GRACE_S + 1)) == 1)
+    check("a hang fails", failures(folder, answer(error="hang", seconds=3), "kill") == 1)
+
+
+def test_events():
+    event = b'data: {"type":"result","data":{"timestamp":%d,"value":1}}\n\n'
+    done = b'data: {"type":"done","data":{"status":"ok"}}\n\n'
+    for what, body, holds in (
+            ("a whole stream is read", event % 1 + event % 2 + done, lambda a: a.body.count(b"\n") == 1),
+            ("a stream without its end is cut", event % 1, lambda a: a.error == "cut"),
+            ("a stream out of order is wrong", event % 2 + event % 1 + done, lambda a: b"out of order" in a.body),
+            ("an error is an error", b'data: {"type":"error","data":{"code":"io","message":"m"}}\n\n'
+             b'data: {"type":"done","data":{"status":"error"}}\n\n', lambda a: a.error == "io")):
+        a = Answer()
+        read_events(body, a)
+        check(what, holds(a))
+
+
+def reaches(source, target, port):
+    with source.inside():
+        try:
+            socket.create_connection((target.ip, port), 0.7).close()
+            return True
+        except OSError:
+            return False
+
+
+def test_hosts(hosts):
+    a, b, c = hosts["a"], hosts["b"], hosts["c"]
+    servers = []
+    for host in (a, b, c):
+        with host.inside():
+            server = socket.create_server((host.ip, 7000))
+            server.listen(64)
+            servers.append(server)
+    check("hosts reach each other", reaches(a, b, 7000) and reaches(b, a, 7000) and reaches(a, c, 7000))
+    partition(a, b)
+    check("a partition splits two", not reaches(a, b, 7000) and not reaches(b, a, 7000))
+    check("and no others", reaches(a, c, 7000) and reaches(c, b, 7000))
+    a.refuse_from(c)
+    reunite(a, b)
+    check("one is mended, the other stays", reaches(a, b, 7000) and not reaches(c, a, 7000))
+    a.heal()
+    check("all is mended", reaches(c, a, 7000) and reaches(b, a, 7000))
+    c.refuse_from(a, 50)
+    with a.inside():
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with c.inside():
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.bind((c.ip, 7001))
+        receiver.settimeout(0.3)
+    for _ in range(200):
+        sender.sendto(b"x", (c.ip, 7001))
+    arrived = 0
+    try:
+        while receiver.recv(16):
+            arrived += 1
+    except TimeoutError:
+        pass
+    check(f"half of the packets are lost: {arrived} of 200 arrived", 60 <= arrived <= 140)
+
+
+def test_disk(hosts, folder):
+    disk = os.path.join(folder, "disk")
+    check("a disk is mounted", hosts.disk(disk, 1))
+    spawner, log = Spawner(), os.path.join(folder, "spawn.log")
+    process = spawner.spawn(hosts["a"], ["dd", "if=/dev/zero", f"of={disk}/x", "bs=64k", "count=64"], log)
+    check("it fills up for a child, too", process.wait(20) != 0)
+    check("with the right error", os.strerror(errno.ENOSPC) in open(log, encoding="utf-8").read())
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend(open("/proc/1/mounts", encoding="utf-8").read().split()))
+    thread.start()
+    thread.join()
+    check("nobody else sees it", disk not in seen)
+    hosts.undisk(disk)
+
+
+def test_trace():
+    seen = dict.fromkeys(report.NOTICED, 0)
+    check("faults without a trace are told", len(report.without_trace({"full_disk": 99}, seen)) == 1)
+    seen["works failed for a full disk"] = 1
+    check("with a trace they are fine", report.without_trace({"full_disk": 99}, seen) == [])
+
+
+def main():
+    global skipped
+    with tempfile.TemporaryDirectory(prefix="promfabric-chaos-test-") as folder:
+        test_judge(folder)
+        test_events()
+        test_trace()
+        hosts = Hosts(["a", "b", "c"])
+        if hosts.why_plain:
+            skipped += 1
+            print(f"skipped: namespaces and rules: {hosts.why_plain}")
+        else:
+            test_hosts(hosts)
+        if hosts.mounts:
+            test_disk(hosts, folder)
+        else:
+            skipped += 1
+            print("skipped: disks: no mount namespace may be made")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
