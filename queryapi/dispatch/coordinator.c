@@ -26,6 +26,7 @@ void co_post(struct qa_coord *coord, struct msg msg)
         (void)qa_stream_drop(copy->stream);
         (void)qa_fetch_free(copy->fetch);
         free(copy->text);
+        free(copy->tenant);
         free(copy);
     }
 }
@@ -122,10 +123,10 @@ static void handle(struct qa_coord *coord, struct msg *msg)
         co_stream_event(coord, msg->id, (enum qa_stream_event)msg->number);
         break;
     case MSG_CANCEL:
-        co_cancel_by_name(coord, msg->text, msg->stream);
+        co_cancel_by_name(coord, msg->text, msg->tenant, msg->stream);
         break;
     case MSG_INSPECT:
-        co_inspect(coord, (enum qa_inspect)msg->number, msg->stream);
+        co_inspect(coord, (enum qa_inspect)msg->number, msg->tenant, msg->stream);
         break;
     case MSG_TAG:
         qa_rpc_complete(coord->rpc, msg->tag, msg->number != 0);
@@ -149,6 +150,7 @@ static void handle(struct qa_coord *coord, struct msg *msg)
     }
     (void)qa_stream_drop(msg->stream);
     free(msg->text);
+    free(msg->tenant);
     free(msg);
 }
 
@@ -285,6 +287,7 @@ static void drop_msg(void *arg)
     (void)qa_stream_drop(msg->stream);
     (void)qa_fetch_free(msg->fetch);
     free(msg->text);
+    free(msg->tenant);
     free(msg);
 }
 
@@ -323,17 +326,22 @@ void qa_coord_submit(struct qa_coord *coord, struct qa_query *query)
     co_post(coord, (struct msg){ .kind = MSG_SUBMIT, .query = query });
 }
 
-void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qa_stream *stream)
+void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qf_str tenant,
+                     struct qa_stream *stream)
 {
     co_post(coord, (struct msg){ .kind = MSG_CANCEL,
                                  .text = qf_xmemdup0(name.data, name.len),
+                                 .tenant = qf_xmemdup0(tenant.data, tenant.len),
                                  .stream = qa_stream_ref(stream) });
 }
 
-void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *stream)
+void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
+                      struct qa_stream *stream)
 {
-    co_post(coord, (struct msg){
-                       .kind = MSG_INSPECT, .number = (int)what, .stream = qa_stream_ref(stream) });
+    co_post(coord, (struct msg){ .kind = MSG_INSPECT,
+                                 .number = (int)what,
+                                 .tenant = qf_xmemdup0(tenant.data, tenant.len),
+                                 .stream = qa_stream_ref(stream) });
 }
 
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count)

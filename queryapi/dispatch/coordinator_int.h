@@ -17,8 +17,8 @@ enum msg_kind {
     MSG_SUBMIT,    /* query */
     MSG_TURN_DONE, /* query */
     MSG_STREAM,    /* id, number: enum qa_stream_event */
-    MSG_CANCEL,    /* text, stream */
-    MSG_INSPECT,   /* number: enum qa_inspect, stream */
+    MSG_CANCEL,    /* text, tenant, stream */
+    MSG_INSPECT,   /* number: enum qa_inspect, tenant, stream */
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
@@ -34,7 +34,7 @@ struct msg {
     struct qa_stream *stream; /* a reference */
     struct qa_fetch *fetch;
     void *tag;
-    char *text;
+    char *text, *tenant;
 };
 
 /* Where a query is. QUEUED -> PLANNING -> WORKING -> ANSWERING -> gone. */
@@ -96,7 +96,10 @@ void co_step(struct qa_coord *coord, struct wc_api_event event);
 void co_submit(struct qa_coord *coord, struct qa_query *query);
 void co_turn_done(struct qa_coord *coord, struct qa_query *query);
 void co_stream_event(struct qa_coord *coord, uint64_t id, enum qa_stream_event event);
-void co_cancel_by_name(struct qa_coord *coord, const char *name, struct qa_stream *stream);
+void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
+                       struct qa_stream *stream);
+/* Whether somebody who is confined to @tenant (empty: nobody is) may see the query. */
+bool co_in_sight(const struct qa_query *query, const char *tenant);
 void co_cancel_query(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
 void co_cancel_all(struct qa_coord *coord);
 void co_expire(struct qa_coord *coord, qf_time_ms now);
@@ -122,7 +125,8 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect);
 struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker);
 
 /* inspect.c: what is going on, as JSON and as metrics */
-void co_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *stream);
+void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
+                struct qa_stream *stream);
 void co_update_metrics(struct qa_coord *coord);
 
 #endif

@@ -62,13 +62,13 @@ static void put_query(struct qf_strbuf *buf, const struct qa_query *query)
         (double)(qf_clock_mono_ns() - query->timings.submitted_ns) / 1e9, query->co.committed);
 }
 
-static void put_queries(struct qa_coord *coord, struct qf_strbuf *buf)
+static void put_queries(struct qa_coord *coord, const char *tenant, struct qf_strbuf *buf)
 {
     bool first = true;
 
     qf_strbuf_puts(buf, "{\"status\":\"success\",\"data\":[");
     for (size_t i = 0; i < coord->options.queries_max; i++) {
-        if (!coord->slots[i])
+        if (!coord->slots[i] || !co_in_sight(coord->slots[i], tenant))
             continue;
         if (!first)
             qf_strbuf_putc(buf, ',');
@@ -94,7 +94,8 @@ static void put_scaling(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_m
                      age, stats->workers_alive, stats->workers_available, stats->workers_draining);
 }
 
-void co_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *stream)
+void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
+                struct qa_stream *stream)
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;
     qf_time_ms now = qf_clock_mono_ms();
@@ -104,7 +105,7 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, struct qa_stream *
         put_workers(coord, &buf, now);
         break;
     case QA_INSPECT_QUERIES:
-        put_queries(coord, &buf);
+        put_queries(coord, tenant, &buf);
         break;
     case QA_INSPECT_SCALING:
         put_scaling(coord, &buf, now);

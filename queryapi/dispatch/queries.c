@@ -424,12 +424,18 @@ void co_cancel_query(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     finish(coord, query);
 }
 
-void co_cancel_by_name(struct qa_coord *coord, const char *name, struct qa_stream *stream)
+bool co_in_sight(const struct qa_query *query, const char *tenant)
+{
+    return tenant[0] == '\0' || qf_str_is(query->ask.tenant, tenant);
+}
+
+void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
+                       struct qa_stream *stream)
 {
     for (size_t i = 0; i < coord->options.queries_max; i++) {
         struct qa_query *query = coord->slots[i];
 
-        if (!query || strcmp(query->name, name) != 0)
+        if (!query || strcmp(query->name, name) != 0 || !co_in_sight(query, tenant))
             continue;
         co_cancel_query(coord, query, QF_ECANCELED);
         qa_stream_answer(stream, 200, "application/json",

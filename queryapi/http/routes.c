@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/pure/number.h"
 #include "base/pure/utf8.h"
 #include "base/sys/clock.h"
 #include "promql/parse.h"
@@ -320,13 +321,95 @@ static void handle_label_values(struct visit *visit)
 
 static void handle_metadata(struct visit *visit)
 {
+    static const char *const limits[] = { "limit", "limit_per_metric" };
+    struct qf_err err = { 0 };
+    int64_t number;
+
+    for (size_t i = 0; i < QF_COUNT_OF(limits); i++) {
+        struct qf_str text = param(visit, limits[i]);
+
+        if (text.len == 0 || qf_parse_i64(text, &number))
+            continue;
+        if (qf_err_set(&err, QF_EINVAL, "%s must be a number", limits[i]) != QF_OK)
+            fail(visit, QA_QUERY_INSTANT, &err);
+        return;
+    }
     /* Segments keep no metadata of metrics. */
     answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{}}"));
 }
 
+static bool has_selector(const struct pq_node *node)
+{
+    switch (node->kind) {
+    case PQ_VECTOR_SELECTOR:
+    case PQ_MATRIX_SELECTOR:
+        return true;
+    case PQ_SUBQUERY:
+        return has_selector(node->subquery.expr);
+    case PQ_CALL:
+        for (size_t i = 0; i < node->call.arg_count; i++)
+            if (has_selector(node->call.args[i]))
+                return true;
+        return false;
+    case PQ_AGGREGATE:
+        return has_selector(node->aggregate.expr) ||
+               (node->aggregate.param && has_selector(node->aggregate.param));
+    case PQ_BINARY:
+        return has_selector(node->binary.lhs) || has_selector(node->binary.rhs);
+    case PQ_UNARY:
+        return has_selector(node->unary.expr);
+    case PQ_PAREN:
+        return has_selector(node->paren.expr);
+    case PQ_NUMBER:
+    case PQ_STRING:
+    case PQ_DURATION_EXPR:
+        break;
+    }
+    return false;
+}
+
+/* Segments keep no exemplars either, but what was asked must make sense. */
+static qf_rc check_exemplars(struct visit *visit, struct qf_arena *arena, bool *ret_selector,
+                             struct qf_err *err)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    qf_time_ms start = INT64_MIN, end = INT64_MAX;
+    struct qf_err cause = { 0 };
+    struct pq_node *expr;
+    qf_rc rc = qa_param_time_optional("start", param(visit, "start"), &start, err);
+
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("end", param(visit, "end"), &end, err);
+    if (rc == QF_OK && end < start)
+        rc = qf_err_set(err, QF_EINVAL, "end timestamp must not be before start timestamp");
+    if (rc == QF_OK)
+        rc = check_text(param(visit, "query"), err);
+    if (rc)
+        return rc;
+    rc = pq_parse(arena, param(visit, "query"), &visit->routes->env->features.parse, &expr, &cause);
+    if (rc == QF_OK) {
+        *ret_selector = has_selector(expr);
+        return QF_OK;
+    }
+    pq_parse_error_print(&text, param(visit, "query"), &cause);
+    (void)qf_err_set(err, rc, "%s", rc == QF_EPARSE ? qf_strbuf_cstr(&text) : cause.msg);
+    qf_strbuf_done(&text);
+    return rc;
+}
+
 static void handle_exemplars(struct visit *visit)
 {
-    answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
+    struct qf_arena *arena = qf_arena_new(visit->routes->env->memory_bytes_max);
+    struct qf_err err = { 0 };
+    bool selector = false;
+
+    if (check_exemplars(visit, arena, &selector, &err) != QF_OK)
+        fail(visit, QA_QUERY_INSTANT, &err);
+    else if (selector)
+        answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
+    else
+        qa_stream_answer(visit->stream, 204, "application/json", QF_STR(""));
+    (void)qf_arena_free(arena);
 }
 
 static void handle_rules(struct visit *visit)
@@ -425,24 +508,30 @@ static void handle_ready(struct visit *visit)
         answer_text(visit, 503, "Service Unavailable\n");
 }
 
+/* The tenant whose queries the request may see; empty: all of them. */
+static struct qf_str sight(const struct visit *visit)
+{
+    return qa_tenants_confine(visit->routes->tenants, visit->request) ? visit->tenant : QF_STR("");
+}
+
 static void handle_workers(struct visit *visit)
 {
-    qa_coord_inspect(visit->routes->coord, QA_INSPECT_WORKERS, visit->stream);
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_WORKERS, QF_STR(""), visit->stream);
 }
 
 static void handle_queries(struct visit *visit)
 {
-    qa_coord_inspect(visit->routes->coord, QA_INSPECT_QUERIES, visit->stream);
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_QUERIES, sight(visit), visit->stream);
 }
 
 static void handle_cancel(struct visit *visit)
 {
-    qa_coord_cancel(visit->routes->coord, visit->rest, visit->stream);
+    qa_coord_cancel(visit->routes->coord, visit->rest, sight(visit), visit->stream);
 }
 
 static void handle_scaling(struct visit *visit)
 {
-    qa_coord_inspect(visit->routes->coord, QA_INSPECT_SCALING, visit->stream);
+    qa_coord_inspect(visit->routes->coord, QA_INSPECT_SCALING, QF_STR(""), visit->stream);
 }
 
 #define GET (QA_METHOD_GET | QA_METHOD_HEAD)

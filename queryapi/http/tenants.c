@@ -105,6 +105,15 @@ static const char *tenant_of_key(const struct qa_tenants *tenants, struct qf_str
     return found;
 }
 
+bool qa_tenants_confine(const struct qa_tenants *tenants, const struct qa_request *request)
+{
+    const char *own = NULL;
+
+    if (tenants->keys_needed)
+        own = tenant_of_key(tenants, request->authorization);
+    return own && strcmp(own, "*") != 0;
+}
+
 qf_rc qa_tenants_of(const struct qa_tenants *tenants, const struct qa_request *request,
                     struct qf_str *ret_tenant, struct qf_err *err)
 {

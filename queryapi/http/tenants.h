@@ -25,4 +25,8 @@ QF_MUST_CHECK qf_rc qa_tenants_of(const struct qa_tenants *tenants,
                                   const struct qa_request *request, struct qf_str *ret_tenant,
                                   struct qf_err *err);
 
+/* The request's key is good for one tenant only: it must not see what others do. Without keys the
+ * header is no more than a word, and whoever may ask at all may see everything. */
+bool qa_tenants_confine(const struct qa_tenants *tenants, const struct qa_request *request);
+
 #endif

@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import unittest
+import urllib.parse
 
 from harness import (BINARY, START, STEP, FabricTest, check_one_end, load, parse_events,
                      standard_lines)
@@ -140,6 +141,181 @@ class Queries(EndpointTest):
         status, answer = self.fabric.json(
             "/api/v1/query", {"query": "temperature", "time": END, "timeout": "0.001"})
         self.assertEqual((status, answer["errorType"]), (503, "timeout"))
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Parameters(EndpointTest):
+    """Every parameter, in a URL and in a form, right and wrong."""
+
+    def ask(self, path, params, method="GET"):
+        """(status, answer) of a GET, or of a POST of a form."""
+        text = urllib.parse.urlencode(params, doseq=True)
+        if method == "POST":
+            status, _, body = self.fabric.request("POST", path, body=text, headers=FORM)
+        else:
+            status, _, body = self.fabric.get(f"{path}?{text}")
+        return status, json.loads(body)
+
+    def refused(self, path, params, status, kind, text=""):
+        for method in ("GET",) if "/label/" in path or "metadata" in path else ("GET", "POST"):
+            with self.subTest(path=path, params=params, method=method):
+                got, answer = self.ask(path, params, method)
+                self.assertEqual((got, answer["status"], answer["errorType"]),
+                                 (status, "error", kind), answer)
+                self.assertIn(text, answer["error"])
+
+    def test_forms_answer_as_urls_do(self):
+        span = {"start": START, "end": END}
+        for path, params in (
+                ("/api/v1/query", {"query": "sum(up)", "time": END}),
+                ("/api/v1/query_range", {"query": "sum(up)", "step": "1m", **span}),
+                ("/api/v1/series", {"match[]": ["up", "short_lived"], **span}),
+                ("/api/v1/labels", {"match[]": "up", **span}),
+                ("/api/v1/format_query", {"query": "sum(up)by(job)"}),
+                ("/api/v1/parse_query", {"query": "up"}),
+                ("/api/v1/query_exemplars", {"query": "up", **span})):
+            with self.subTest(path=path):
+                got = [self.ask(path, params, method) for method in ("GET", "POST")]
+                self.assertEqual(got[0], got[1])
+                self.assertEqual((got[0][0], got[0][1]["status"]), (200, "success"))
+
+    def test_times(self):
+        want = self.fabric.query("timestamp(up)", END)
+        for text in (f"{END}.000", "2023-11-14T23:20:00Z", "2023-11-15T00:20:00+01:00",
+                     "2023-11-14T23:20:00.0000001Z", f"{END / 1e9}e9"):
+            self.assertEqual(self.fabric.query("timestamp(up)", text), want, text)
+        status, answer = self.ask("/api/v1/query", {"query": "time()", "time": "1.0015"})
+        self.assertEqual(answer["data"]["result"][0], 1.002)  # rounded to a millisecond
+        begun = time.time()
+        at = self.fabric.data("/api/v1/query", {"query": "1"})["result"][0]  # now, if it is absent
+        self.assertTrue(begun - 1 <= at <= time.time() + 1)
+        for path, more in (("/api/v1/query", {"query": "up"}),):
+            self.refused(path, {"time": "noon", **more}, 400, "bad_data", '"time"')
+        for name in ("start", "end"):
+            good = {"query": "up", "start": START, "end": END, "step": 60}
+            self.refused("/api/v1/query_range", {**good, name: "noon"}, 400, "bad_data", name)
+            self.refused("/api/v1/query_range", {k: v for k, v in good.items() if k != name}, 400,
+                         "bad_data", name)
+            for path in ("/api/v1/series", "/api/v1/labels", "/api/v1/label/job/values",
+                         "/api/v1/query_exemplars"):
+                self.refused(path, {"match[]": "up", "query": "up", name: "noon"}, 400, "bad_data",
+                             name)
+
+    def test_durations(self):
+        good = {"query": "up", "start": START, "end": START + 120}
+        want = self.ask("/api/v1/query_range", {**good, "step": 60})
+        for step in ("60s", "1m", "60.0", "0h1m"):
+            self.assertEqual(self.ask("/api/v1/query_range", {**good, "step": step}), want)
+        for step in ("0", "-1", "x", "1y1x", ""):
+            self.refused("/api/v1/query_range", {**good, "step": step}, 400, "bad_data", "step")
+        for name in ("timeout", "lookback_delta"):
+            self.refused("/api/v1/query", {"query": "up", name: "soon"}, 400, "bad_data", name)
+            self.refused("/api/v1/query_range", {**good, "step": 60, name: "soon"}, 400,
+                         "bad_data", name)
+
+    def test_lookback(self):
+        last = START + 480 * STEP
+        for delta, count in (("", 0), ("1m", 0), ("9m", 2), ("540.5", 2)):
+            more = {"lookback_delta": delta} if delta else {}
+            self.assertEqual(len(self.fabric.query("up", last + 500, **more)["result"]), count)
+        data = self.fabric.query_range("up", last, last + 600, 60, lookback_delta="2m")
+        self.assertEqual([len(s["values"]) for s in data["result"]], [2, 2])
+
+    def test_timeout(self):
+        for path, params in (
+                ("/api/v1/query", {"query": "temperature", "time": END}),
+                ("/api/v1/query_range", {"query": "temperature", "start": START, "end": END,
+                                         "step": 15})):
+            self.refused(path, {**params, "timeout": "0.001"}, 503, "timeout",
+                         "query timed out in query execution")
+            self.assertEqual(self.ask(path, {**params, "timeout": "30s"})[0], 200)
+
+    def test_limits(self):
+        span = {"start": START, "end": END}
+        for path, params, whole in (
+                ("/api/v1/query", {"query": "temperature", "time": END}, 12),
+                ("/api/v1/query_range", {"query": "temperature", "step": 60, **span}, 12),
+                ("/api/v1/series", {"match[]": "temperature", **span}, 12),
+                ("/api/v1/labels", span, 3), ("/api/v1/label/instance/values", span, 12)):
+            def count(limit):
+                status, answer = self.ask(path, {**params, "limit": limit})
+                self.assertEqual(status, 200, answer)
+                data = answer["data"]
+                return (len(data["result"] if isinstance(data, dict) else data),
+                        answer.get("warnings", []))
+            with self.subTest(path=path):
+                self.assertEqual(count(0), (whole, []))
+                self.assertEqual(count(whole), (whole, []))
+                self.assertEqual(count(whole - 1), (whole - 1, ["results truncated due to limit"]))
+                self.refused(path, {**params, "limit": -1}, 400, "bad_data", "limit")
+                self.refused(path, {**params, "limit": "few"}, 400, "bad_data", "limit")
+
+    def test_stats(self):
+        for value in ("true", "all"):
+            data = self.fabric.query("sum(temperature)", END, stats=value)
+            self.assertEqual(set(data["stats"]), {"timings", "samples"})
+            self.assertGreaterEqual(set(data["stats"]["timings"]), {
+                "evalTotalTime", "resultSortTime", "queryPreparationTime", "innerEvalTime",
+                "execQueueTime", "execTotalTime"})
+            self.assertGreater(data["stats"]["samples"]["totalQueryableSamples"], 0)
+            self.assertIn("stats", self.fabric.query_range("up", START, END, 60, stats=value))
+        self.assertNotIn("stats", self.fabric.query("sum(temperature)", END))
+
+    def test_what_is_wrong_with_a_query(self):
+        good = {"start": START, "end": END, "step": 60}
+        for text, message in (("up{", "parse error"), ("", "no expression found"),
+                              ("foo(up)", "unknown function"), ("sum(1)", "expected type"),
+                              ("rate(up)", "expected type range vector")):
+            frame = 'invalid parameter "query": '
+            self.refused("/api/v1/query", {"query": text}, 400, "bad_data", message)
+            self.refused("/api/v1/query_range", {"query": text, **good}, 400, "bad_data", frame)
+            self.refused("/api/v1/format_query", {"query": text}, 400, "bad_data", frame)
+            self.refused("/api/v1/parse_query", {"query": text}, 400, "bad_data", frame)
+            self.refused("/api/v1/query_exemplars", {"query": text}, 400, "bad_data", message)
+        self.refused("/api/v1/query_range", {"query": '"text"', **good}, 400, "bad_data",
+                     'invalid expression type "string" for range query')
+        self.refused("/api/v1/query", {"query": "temperature + on (job) http_requests_total",
+                                       "time": END}, 422, "execution", "found duplicate series")
+
+    def test_match(self):
+        for path in ("/api/v1/series", "/api/v1/labels", "/api/v1/label/job/values"):
+            for match in ("{}", '{job=~".*"}', "up{", "sum(up)", ""):
+                self.refused(path, {"match[]": match}, 400, "bad_data")
+
+    def test_warnings_and_infos(self):
+        status, answer = self.ask("/api/v1/query", {"query": "quantile(2, temperature)",
+                                                    "time": END})
+        self.assertEqual(status, 200)
+        self.assertEqual(len(answer["warnings"]), 1)
+        self.assertIn("quantile value should be between 0 and 1", answer["warnings"][0])
+        self.assertNotIn("infos", answer)
+        for path, more in (("/api/v1/query", {"time": END}),
+                           ("/api/v1/query_range", {"start": START, "end": END, "step": 60})):
+            _, answer = self.ask(path, {"query": "rate(temperature[5m])", **more})
+            self.assertIn("might not be a counter", answer["infos"][0])
+            self.assertNotIn("warnings", answer)
+
+    def test_metadata_and_exemplars(self):
+        for limit in ("limit", "limit_per_metric"):
+            self.refused("/api/v1/metadata", {limit: "few"}, 400, "bad_data",
+                         f"{limit} must be a number")
+        self.assertEqual(self.fabric.data("/api/v1/metadata", {"metric": "up", "limit": 1}), {})
+        self.assertEqual(self.fabric.get("/api/v1/query_exemplars", {"query": "1 + 1"})[0], 204)
+        self.refused("/api/v1/query_exemplars", {"query": "up", "start": 2, "end": 1}, 400,
+                     "bad_data", "end timestamp must not be before start timestamp")
+
+    def test_what_is_not_there(self):
+        for path in ("/api/v1/targets", "/api/v1/status/config", "/api/v1/status/tsdb",
+                     "/api/v1/read", "/api/v1/write", "/api/v1/admin/tsdb/snapshot", "/federate",
+                     "/api/v1/label//values", "/api/v2/query", "/"):
+            self.assertEqual(self.fabric.get(path)[0], 404, path)
+            self.assertEqual(self.fabric.request("OPTIONS", path)[0], 204, path)
+        for path in ("/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/rules",
+                     "/api/v1/alerts", "/api/v1/status/buildinfo"):
+            self.assertEqual(self.fabric.get(path)[0], 200, path)
+            self.assertEqual(self.fabric.request("POST", path)[0], 405, path)
 
 
 class Metadata(EndpointTest):

@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from harness import START, Fabric, load, standard_lines, wait_for
@@ -37,6 +38,35 @@ class Keys(unittest.TestCase):
         finally:
             fabric.close()
             shutil.rmtree(folder)
+
+
+    def test_a_key_sees_and_cancels_its_own_queries_only(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/keys", "w") as file:
+            file.write("alpha team-a\nbeta team-b\nroot *\n")
+        fabric = Fabric(1, (f"--api-keys={folder}/keys", "--worker-wait=60s"), start_workers=False)
+        self.addCleanup(fabric.close)
+        load(fabric.store, ["up 1x100"], tenant="team-a")
+        keys = {name: {"Authorization": f"Bearer {name}"} for name in ("alpha", "beta", "root")}
+        got = []
+        thread = threading.Thread(target=lambda: got.append(fabric.get(
+            "/api/v1/query", {"query": "up", "time": START}, headers=keys["alpha"])))
+        thread.start()
+        self.addCleanup(thread.join)
+
+        def names(key):
+            return [q["query_id"] for q in fabric.data("/api/v1/queries", headers=keys[key])]
+
+        (name,) = wait_for("the query", lambda: names("root"))
+        self.assertEqual((names("alpha"), names("beta")), ([name], []))
+        path = f"/api/v1/queries/{name}"
+        self.assertEqual(fabric.request("DELETE", path)[0], 401)
+        self.assertEqual(fabric.request("DELETE", path, headers=keys["beta"])[0], 404)
+        self.assertEqual(names("alpha"), [name])
+        self.assertEqual(fabric.request("DELETE", path, headers=keys["alpha"])[0], 200)
+        wait_for("its end", lambda: got)
+        self.assertEqual(got[0][0], 499)
 
 
 def make_certificates(folder):
