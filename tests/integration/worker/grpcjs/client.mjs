@@ -140,6 +140,78 @@ const tests = {
     await terminate(worker);
   },
 
+  async "a lost stream takes its work and artifacts along, and no others"() {
+    const worker = await start("--slots", "1");
+    const stream = new Stream(packages, worker.control);
+    const bystander = new Stream(packages, worker.control);
+    stream.send({ assign_work: work(1, fixture.instant) });
+    const own = await stream.receiveBody("work_ready", 1);
+    bystander.send({ assign_work: work(1, fixture.instant) });
+    const others = await bystander.receiveBody("work_ready", 1);
+    for (const id of [2, 3]) stream.send({ assign_work: work(id, fixture.slow) });
+    await becomes(worker, "promfabric_worker_queue_depth", 1, 3000);
+    stream.close();
+    await becomes(worker, "promfabric_worker_sessions", 1, 2000);
+    await becomes(worker, 'promfabric_worker_works{state="stopping"}', 0, 2000);
+    assert.equal(await metric(worker, 'promfabric_worker_works{state="running"}'), 0);
+    assert.equal(await metric(worker, "promfabric_worker_queue_depth"), 0);
+    assert.equal((await fetch(own.artifact_url)).status, 404);
+    await fetchAndAck(bystander, others);
+    bystander.close();
+    await terminate(worker);
+  },
+
+  async "an artifact that nobody fetches expires and its work is said to have failed"() {
+    const worker = await start("--artifact-ttl", "300ms");
+    const stream = new Stream(packages, worker.control);
+    stream.send({ assign_work: work(1, fixture.instant) });
+    const ready = await stream.receiveBody("work_ready", 1);
+    const failed = await stream.receiveBody("work_failed", 1);
+    assert.equal(failed.code, "not_found");
+    assert.equal(failed.retryable, true);
+    assert.equal((await fetch(ready.artifact_url)).status, 404);
+    stream.close();
+    await terminate(worker);
+  },
+
+  async "only the token opens an artifact, whole or in part"() {
+    const worker = await start();
+    const stream = new Stream(packages, worker.control);
+    stream.send({ assign_work: work(1, fixture.instant) });
+    const { artifact_url: url, artifact_size_bytes: size } = await stream.receiveBody("work_ready", 1);
+    const whole = Buffer.from(await (await fetch(url)).arrayBuffer());
+    const part = await fetch(url, { headers: { Range: "bytes=4-99" } });
+    assert.equal(part.status, 206);
+    assert.equal(part.headers.get("content-range"), `bytes 4-99/${size}`);
+    assert.deepEqual(Buffer.from(await part.arrayBuffer()), whole.subarray(4, 100));
+    assert.equal((await fetch(url, { headers: { Range: `bytes=${size}-` } })).status, 416);
+    const last = url.at(-1) === "0" ? "1" : "0";
+    for (const wrong of [url.slice(0, -1) + last, url.slice(0, -1), url.replace(/[^/]*$/, ""), url.replace(/[^/]*$/, "..%2flock"),
+      `${worker.http}/artifacts/%2e%2e/%2e%2e/store`]) assert.equal((await fetch(wrong)).status, 404, wrong);
+    stream.close();
+    await terminate(worker);
+  },
+
+  async "a small disk budget evicts the oldest artifacts and says so"() {
+    let worker = await start();
+    let stream = new Stream(packages, worker.control);
+    stream.send({ assign_work: work(1, fixture.instant) });
+    const size = Number((await stream.receiveBody("work_ready", 1)).artifact_size_bytes);
+    stream.close();
+    await terminate(worker);
+    worker = await start("--disk-budget", String(4 * size), "--disk-floor", "0");
+    stream = new Stream(packages, worker.control);
+    for (const id of [1, 2, 3, 4]) {
+      stream.send({ assign_work: work(id, fixture.instant) });
+      await stream.receiveBody("work_ready", id);
+    }
+    const failed = await stream.receiveBody("work_failed", 1);
+    assert.equal(failed.retryable, true);
+    assert.ok((await metric(worker, 'promfabric_worker_evictions_total{reason="unacked"}')) >= 1);
+    stream.close();
+    await terminate(worker);
+  },
+
   async "another protocol version is refused"() {
     const worker = await start();
     const stream = new Stream(packages, worker.control, { version: 7, heartbeat: false });
