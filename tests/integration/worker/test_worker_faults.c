@@ -121,6 +121,45 @@ TEST(a_full_disk_fails_works_and_nothing_else)
     worker_end(&worker);
 }
 
+/* The same for a segment that does not fit: the download fails, nothing of it stays, and a smaller
+ * one is fetched. */
+TEST(a_full_disk_fails_downloads_and_nothing_else)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    char *script = qf_arena_printf(
+        arena, "mkdir -p %s/spool && mount -t tmpfs -o size=48k none %s/spool && exec \"$@\"", dir,
+        dir);
+    struct pb_segment large = make_segment(arena, 2000, 500, 1);
+    struct pb_segment small = make_segment(arena, 20, 60, 2);
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 2);
+    struct pb_worker_message message;
+    struct worker worker;
+    struct client *client;
+    struct fake_s3 *s3;
+
+    if (system("unshare -rm true 2>/dev/null") != 0)
+        test_skip("unshare -rm is not allowed here, so there is no small disk to fill");
+    CHECK_MSG(large.size_bytes > 50 << 10, "%llu", (unsigned long long)large.size_bytes);
+    s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
+    worker =
+        worker_start_in((const char *const[]){ "unshare", "-rm", "sh", "-c", script, "sh", NULL },
+                        (const char *const[]){ "--store", fake_s3_url(s3), "--disk-high", "100",
+                                               "--disk-low", "100", "--disk-floor", "0", NULL });
+    client = client_to(&worker);
+    for (uint64_t work = 1; work <= 3; work++) {
+        assign(client, work, 1, spec, &large, 1);
+        CHECK(client_receive_kind(client, PB_WORKER_FAILED, &message, 10000));
+        CHECK_MSG(qf_str_is(message.u.failed.code, "no_space"), "%.*s: %.*s",
+                  QF_STR_ARG(message.u.failed.code), QF_STR_ARG(message.u.failed.reason));
+        CHECK(message.u.failed.retryable);
+        (void)run_work(client, 10 + work, spec, &small, 1);
+    }
+    client = client_free(client);
+    worker_end(&worker);
+    s3 = fake_s3_free(s3);
+}
+
 /* Leaves with flipped bits: whatever they have become, each is answered and the worker lives on. */
 TEST(damaged_leaves_never_take_the_process_down)
 {
