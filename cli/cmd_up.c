@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -108,6 +109,31 @@ static int free_port(void)
     if (fd >= 0)
         (void)close(fd);
     return port;
+}
+
+/* Whether the API can listen there. Whoever has the port would be taken for our API otherwise. What
+ * cannot be resolved is left for the API to complain about. */
+static bool port_is_free(const char *address)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *found = NULL;
+    char host[256];
+    int fd, yes = 1;
+    bool ok;
+
+    (void)snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+    if (getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, &found) != 0)
+        return true;
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    ok = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+    if (!ok)
+        fprintf(stderr, "error: cannot listen on %s: %s\n", address, strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    freeaddrinfo(found);
+    return ok;
 }
 
 /* Run this executable as @child. -1 if that is not possible. */
@@ -341,7 +367,9 @@ static bool bring_up(const char *address, int signal_fd)
             return false;
         reap(true);
         if (children[0].pid == 0 || qf_clock_mono_ms() > deadline) {
-            fprintf(stderr, "error: the API did not start\n");
+            if (children[0].pid != 0) /* else it has said why */
+                fprintf(stderr, "error: the API did not start within %d s\n",
+                        READY_TIMEOUT_MS / 1000);
             return false;
         }
         restart_due();
@@ -402,6 +430,8 @@ static bool prepare(void)
         store = demo ? own_store : "./store";
     if (strstr(store, "://") == NULL && mkdir(store, 0755) != 0 && errno != EEXIST) {
         fprintf(stderr, "error: cannot make %s: %s\n", store, strerror(errno));
+        if (!state_dir)
+            (void)rmdir(state);
         return false;
     }
     return true;
@@ -426,7 +456,7 @@ int cli_up(int argc, char **argv)
         return 2;
     qf_log_setup(level, strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT, "up");
     signal_fd = qf_signals_setup();
-    code = demo && !load_demo() ? 1 : run(signal_fd);
+    code = !port_is_free(listen_on) || (demo && !load_demo()) ? 1 : run(signal_fd);
     if (!state_dir)
         remove_state();
     free_children();

@@ -110,8 +110,9 @@ void co_closed(void *ctx, uint64_t session, const char *why)
     if (!endpoint)
         return;
     if (endpoint->connected) {
-        QF_LOG_WARN("control stream closed", QF_KV_STR("worker_id", endpoint->name),
-                    QF_KV_STR("address", endpoint->address), QF_KV_STR("reason", why));
+        QF_LOG_AT(coord->stopping ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_WARN, "control stream closed",
+                  QF_KV_STR("worker_id", endpoint->name), QF_KV_STR("address", endpoint->address),
+                  QF_KV_STR("reason", why));
         endpoint->lost_ns = qf_clock_mono_ns();
         event.session.v = session;
     } else {

@@ -91,7 +91,63 @@ class Up(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertEqual(run.stderr.splitlines()[-1],
                          f"error: cannot listen on 127.0.0.1:{port}: Address already in use")
+        self.assertEqual(self.run_up(f"--http-listen=127.0.0.1:{port}", "--workers=1",
+                                     f"--store={self.folder}/store"),
+                         (1, f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n"))
         self.end()
+        self.assertNotIn("level=", self.text())  # nothing to warn of in all of this
+
+    def run_up(self, *flags, env=None):
+        """Exit code and stderr of an `up` that is expected to end by itself."""
+        run = subprocess.run([BINARY, "up", *flags], capture_output=True, text=True, timeout=60,
+                             env={**os.environ, "TMPDIR": self.folder, **(env or {})})
+        return run.returncode, run.stderr
+
+    def test_mistakes_are_one_clear_line(self):
+        for flags, code, text in (
+                (["--bogus"], 2, "error: unknown flag --bogus; try --help\n"),
+                (["--workers=x"], 2, "error: --workers x: expected a whole number\n"),
+                (["--workers=100"], 2, "error: --workers: at most 64\n"),
+                (["--http-listen=nowhere"], 2, "error: --http-listen: nowhere is not HOST:PORT\n"),
+                (["--store=/proc/none/x"], 2,
+                 "error: cannot make /proc/none/x: No such file or directory\n"),
+                (["extra"], 2, "error: bad arguments; try promfabric up --help\n")):
+            self.assertEqual(self.run_up(*flags), (code, text))
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(self.run_up(env={"PROMFABRIC_WORKERS": "100"}),
+                         (2, "error: --workers: at most 64\n"))
+        for args in ([], ["a", "b"]):
+            run = subprocess.run([BINARY, "query", *args], capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr),
+                             (2, "error: one expression is needed; try promfabric query --help\n"))
+        run = subprocess.run([BINARY, "query", "--url=http://127.0.0.1:1", "up"],
+                             capture_output=True, text=True)
+        self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1))
+
+    def test_every_command_has_help_and_every_flag_its_variable(self):
+        out = subprocess.run([BINARY, "--help"], capture_output=True, text=True).stdout
+        for command in ("api", "worker", "up", "import", "query"):
+            self.assertIn(f"  {command} ", out)
+            run = subprocess.run([BINARY, command, "--help"], capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertIn(f"usage: promfabric {command}", run.stdout)
+            self.assertIn("PROMFABRIC_", run.stdout)
+
+    def test_ctrl_c_lets_a_running_query_finish(self):
+        """The answer comes, then everything ends."""
+        os.mkdir(f"{self.folder}/store")
+        load(f"{self.folder}/store", standard_lines())
+        url = self.start("--workers=1", f"--store={self.folder}/store")
+        expr = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
+        asked = subprocess.Popen([BINARY, "query", f"--url={url}", f"--start={START + 7000}",
+                                  f"--end={START + 7150}", "--step=1s", expr],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for("its work", lambda: b'"running":0' not in urllib.request.urlopen(
+            f"{url}/monitor/scaling").read() or asked.poll() is not None)
+        self.end()
+        out, err = asked.communicate(timeout=30)
+        self.assertEqual((asked.returncode, err), (0, ""))
+        self.assertIn("last", out)
 
 
 if __name__ == "__main__":
