@@ -47,6 +47,8 @@ static const struct cli_flag flags[] = {
       "folder of this API alone, for fetched artifacts; below $TMPDIR if absent" },
     { "spool-bytes", CLI_FLAG_BYTES, &o.spool_bytes, "BYTES", "8GiB",
       "artifacts of all queries together" },
+    { "artifact-memory", CLI_FLAG_BYTES, &o.artifact_memory_bytes, "BYTES", "64MiB",
+      "artifacts up to 1 MiB stay in memory while the spool holds less; 0B: all are files" },
     { "api-id", CLI_FLAG_STR, &o.api_id, "NAME", NULL,
       "name of this API in query ids and workers' logs; made up if absent" },
     { "query-timeout", CLI_FLAG_DURATION, &o.query_timeout_ms, "DURATION", "2m",

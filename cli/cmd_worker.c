@@ -38,6 +38,8 @@ static const struct cli_flag flags[] = {
       "memory one work may use to read, and again for its result" },
     { "artifact-bytes-max", CLI_FLAG_BYTES, &o.artifact_bytes_max, "BYTES", "1GiB",
       "size of one artifact" },
+    { "artifact-memory", CLI_FLAG_BYTES, &o.artifact_memory, "BYTES", "32MiB",
+      "artifacts up to 1 MiB stay in memory until this is full; 0B: all are files" },
     { "artifact-ttl", CLI_FLAG_DURATION, &o.artifact_ttl_ms, "DURATION", "10m",
       "how long an artifact waits for its acknowledgement" },
     { "artifact-ttl-after-ack", CLI_FLAG_DURATION, &o.artifact_ack_ttl_ms, "DURATION", "30s",

@@ -147,6 +147,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .metrics = &api->metrics,
         .spool_dir = api->spool,
         .spool_bytes_max = options->spool_bytes,
+        .artifact_memory_bytes = options->artifact_memory_bytes,
         .query_artifact_bytes_max = options->query_artifact_bytes,
         .queries_max = options->queries_max,
         .queries_active_max = options->queries_active_max,

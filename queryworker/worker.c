@@ -88,7 +88,7 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
     p->slots = o->slots ? o->slots : (uint64_t)(cores > 0 ? cores : 1);
     p->metrics = qw_metrics_new();
     p->mailbox = qf_mailbox_new(QW_MAILBOX_CAPACITY);
-    p->spool = qw_spool_open(artifacts, err);
+    p->spool = qw_spool_open(artifacts, o->artifact_memory, err);
     if (!p->spool)
         return err->rc;
     p->pool = qf_pool_new("scan", p->slots, p->slots * 2);

@@ -26,6 +26,7 @@ struct qw_options {
     uint64_t work_samples_max; /* of one work, where the API does not ask for less */
     uint64_t work_memory_max;
     uint64_t artifact_bytes_max;
+    uint64_t artifact_memory; /* of small artifacts in memory; 0: all are files */
 
     int64_t artifact_ttl_ms;     /* without acknowledgement */
     int64_t artifact_ack_ttl_ms; /* after it */

@@ -240,6 +240,7 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
     struct qa_fetcher_options fetch = { .spool_dir = coord->options.spool_dir,
                                         .spool_bytes_max = coord->options.spool_bytes_max,
                                         .spool_bytes = &coord->spool_bytes,
+                                        .memory_bytes_max = coord->options.artifact_memory_bytes,
                                         .concurrency_max = coord->options.fetch_concurrency_max,
                                         .tls_ca_file = coord->options.tls_ca_file,
                                         .done = post_fetched,

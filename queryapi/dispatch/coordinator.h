@@ -25,6 +25,7 @@ struct qa_coord_options {
     struct qa_metrics *metrics;
     const char *spool_dir;
     uint64_t spool_bytes_max;
+    uint64_t artifact_memory_bytes;    /* see qa_fetcher_options.memory_bytes_max */
     uint64_t query_artifact_bytes_max; /* of one query in the spool */
     size_t queries_max;                /* alive at once, 1..65535; beyond it 503 */
     size_t queries_active_max;         /* planning, working or evaluating */

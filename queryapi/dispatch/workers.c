@@ -476,11 +476,11 @@ void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
                                           .attempt = fetch->attempt,
                                           .checksum = fetch->checksum });
     coord->fetched = NULL;
-    if (!fetch->path) {
+    if (!qa_artifact_present(&fetch->artifact)) {
         (void)qa_fetch_free(fetch);
         return;
     }
-    /* Nobody wanted it; its file is removed on a pool thread. */
+    /* Nobody wanted it; if it is a file, that is removed on a pool thread. */
     (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
     if (!qf_pool_submit(coord->options.pool, free_fetch, fetch))
         free_fetch(fetch);
@@ -492,10 +492,10 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect)
     struct qa_work *work = co_find_work(query, effect->work.v);
     struct qa_fetch *fetch = coord->fetched;
 
-    if (!work || !fetch || work->artifact)
+    if (!work || !fetch || qa_artifact_present(&work->artifact))
         return;
-    work->artifact = QF_TAKE(fetch->path);
-    work->artifact_bytes = fetch->size_bytes;
+    work->artifact = fetch->artifact;
+    fetch->artifact = (struct qa_artifact){ 0 };
     query->co.artifact_bytes += fetch->size_bytes;
     query->co.committed++;
     co_progress(coord, query);

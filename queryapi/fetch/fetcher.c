@@ -62,13 +62,20 @@ bool qa_checksum_parse(const char *text, size_t len, struct wc_checksum *ret_che
     return true;
 }
 
+void qa_artifact_done(struct qa_artifact *artifact)
+{
+    if (artifact->path)
+        (void)unlink(artifact->path);
+    free(artifact->path);
+    free(artifact->data);
+    *artifact = (struct qa_artifact){ 0 };
+}
+
 struct qa_fetch *qa_fetch_free(struct qa_fetch *fetch)
 {
     if (!fetch)
         return NULL;
-    if (fetch->path)
-        (void)unlink(fetch->path);
-    free(fetch->path);
+    qa_artifact_done(&fetch->artifact);
     free(fetch->url);
     free(fetch);
     return NULL;
@@ -77,11 +84,16 @@ struct qa_fetch *qa_fetch_free(struct qa_fetch *fetch)
 static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
 {
     struct transfer *transfer = arg;
+    struct qa_artifact *artifact = &transfer->fetch->artifact;
     size_t len = size * count, done = 0;
 
     if (transfer->received + len > transfer->fetch->size_bytes) {
         transfer->too_long = true;
         return 0;
+    }
+    if (artifact->data) {
+        memcpy(artifact->data + transfer->received, data, len);
+        done = len;
     }
     while (done < len) {
         ssize_t wrote = write(transfer->fd, data + done, len - done);
@@ -131,10 +143,8 @@ static void finish(struct transfer *transfer)
     transfer->next = fetcher->free_slots;
     fetcher->free_slots = transfer;
     fetch->ended_ns = qf_clock_mono_ns();
-    if (!fetch->ok && fetch->path) {
-        (void)unlink(fetch->path);
-        free(fetch->path);
-        fetch->path = NULL;
+    if (!fetch->ok && qa_artifact_present(&fetch->artifact)) {
+        qa_artifact_done(&fetch->artifact);
         (void)atomic_fetch_sub(fetcher->options.spool_bytes, fetch->size_bytes);
     }
     fetcher->options.done(fetcher->options.ctx, fetch);
@@ -173,10 +183,31 @@ static bool reserve(struct qa_fetcher *fetcher, uint64_t bytes)
     return true;
 }
 
+/* Where the bytes will go: memory, or a new file. */
+static bool make_place(struct qa_fetcher *fetcher, struct transfer *transfer)
+{
+    struct qa_fetch *fetch = transfer->fetch;
+    char path[4096];
+
+    fetch->artifact.size_bytes = fetch->size_bytes;
+    if (fetch->size_bytes <= QA_MEMORY_ARTIFACT_MAX &&
+        atomic_load(fetcher->options.spool_bytes) <= fetcher->options.memory_bytes_max) {
+        fetch->artifact.data = qf_xmalloc(fetch->size_bytes + 1);
+        return true;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%" PRIu64 FILE_SUFFIX, fetcher->dir,
+                   fetcher->file_number++);
+    fetch->artifact.path = qf_xstrdup(path);
+    transfer->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (transfer->fd >= 0)
+        return true;
+    (void)snprintf(fetch->detail, sizeof(fetch->detail), "%s: %s", path, strerror(errno));
+    return false;
+}
+
 static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
 {
     struct transfer *transfer = fetcher->free_slots;
-    char path[4096];
 
     fetcher->free_slots = transfer->next;
     transfer->fetch = fetch;
@@ -193,12 +224,7 @@ static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
         finish(transfer);
         return;
     }
-    (void)snprintf(path, sizeof(path), "%s/%" PRIu64 FILE_SUFFIX, fetcher->dir,
-                   fetcher->file_number++);
-    fetch->path = qf_xstrdup(path);
-    transfer->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (transfer->fd < 0) {
-        (void)snprintf(fetch->detail, sizeof(fetch->detail), "%s: %s", path, strerror(errno));
+    if (!make_place(fetcher, transfer)) {
         fetch->spool_full = true;
         finish(transfer);
         return;

@@ -1,5 +1,8 @@
 /* fetcher.h - downloads artifacts from workers into the API's spool and verifies every byte.
  *
+ * A small artifact stays in memory as long as the spool as a whole holds little: a file costs more
+ * than all the rest of a small query. What is in memory counts as spool too.
+ *
  * One thread drives all transfers (libcurl multi) with a bounded number at a time; connections are
  * kept and reused. A request is given away with qa_fetcher_submit() and comes back through `done`,
  * exactly once. */
@@ -20,6 +23,22 @@ struct qa_fetcher;
 /* "xxh3:" and 32 hex digits. */
 bool qa_checksum_parse(const char *text, size_t len, struct wc_checksum *ret_checksum);
 
+/* The bytes of an artifact, in memory or in a file; both NULL: none. */
+struct qa_artifact {
+    char *path;
+    char *data;
+    uint64_t size_bytes;
+};
+static inline bool qa_artifact_present(const struct qa_artifact *artifact)
+{
+    return artifact->path || artifact->data;
+}
+/* Remove the file, free the memory. */
+void qa_artifact_done(struct qa_artifact *artifact);
+
+/* The largest artifact that is kept in memory. */
+#define QA_MEMORY_ARTIFACT_MAX (1u << 20)
+
 struct qa_fetch {
     /* Who asks; the fetcher does not look at these. */
     uint64_t query, work;
@@ -32,23 +51,24 @@ struct qa_fetch {
 
     /* How it went. */
     bool ok;
-    bool spool_full;           /* not ok, and no use in trying again now */
-    enum wc_fetch_error error; /* if not ok */
-    char detail[200];          /* for logs */
-    char *path;                /* if ok: the file, whose bytes were counted in spool_bytes; owned */
+    bool spool_full;             /* not ok, and no use in trying again now */
+    enum wc_fetch_error error;   /* if not ok */
+    char detail[200];            /* for logs */
+    struct qa_artifact artifact; /* if ok: its bytes, counted in spool_bytes; owned */
     int64_t started_ns, ended_ns;
 };
-/* Remove the file, if there is one, and free. Accepts NULL, returns NULL. */
+/* Remove the artifact, if there is one, and free. Accepts NULL, returns NULL. */
 struct qa_fetch *qa_fetch_free(struct qa_fetch *fetch);
 
 struct qa_fetcher_options {
     const char *spool_dir; /* made if missing; what an earlier process left in it is removed */
     uint64_t spool_bytes_max;
     _Atomic uint64_t *spool_bytes; /* counts what lies in the spool; users subtract */
-    size_t concurrency_max;        /* 0: 16 */
-    size_t queue_max;              /* 0: 65536 */
-    int64_t stall_timeout_ms;      /* 0: 5 s without a byte */
-    const char *tls_ca_file;       /* of workers with HTTPS, or NULL */
+    uint64_t memory_bytes_max; /* small artifacts are files while the spool holds more than this */
+    size_t concurrency_max;    /* 0: 16 */
+    size_t queue_max;          /* 0: 65536 */
+    int64_t stall_timeout_ms;  /* 0: 5 s without a byte */
+    const char *tls_ca_file;   /* of workers with HTTPS, or NULL */
     void (*done)(void *ctx, struct qa_fetch *fetch); /* on the fetcher's thread; may wait */
     void *ctx;
 };

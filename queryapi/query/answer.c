@@ -50,6 +50,15 @@ static void close_readers(struct pq_leaf_reader **readers, size_t count)
             readers[i]->close(readers[i]);
 }
 
+static struct pq_leaf_reader *open_artifact(struct qa_query *query,
+                                            const struct qa_artifact *artifact, struct qf_err *err)
+{
+    struct qf_str bytes = { artifact->data, artifact->size_bytes };
+
+    return artifact->data ? artifact_open_memory(bytes, "artifact", &query->purse, err)
+                          : artifact_open_file(artifact->path, &query->purse, err);
+}
+
 /* Start the evaluation of one plan over its artifacts. */
 static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *err)
 {
@@ -69,11 +78,11 @@ static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *er
         if (work->plan != index)
             continue;
         /* Never a silent subset: what was planned is here, or there is no answer. */
-        if (!work->artifact) {
+        if (!qa_artifact_present(&work->artifact)) {
             close_readers(readers, count);
             return qf_err_set(err, QF_EINTERNAL, "work item %zu has no artifact", i);
         }
-        reader = artifact_open_file(work->artifact, &query->purse, err);
+        reader = open_artifact(query, &work->artifact, err);
         if (!reader) {
             close_readers(readers, count);
             return err->rc;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
@@ -59,12 +58,8 @@ void qa_query_reset(struct qa_query *query)
     qa_answer_done(query);
     for (size_t i = 0; i < query->part_count; i++)
         (void)pq_eval_free(query->parts[i].eval);
-    for (size_t i = 0; i < query->work_count; i++) {
-        if (!query->works[i].artifact)
-            continue;
-        (void)unlink(query->works[i].artifact);
-        free(query->works[i].artifact);
-    }
+    for (size_t i = 0; i < query->work_count; i++)
+        qa_artifact_done(&query->works[i].artifact);
     query->works = NULL;
     query->parts = NULL;
     query->work_count = query->part_count = query->segment_count = 0;

@@ -24,6 +24,7 @@
 #include "promql/eval.h"
 #include "promql/parse.h"
 #include "promql/plan.h"
+#include "queryapi/fetch/fetcher.h"
 #include "queryapi/http/stream.h"
 #include "segments/catalog/catalog.h"
 
@@ -85,10 +86,9 @@ struct qa_work {
     struct pb_segment *segments;
     size_t segment_count;
     /* Set by the coordinator. */
-    char *artifact; /* path of the committed bytes; the query removes the file */
-    uint64_t artifact_bytes;
-    int64_t waiting_ns;  /* since when it has no worker: plan, or loss of the last one */
-    int64_t assigned_ns; /* when it was last sent */
+    struct qa_artifact artifact; /* the committed bytes; the query removes them */
+    int64_t waiting_ns;          /* since when it has no worker: plan, or loss of the last one */
+    int64_t assigned_ns;         /* when it was last sent */
 };
 
 enum qa_turn { QA_TURN_PLAN, QA_TURN_ANSWER };

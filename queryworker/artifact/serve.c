@@ -67,11 +67,43 @@ static enum MHD_Result reply_metrics(struct qw_http *http, struct MHD_Connection
     return reply(http, connection, MHD_HTTP_OK, response);
 }
 
-/* An empty answer; the response owns @fd here too, so that it is always the library that closes. */
-static enum MHD_Result reply_unsatisfiable(struct qw_http *http, struct MHD_Connection *connection,
-                                           int fd, uint64_t size)
+/* Where an artifact's bytes are: a file or memory. */
+struct source {
+    int fd;
+    struct qw_shelf_item *item; /* NULL: a file */
+};
+
+static void drop_item(void *item)
 {
-    struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(0, fd, 0);
+    qw_shelf_drop(item);
+}
+
+/* From here on the response owns @source. NULL: it is gone already. */
+static struct MHD_Response *respond(struct source source, uint64_t offset, uint64_t length)
+{
+    struct MHD_Response *response;
+
+    if (source.item)
+        response = MHD_create_response_from_buffer_with_free_callback_cls(
+            length, (void *)(uintptr_t)(qw_shelf_bytes(source.item).data + offset), drop_item,
+            source.item);
+    else
+        response = MHD_create_response_from_fd_at_offset64(length, source.fd, offset);
+    if (response)
+        return response;
+    if (source.item)
+        qw_shelf_drop(source.item);
+    else
+        (void)close(source.fd);
+    return NULL;
+}
+
+/* An empty answer; the response owns @source here too, so that it is always the library that lets
+ * go of it. */
+static enum MHD_Result reply_unsatisfiable(struct qw_http *http, struct MHD_Connection *connection,
+                                           struct source source, uint64_t size)
+{
+    struct MHD_Response *response = respond(source, 0, 0);
     char range[64];
 
     (void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)size);
@@ -80,9 +112,9 @@ static enum MHD_Result reply_unsatisfiable(struct qw_http *http, struct MHD_Conn
     return reply(http, connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
 }
 
-/* The whole file or a part of it; the response owns @fd. @fetch is told what is going out. */
-static enum MHD_Result reply_file(struct qw_http *http, struct MHD_Connection *connection, int fd,
-                                  uint64_t size, struct qw_fetch *fetch)
+/* The whole artifact or a part of it; the response owns @source. @fetch is told what goes out. */
+static enum MHD_Result reply_bytes(struct qw_http *http, struct MHD_Connection *connection,
+                                   struct source source, uint64_t size, struct qw_fetch *fetch)
 {
     const char *header =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_RANGE);
@@ -92,12 +124,10 @@ static enum MHD_Result reply_file(struct qw_http *http, struct MHD_Connection *c
     char text[96];
 
     if (range == QW_RANGE_UNSATISFIABLE)
-        return reply_unsatisfiable(http, connection, fd, size);
-    response = MHD_create_response_from_fd_at_offset64(length, fd, offset);
-    if (!response) {
-        (void)close(fd);
+        return reply_unsatisfiable(http, connection, source, size);
+    response = respond(source, offset, length);
+    if (!response)
         return MHD_NO;
-    }
     fetch->bytes = length;
     (void)MHD_add_response_header(response, "Content-Type", "application/vnd.apache.parquet");
     (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
@@ -111,18 +141,38 @@ static enum MHD_Result reply_file(struct qw_http *http, struct MHD_Connection *c
                  response);
 }
 
+static bool find_artifact(struct qw_spool *spool, struct qf_str token, struct source *ret_source,
+                          uint64_t *ret_size)
+{
+    struct source source = { .fd = -1, .item = qw_spool_find(spool, token) };
+    struct stat info;
+
+    if (source.item) {
+        *ret_size = qw_shelf_bytes(source.item).len;
+        *ret_source = source;
+        return true;
+    }
+    source.fd = qw_spool_open_artifact(spool, token);
+    if (source.fd < 0)
+        return false;
+    if (fstat(source.fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        (void)close(source.fd);
+        return false;
+    }
+    *ret_size = (uint64_t)info.st_size;
+    *ret_source = source;
+    return true;
+}
+
 static enum MHD_Result reply_artifact(struct qw_http *http, struct MHD_Connection *connection,
                                       struct qf_str token, bool head, void **request)
 {
-    int fd = qw_spool_open_artifact(http->options.spool, token);
     struct qw_fetch *fetch;
-    struct stat info;
+    struct source source;
+    uint64_t size;
 
-    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        if (fd >= 0)
-            (void)close(fd);
+    if (!find_artifact(http->options.spool, token, &source, &size))
         return reply_text(http, connection, MHD_HTTP_NOT_FOUND, "no such artifact\n");
-    }
     fetch = qf_xcalloc(1, sizeof(*fetch));
     fetch->message.kind = QW_MESSAGE_FETCH;
     memcpy(fetch->token.text, token.data, QW_TOKEN_LEN);
@@ -131,8 +181,7 @@ static enum MHD_Result reply_artifact(struct qw_http *http, struct MHD_Connectio
         free(fetch); /* only what carries bytes is a fetch */
     else
         *request = fetch;
-    return reply_file(http, connection, fd, (uint64_t)info.st_size,
-                      head ? &(struct qw_fetch){ 0 } : fetch);
+    return reply_bytes(http, connection, source, size, head ? &(struct qw_fetch){ 0 } : fetch);
 }
 
 static enum MHD_Result route(struct qw_http *http, struct MHD_Connection *connection,

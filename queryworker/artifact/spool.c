@@ -21,6 +21,8 @@
 struct qw_spool {
     char *dir;
     int fd;
+    struct qw_shelf *shelf;
+    bool uses_memory;
 };
 
 static qf_rc remove_leftovers(int dir_fd, const char *dir, struct qf_err *err)
@@ -46,7 +48,7 @@ static qf_rc remove_leftovers(int dir_fd, const char *dir, struct qf_err *err)
     return rc;
 }
 
-struct qw_spool *qw_spool_open(const char *dir, struct qf_err *err)
+struct qw_spool *qw_spool_open(const char *dir, uint64_t memory_bytes_max, struct qf_err *err)
 {
     struct qw_spool *spool;
     int fd;
@@ -67,6 +69,8 @@ struct qw_spool *qw_spool_open(const char *dir, struct qf_err *err)
     spool = qf_xcalloc(1, sizeof(*spool));
     spool->dir = qf_xstrdup(dir);
     spool->fd = fd;
+    spool->shelf = qw_shelf_new(memory_bytes_max);
+    spool->uses_memory = memory_bytes_max > 0;
     return spool;
 }
 
@@ -75,6 +79,7 @@ struct qw_spool *qw_spool_free(struct qw_spool *spool)
     if (!spool)
         return NULL;
     (void)close(spool->fd);
+    (void)qw_shelf_free(spool->shelf);
     free(spool->dir);
     free(spool);
     return NULL;
@@ -129,6 +134,32 @@ qf_rc qw_spool_publish(const struct qw_spool *spool, const struct qw_token *toke
                       "cannot publish an artifact: %s", strerror(errno));
 }
 
+bool qw_spool_keep(struct qw_spool *spool, const struct qw_token *token, struct qf_strbuf *bytes)
+{
+    struct qf_str kept = { bytes->data, bytes->len };
+
+    if (kept.len > QW_MEMORY_ARTIFACT_MAX ||
+        !qw_shelf_put(spool->shelf, (struct qf_str){ token->text, QW_TOKEN_LEN }, kept))
+        return false;
+    *bytes = (struct qf_strbuf)QF_STRBUF_INIT;
+    return true;
+}
+
+bool qw_spool_uses_memory(const struct qw_spool *spool)
+{
+    return spool->uses_memory;
+}
+
+struct qw_shelf_item *qw_spool_find(struct qw_spool *spool, struct qf_str token)
+{
+    return qw_shelf_get(spool->shelf, token);
+}
+
+bool qw_spool_crowded(struct qw_spool *spool)
+{
+    return qw_shelf_crowded(spool->shelf);
+}
+
 int qw_spool_open_artifact(const struct qw_spool *spool, struct qf_str token)
 {
     char name[QW_TOKEN_LEN + 1];
@@ -140,10 +171,12 @@ int qw_spool_open_artifact(const struct qw_spool *spool, struct qf_str token)
     return openat(spool->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-void qw_spool_remove(const struct qw_spool *spool, const struct qw_token *token)
+void qw_spool_remove(struct qw_spool *spool, const struct qw_token *token)
 {
     char temp[QW_TOKEN_LEN + sizeof(TEMP_SUFFIX)];
 
+    if (qw_shelf_remove(spool->shelf, (struct qf_str){ token->text, QW_TOKEN_LEN }))
+        return;
     temp_name(token, temp, sizeof(temp));
     (void)unlinkat(spool->fd, temp, 0);
     (void)unlinkat(spool->fd, token->text, 0);

@@ -68,17 +68,57 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
     return rc;
 }
 
+/* Will it fit into memory? A guess is enough: what turns out too large is written again. */
+static bool looks_small(const struct qw_task *task, const struct pq_leaf_result *result)
+{
+    size_t row = sizeof(double) * (2 + pq_leaf_columns(result->kind));
+
+    return qw_spool_uses_memory(task->spool) && !result->rows.histograms &&
+           result->rows.count < QW_MEMORY_ARTIFACT_MAX / row &&
+           result->series_count < QW_MEMORY_ARTIFACT_MAX / 64;
+}
+
+static qf_rc check_size(struct qw_task *task)
+{
+    if (task->info.size_bytes <= task->limits.artifact_bytes_max)
+        return QF_OK;
+    return qf_err_set(&task->err, QF_ELIMIT,
+                      "the artifact has %llu bytes, more than the limit of %llu",
+                      (unsigned long long)task->info.size_bytes,
+                      (unsigned long long)task->limits.artifact_bytes_max);
+}
+
+/* *ret_kept false: it was too large, or memory is full. */
+static qf_rc keep_artifact(struct qw_task *task, const struct pq_leaf_result *result,
+                           bool *ret_kept)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    qf_rc rc = artifact_write_memory(result, &bytes, &task->info, &task->err);
+
+    *ret_kept = false;
+    if (rc == QF_OK)
+        rc = check_size(task);
+    if (rc == QF_OK)
+        *ret_kept = qw_spool_keep(task->spool, &task->token, &bytes);
+    return rc;
+}
+
 static qf_rc write_artifact(struct qw_task *task, const struct pq_leaf_result *result)
 {
-    QF_CLEANUP(qf_freep) char *path = qw_spool_temp_path(task->spool, &task->token);
-    qf_rc rc;
+    QF_CLEANUP(qf_freep) char *path = NULL;
+    bool kept = false;
+    qf_rc rc = QF_OK;
 
+    if (atomic_load(&task->cancel))
+        return qf_err_set(&task->err, QF_ECANCELED, "canceled");
+    if (looks_small(task, result))
+        rc = keep_artifact(task, result, &kept);
+    if (rc || kept)
+        return rc;
+    path = qw_spool_temp_path(task->spool, &task->token);
     rc = artifact_write_file(result, path, &task->cancel, &task->info, &task->err);
-    if (rc == QF_OK && task->info.size_bytes > task->limits.artifact_bytes_max)
-        rc = qf_err_set(&task->err, QF_ELIMIT,
-                        "the artifact has %llu bytes, more than the limit of %llu",
-                        (unsigned long long)task->info.size_bytes,
-                        (unsigned long long)task->limits.artifact_bytes_max);
+    if (rc == QF_OK)
+        rc = check_size(task);
     if (rc == QF_OK)
         rc = qw_spool_publish(task->spool, &task->token, &task->err);
     if (rc)

@@ -27,7 +27,7 @@ struct qw_task {
     struct qf_mailbox *mailbox;
     uint64_t run;
     atomic_bool cancel;
-    const struct qw_spool *spool;
+    struct qw_spool *spool;
     struct qw_token token;
     struct qf_str spec;               /* the leaf; borrowed */
     struct pb_limits limits;          /* none is 0 */

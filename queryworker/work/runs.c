@@ -429,7 +429,8 @@ static uint64_t evict_artifact(struct qw_coordinator *co, struct qw_run_list *li
     id = run->node.key;
     bytes = run->ready.artifact_size_bytes;
     remove_artifact(co, run);
-    QF_LOG_WARN("artifact evicted", QW_KV_RUN(run), QF_KV_U64("bytes", bytes));
+    QF_LOG_AT(list == &co->acked ? QF_LOG_LEVEL_DEBUG : QF_LOG_LEVEL_WARN, "artifact evicted",
+              QW_KV_RUN(run), QF_KV_U64("bytes", bytes));
     (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_EVICTED, .run = { id } });
     if ((run = qw_run_find(co, id)) != NULL)
         forget(co, run);
@@ -481,5 +482,8 @@ bool qw_coordinator_make_room(void *ctx, uint64_t cache_bytes)
 void qw_co_look_after_disk(struct qw_coordinator *co)
 {
     (void)qw_budget_make_room(&co->options.budget, qw_co_usage(co), QW_BUDGET_SPOOL, 0, evict, co);
+    /* Memory is small: what was acknowledged does not wait there for its time to come. */
+    while (co->acked.first && qw_spool_crowded(co->options.spool))
+        (void)evict(co, QW_EVICT_ACKED);
     qw_co_settle(co);
 }

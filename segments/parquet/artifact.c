@@ -540,7 +540,7 @@ struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *pur
 }
 
 struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
-                                            struct qf_err *err)
+                                            struct qf_purse *purse, struct qf_err *err)
 {
-    return reader_new(colfile_open_memory(bytes, name, err), NULL, err);
+    return reader_new(colfile_open_memory(bytes, name, err), purse, err);
 }

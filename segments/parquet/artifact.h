@@ -54,7 +54,7 @@ QF_MUST_CHECK qf_rc artifact_write_memory(const struct pq_leaf_result *result,
 struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
                                           struct qf_err *err);
 struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
-                                            struct qf_err *err);
+                                            struct qf_purse *purse, struct qf_err *err);
 
 /* "xxh3:<32 hex digits>" of @bytes; @out has room for 38 bytes. */
 void artifact_checksum(struct qf_str bytes, char *out);

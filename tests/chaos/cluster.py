@@ -152,7 +152,9 @@ class Worker(Process):
             "--http-listen", f"{host.ip}:{http}", "--control-listen", f"{host.ip}:{control}",
             "--advertise-url", f"http://{host.ip}:{http_seen}", "--spool", self.spool,
             "--disk-budget", f"{DISK_MIB - 4}MiB", "--disk-floor", "8MiB", "--slots", "2",
-            "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s"],
+            "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s",
+            # Small artifacts are files, which faults can damage; one worker has them in memory.
+            "--artifact-memory", "32MiB" if index == 1 else "0B"],
             os.path.join(folder, f"worker-{index}.log"), store.env)
 
     def files(self, kind):

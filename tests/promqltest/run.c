@@ -56,7 +56,7 @@ static qf_rc decode(void *ctx, struct qf_str bytes, struct pq_leaf_reader **ret_
                     struct qf_err *err)
 {
     (void)ctx;
-    *ret_reader = artifact_open_memory(bytes, "artifact", err);
+    *ret_reader = artifact_open_memory(bytes, "artifact", NULL, err);
     return *ret_reader ? QF_OK : err->rc;
 }
 

@@ -428,7 +428,7 @@ static void bench_artifact(size_t series_count, size_t steps, int rounds)
             die(&err);
         write = QF_MIN(write, now() - start);
         start = now();
-        reader = artifact_open_memory(qf_strbuf_view(&buf), "bench", &err);
+        reader = artifact_open_memory(qf_strbuf_view(&buf), "bench", NULL, &err);
         if (!reader)
             die(&err);
         while (batch.count)

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_all(struct qf_str bytes)
 {
     struct qf_err err = { 0 };
-    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "fuzz", &err);
+    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "fuzz", NULL, &err);
     struct pq_rows rows = { .count = 1 };
 
     if (!reader)

@@ -116,6 +116,9 @@ class Slow(FabricTest):
 
     def test_corrupted_artifact_is_run_again(self):
         """Spoil every artifact in one worker's spool as soon as it appears, for a while."""
+        self.fabric.workers[0].stop()
+        self.fabric.start_worker(0, ["--artifact-memory=0B"])
+        self.fabric.wait_workers(len(self.fabric.workers))
         spool = pathlib.Path(self.fabric.folder) / "spool-0"
         stop = threading.Event()
         spoiled = []

@@ -87,10 +87,10 @@ TEST(a_full_disk_fails_works_and_nothing_else)
 
     if (system("unshare -rm true 2>/dev/null") != 0)
         test_skip("unshare -rm is not allowed here, so there is no small disk to fill");
-    worker =
-        worker_start_in((const char *const[]){ "unshare", "-rm", "sh", "-c", script, "sh", NULL },
-                        (const char *const[]){ "--disk-high", "100", "--disk-low", "100",
-                                               "--disk-floor", "0", NULL });
+    worker = worker_start_in(
+        (const char *const[]){ "unshare", "-rm", "sh", "-c", script, "sh", NULL },
+        (const char *const[]){ "--disk-high", "100", "--disk-low", "100", "--disk-floor", "0",
+                               "--artifact-memory", "0B", NULL });
     client = client_to(&worker);
     for (uint64_t work = 1;; work++) { /* unacknowledged, so they pile up */
         CHECK(work < 64);

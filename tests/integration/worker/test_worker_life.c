@@ -145,7 +145,7 @@ TEST(a_killed_worker_leaves_nothing_that_confuses_the_next)
     struct pb_ready ready;
     char *file;
 
-    worker = worker_start(NULL);
+    worker = worker_start((const char *const[]){ "--artifact-memory", "0B", NULL });
     client = client_to(&worker);
     ready = run_work(client, 1, spec, &segment, 1);
     file = qf_arena_printf(arena, "%s/spool%s", dir, url_path(arena, ready.artifact_url));

@@ -17,7 +17,7 @@ static struct qw_spool *fresh_spool(void)
 
     (void)snprintf(dir, sizeof(dir), "/tmp/pf-spool-XXXXXX");
     CHECK(mkdtemp(dir));
-    spool = qw_spool_open(dir, &err);
+    spool = qw_spool_open(dir, 10, &err);
     CHECK_MSG(spool, "%s", err.msg);
     return spool;
 }
@@ -104,7 +104,7 @@ TEST(leftovers_of_an_earlier_process_go_at_start)
     CHECK_OK(qw_spool_publish(spool, &token, &err), &err);
     write_file(path, "half");
     (void)qw_spool_free(spool);
-    spool = qw_spool_open(dir, &err);
+    spool = qw_spool_open(dir, 0, &err);
     CHECK_MSG(spool, "%s", err.msg);
     CHECK_EQ(access(path, F_OK), -1);
     CHECK_EQ(qw_spool_open_artifact(spool, qf_str_from(token.text)), -1);
@@ -117,6 +117,41 @@ TEST(a_folder_that_cannot_be_made_is_an_error)
 {
     struct qf_err err = { 0 };
 
-    CHECK(!qw_spool_open("/proc/no-such-folder", &err));
+    CHECK(!qw_spool_open("/proc/no-such-folder", 0, &err));
     CHECK_EQ(err.rc, QF_EIO);
+}
+
+static bool keep(struct qw_spool *spool, const struct qw_token *token, const char *text)
+{
+    struct qf_strbuf bytes = QF_STRBUF_INIT;
+    bool kept;
+
+    qf_strbuf_puts(&bytes, text);
+    kept = qw_spool_keep(spool, token, &bytes);
+    CHECK_EQ(bytes.len, kept ? 0 : strlen(text)); /* taken, or left alone */
+    qf_strbuf_done(&bytes);
+    return kept;
+}
+
+TEST(what_is_small_needs_no_file)
+{
+    struct qw_spool *spool = fresh_spool();
+    struct qw_token a = qw_spool_token(), b = qw_spool_token();
+    struct qw_shelf_item *item;
+
+    CHECK(!qw_spool_find(spool, qf_str_from(a.text)));
+    CHECK(!keep(spool, &a, "eleven here"));
+    CHECK(keep(spool, &a, "six by"));
+    CHECK(qw_spool_crowded(spool));
+    CHECK(!keep(spool, &b, "and five"));
+    item = qw_spool_find(spool, qf_str_from(a.text));
+    CHECK(item);
+    CHECK_EQ(qw_spool_open_artifact(spool, qf_str_from(a.text)), -1);
+    qw_spool_remove(spool, &a);
+    CHECK(!qw_spool_find(spool, qf_str_from(a.text)));
+    CHECK(!qw_spool_crowded(spool));
+    CHECK(qf_str_is(qw_shelf_bytes(item), "six by")); /* who has it reads on */
+    qw_shelf_drop(item);
+    CHECK(keep(spool, &b, "and five"));
+    done(spool);
 }

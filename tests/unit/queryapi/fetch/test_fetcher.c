@@ -19,6 +19,7 @@ struct fixture {
     struct qa_fetcher *fetcher;
     struct qf_mailbox *done;
     _Atomic uint64_t spool_bytes;
+    uint64_t memory_bytes_max;
     char dir[64];
 };
 
@@ -52,6 +53,7 @@ static void start(struct fixture *fixture, uint64_t spool_bytes_max)
     struct qa_listener_options http = { .listen = "127.0.0.1:0", .handle = serve };
     struct qa_fetcher_options options = { .spool_bytes_max = spool_bytes_max,
                                           .spool_bytes = &fixture->spool_bytes,
+                                          .memory_bytes_max = fixture->memory_bytes_max,
                                           .concurrency_max = 4,
                                           .done = on_done,
                                           .ctx = fixture };
@@ -107,10 +109,29 @@ TEST(a_whole_artifact_is_in_the_spool_and_counted)
     start(&fixture, 1000);
     fetch = fetch_one(&fixture, "/good");
     CHECK_MSG(fetch->ok, "%s", fetch->detail);
-    CHECK(stat(fetch->path, &info) == 0);
+    CHECK(stat(fetch->artifact.path, &info) == 0);
     CHECK_EQ(info.st_size, strlen(BODY));
     CHECK_EQ(fixture.spool_bytes, strlen(BODY));
     (void)qa_fetch_free(fetch);
+    stop(&fixture);
+}
+
+TEST(a_small_artifact_needs_no_file_while_there_is_memory)
+{
+    struct fixture fixture = { .memory_bytes_max = strlen(BODY) };
+    struct qa_fetch *first, *second;
+
+    start(&fixture, 1000);
+    first = fetch_one(&fixture, "/good");
+    CHECK_MSG(first->ok, "%s", first->detail);
+    CHECK(!first->artifact.path);
+    CHECK_EQ(first->artifact.size_bytes, strlen(BODY));
+    CHECK_EQ(memcmp(first->artifact.data, BODY, strlen(BODY)), 0);
+    second = fetch_one(&fixture, "/good"); /* the spool holds too much by now */
+    CHECK(second->ok && second->artifact.path && !second->artifact.data);
+    CHECK_EQ(fixture.spool_bytes, 2 * strlen(BODY));
+    (void)qa_fetch_free(first);
+    (void)qa_fetch_free(second);
     stop(&fixture);
 }
 
@@ -133,7 +154,7 @@ TEST(what_is_not_the_announced_artifact_is_refused)
 
         CHECK(!fetch->ok);
         CHECK_MSG(fetch->error == cases[i].error, "%s: %s", cases[i].path, fetch->detail);
-        CHECK(!fetch->path);
+        CHECK(!qa_artifact_present(&fetch->artifact));
         CHECK_EQ(fixture.spool_bytes, 0);
         (void)qa_fetch_free(fetch);
     }

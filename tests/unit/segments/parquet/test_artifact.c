@@ -139,7 +139,7 @@ static void check_round_trip(enum pq_leaf_kind kind, size_t series, size_t steps
     CHECK_EQ(info.row_count, result.rows.count);
     artifact_checksum(qf_strbuf_view(&buf), checksum);
     CHECK_STR(info.checksum, checksum);
-    reader = artifact_open_memory(qf_strbuf_view(&buf), "a.parquet", &err);
+    reader = artifact_open_memory(qf_strbuf_view(&buf), "a.parquet", NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
     CHECK_OK(compare(reader, &result, &err), &err);
     reader->close(reader);
@@ -213,7 +213,7 @@ TEST(a_file_has_the_same_bytes_as_memory)
 /* Open and read all of it; the error, or QF_OK if it equals @want. */
 static qf_rc try_read(struct qf_str bytes, const struct pq_leaf_result *want, struct qf_err *err)
 {
-    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "x.parquet", err);
+    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "x.parquet", NULL, err);
     qf_rc rc;
 
     if (!reader)

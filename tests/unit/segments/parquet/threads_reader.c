@@ -83,7 +83,7 @@ static void pass_artifact(void)
 
     if (artifact_write_memory(&result, &buf, NULL, NULL) != QF_OK)
         return;
-    reader = artifact_open_memory(qf_strbuf_view(&buf), "a", NULL);
+    reader = artifact_open_memory(qf_strbuf_view(&buf), "a", NULL, NULL);
     if (reader && reader->next(reader, &rows, NULL) == QF_OK)
         atomic_fetch_add(&artifacts_seen, rows.count);
     if (reader)
