@@ -2,20 +2,59 @@
 #include "queryapi/http/prom_json.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/pure/number.h"
 
 #define NOTES_SHOWN_MAX 10
 
-void qa_json_time(struct qf_strbuf *buf, int64_t ms)
+#define TIME_TEXT_MAX 32
+
+/* Two digits at a time, from the right. */
+static char *put_digits(char *out, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    while (value >= 100) {
+        unsigned pair = (unsigned)(value % 100);
+
+        value /= 100;
+        digits[--at] = (char)('0' + pair % 10);
+        digits[--at] = (char)('0' + pair / 10);
+    }
+    if (value >= 10) {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    }
+    digits[--at] = (char)('0' + value);
+    memcpy(out, digits + at, sizeof(digits) - at);
+    return out + sizeof(digits) - at;
+}
+
+/* Seconds, and thousandths where there are any. */
+static char *put_time(char *out, int64_t ms)
 {
     uint64_t magnitude = ms < 0 ? 0 - (uint64_t)ms : (uint64_t)ms;
+    unsigned rest = (unsigned)(magnitude % 1000);
 
     if (ms < 0)
-        qf_strbuf_putc(buf, '-');
-    qf_strbuf_u64(buf, magnitude / 1000);
-    if (magnitude % 1000)
-        qf_strbuf_printf(buf, ".%03u", (unsigned)(magnitude % 1000));
+        *out++ = '-';
+    out = put_digits(out, magnitude / 1000);
+    if (rest) {
+        *out++ = '.';
+        *out++ = (char)('0' + rest / 100);
+        *out++ = (char)('0' + rest / 10 % 10);
+        *out++ = (char)('0' + rest % 10);
+    }
+    return out;
+}
+
+void qa_json_time(struct qf_strbuf *buf, int64_t ms)
+{
+    char text[TIME_TEXT_MAX];
+
+    qf_strbuf_add(buf, text, (size_t)(put_time(text, ms) - text));
 }
 
 void qa_json_value(struct qf_strbuf *buf, double value)
@@ -127,16 +166,35 @@ void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogr
     qf_strbuf_puts(buf, list.written ? "]}" : "}");
 }
 
+/* Large answers consist of these: one look at the buffer for all of it. */
+static void put_float_point(struct qf_strbuf *buf, int64_t ms, double value)
+{
+    char *start = qf_strbuf_reserve(buf, TIME_TEXT_MAX + QF_DOUBLE_TEXT_MAX + 5), *out = start;
+
+    if (!start)
+        return;
+    *out++ = '[';
+    out = put_time(out, ms);
+    *out++ = ',';
+    *out++ = '"';
+    out += qf_double_json(value, out);
+    *out++ = '"';
+    *out++ = ']';
+    *out = '\0';
+    buf->len += (size_t)(out - start);
+}
+
 void qa_json_point(struct qf_strbuf *buf, int64_t ms, double value,
                    const struct pq_histogram *histogram)
 {
+    if (!histogram) {
+        put_float_point(buf, ms, value);
+        return;
+    }
     qf_strbuf_putc(buf, '[');
     qa_json_time(buf, ms);
     qf_strbuf_putc(buf, ',');
-    if (histogram)
-        qa_json_histogram(buf, histogram);
-    else
-        qa_json_value(buf, value);
+    qa_json_histogram(buf, histogram);
     qf_strbuf_putc(buf, ']');
 }
 
