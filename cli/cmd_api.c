@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/sys/log.h"
+#include "base/sys/memory.h"
 #include "base/sys/signals.h"
 #include "cli/flags.h"
 #include "queryapi/api.h"
@@ -189,6 +190,7 @@ int cli_api(int argc, char **argv)
         cli_flags_done(&spec);
         return 2;
     }
+    qf_memory_setup();
     qf_log_setup(level, format, "api");
     signal_fd = qf_signals_setup();
     warn_if_open();

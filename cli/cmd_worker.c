@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/sys/log.h"
+#include "base/sys/memory.h"
 #include "base/sys/signals.h"
 #include "cli/flags.h"
 #include "queryworker/worker.h"
@@ -118,6 +119,7 @@ int cli_worker(int argc, char **argv)
     }
     if (!check_options(&level, &format))
         return 2;
+    qf_memory_setup();
     qf_log_setup(level, format, "worker");
     signal_fd = qf_signals_setup();
     if (signal_fd < 0) {
