@@ -32,6 +32,7 @@ struct api {
     struct catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
     struct qa_query_env env;
+    struct qa_costs *costs;
     struct qa_coord *coord;
     struct qa_discovery *discovery;
     struct qa_tenants *tenants;
@@ -116,6 +117,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
     qf_metric_set(api->metrics.memory_limit_bytes, 0, (double)api->purse.limit);
     catalog.store = api->store;
     api->catalog = catalog_new(&catalog);
+    api->costs = qa_costs_new();
     api->env = (struct qa_query_env){
         .features = options->features,
         .store = api->store,
@@ -125,6 +127,8 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .samples_max = options->query_samples_max,
         .series_max = options->query_series_max,
         .works_max = options->works_max,
+        .costs = api->costs,
+        .small_scan_us = (uint64_t)options->small_scan_ms * 1000,
         .limits = { .samples_max = options->query_samples_max,
                     .artifact_bytes_max = options->query_artifact_bytes },
     };
@@ -284,6 +288,7 @@ static void stop(struct api *api)
     api->pool = qf_pool_free(api->pool);
     api->tenants = qa_tenants_free(api->tenants);
     api->catalog = catalog_free(api->catalog);
+    api->costs = qa_costs_free(api->costs);
     api->store = store_free(api->store);
     qa_metrics_done(&api->metrics);
 }

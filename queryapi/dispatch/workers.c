@@ -395,6 +395,7 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
     fetch->ready_ns = qf_clock_mono_ns();
     fetch->url = qf_xmemdup0(ready->artifact_url.data, ready->artifact_url.len);
     fetch->size_bytes = ready->artifact_size_bytes;
+    fetch->scan_us = ready->timings.scan_us;
     (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                             &fetch->checksum);
     if (query->co.artifact_bytes + fetch->size_bytes > coord->options.query_artifact_bytes_max) {
@@ -496,6 +497,7 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect)
         return;
     work->artifact = fetch->artifact;
     fetch->artifact = (struct qa_artifact){ 0 };
+    work->scan_us = fetch->scan_us;
     query->co.artifact_bytes += fetch->size_bytes;
     query->co.committed++;
     co_progress(coord, query);

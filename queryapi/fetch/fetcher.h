@@ -44,6 +44,7 @@ struct qa_fetch {
     uint64_t query, work;
     uint32_t attempt;
     int64_t ready_ns;
+    uint64_t scan_us;
 
     char *url; /* owned */
     uint64_t size_bytes;

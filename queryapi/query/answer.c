@@ -92,10 +92,27 @@ static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *er
     return pq_eval_new(part->plan, readers, columns, &options, &part->eval, err);
 }
 
+/* Remember what the leaves cost, for the next time they are asked. */
+static void learn_costs(const struct qa_query *query)
+{
+    uint64_t scan_us = 0;
+
+    for (size_t i = 0; i < query->work_count; i++) {
+        const struct qa_work *work = &query->works[i];
+
+        scan_us += work->scan_us;
+        if (i + 1 < query->work_count && work[1].leaf_id == work->leaf_id)
+            continue;
+        qa_costs_learn(query->env->costs, qa_leaf_key(query, work->plan, work->leaf), scan_us);
+        scan_us = 0;
+    }
+}
+
 static qf_rc open_parts(struct qa_query *query, struct qf_err *err)
 {
     query->answer = qf_xcalloc(1, sizeof(*query->answer));
     query->timings.fetched_ns = qf_clock_mono_ns();
+    learn_costs(query);
     for (uint32_t i = 0; i < query->part_count; i++) {
         qf_rc rc = open_part(query, i, err);
 

@@ -1,6 +1,7 @@
 /* plan.c - from what was asked to plans and work items. */
 #include <inttypes.h>
 
+#include "base/pure/map.h"
 #include "base/sys/clock.h"
 #include "promql/functions.h"
 #include "promql/parse.h"
@@ -168,28 +169,97 @@ static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
     return rc;
 }
 
-static bool copy_segments(struct qa_query *query, const struct catalog_group *group,
+/* Of one group, or of several: a series is in one of them, so their order does not matter. */
+static bool copy_segments(struct qa_query *query, const struct catalog_group *groups, size_t count,
                           struct qa_work *work)
 {
-    work->segments = QF_ARENA_ARRAY(query->arena, struct pb_segment, group->segment_count);
+    size_t total = 0;
+
+    for (size_t g = 0; g < count; g++)
+        total += groups[g].segment_count;
+    work->segments = QF_ARENA_ARRAY(query->arena, struct pb_segment, total);
     if (!work->segments)
         return false;
-    work->segment_count = group->segment_count;
-    for (size_t i = 0; i < group->segment_count; i++) {
-        const struct catalog_segment *from = &group->segments[i];
+    for (size_t g = 0; g < count; g++) {
+        for (size_t i = 0; i < groups[g].segment_count; i++) {
+            const struct catalog_segment *from = &groups[g].segments[i];
 
-        work->segments[i] = (struct pb_segment){ .name = from->name,
-                                                 .size_bytes = from->size,
-                                                 .etag = from->etag,
-                                                 .mtime_ms = from->mtime_ms,
-                                                 .shard = from->shard,
-                                                 .shard_count = from->shard_count,
-                                                 .generation = from->generation };
+            work->segments[work->segment_count++] =
+                (struct pb_segment){ .name = from->name,
+                                     .size_bytes = from->size,
+                                     .etag = from->etag,
+                                     .mtime_ms = from->mtime_ms,
+                                     .shard = from->shard,
+                                     .shard_count = from->shard_count,
+                                     .generation = from->generation };
+        }
     }
     return true;
 }
 
-/* One work item per shard group of a leaf. */
+static uint64_t log2_floor(uint64_t value)
+{
+    return value ? 63 - (uint64_t)__builtin_clzll(value) : 0;
+}
+
+uint64_t qa_leaf_key(const struct qa_query *query, uint32_t part, uint32_t leaf)
+{
+    const struct pq_leaf *spec = query->parts[part].plan->leaves[leaf];
+    uint64_t asked[] = {
+        qf_hash_bytes(query->ask.tenant),
+        qf_hash_bytes(query->ask.match_count ? query->ask.matches[part] : query->ask.text),
+        leaf,
+        log2_floor((uint64_t)QF_MAX(spec->select.max_ts - spec->select.min_ts, (int64_t)0)),
+        log2_floor((uint64_t)QF_MAX(query->ask.step_ms, (int64_t)0)),
+    };
+
+    return qf_hash_bytes((struct qf_str){ (const char *)asked, sizeof(asked) });
+}
+
+/* What a worker reads in a microsecond, and what a sample takes on disk: both are on the safe side.
+ */
+#define SAMPLES_PER_US 40
+#define BYTES_PER_SAMPLE 3
+
+/* Does the whole leaf take so little that one worker should have it? Either it did when it was
+ * asked before, or there is not more than that in the time range, whatever the matchers leave of
+ * it. */
+static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
+                     const struct catalog_answer *found)
+{
+    const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
+    double samples = 0;
+    uint64_t scan_us;
+
+    if (found->group_count < 2 || !query->env->small_scan_us)
+        return false;
+    if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
+        return scan_us <= query->env->small_scan_us;
+    for (size_t g = 0; g < found->group_count; g++) {
+        for (size_t i = 0; i < found->groups[g].segment_count; i++) {
+            const struct catalog_segment *segment = &found->groups[g].segments[i];
+            int64_t from = QF_MAX(segment->min_ts, select->min_ts);
+            int64_t to = QF_MIN(segment->max_ts, select->max_ts);
+            double share =
+                (double)(to - from + 1) / (double)(segment->max_ts - segment->min_ts + 1);
+
+            samples += (double)segment->size / BYTES_PER_SAMPLE * share;
+        }
+    }
+    return samples <= (double)query->env->small_scan_us * SAMPLES_PER_US;
+}
+
+/* The shard whose worker gets a work item of several: another one for another selector, so that
+ * small queries are not all one worker's. */
+static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t leaf,
+                           const struct catalog_group *groups, size_t count)
+{
+    if (count == 1)
+        return groups[0].shard;
+    return groups[qa_leaf_key(query, part, leaf) % count].shard;
+}
+
+/* One work item per shard group of a leaf, or one in all if it is small. */
 static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, struct qf_err *err)
 {
     struct qa_plan_part *of = &query->parts[part];
@@ -203,6 +273,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     struct catalog_answer found;
     struct qf_str encoded;
     struct qa_work *works;
+    size_t per_work;
     qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
 
     if (rc)
@@ -218,24 +289,26 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     if (!encoded.data || (found.group_count && !works))
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     query->works = works;
-    for (size_t g = 0; g < found.group_count; g++) {
-        const struct catalog_group *group = &found.groups[g];
+    per_work = is_small(query, part, leaf, &found) ? found.group_count : 1;
+    for (size_t g = 0; g < found.group_count; g += per_work) {
+        const struct catalog_group *groups = &found.groups[g];
+        uint32_t shard = home_shard(query, part, leaf, groups, per_work);
         struct qa_work *work = &query->works[query->work_count];
 
         *work = (struct qa_work){ .plan = part,
                                   .leaf = leaf,
                                   .leaf_id = of->leaf_base + leaf,
-                                  .column = (uint32_t)g,
+                                  .column = (uint32_t)(g / per_work),
                                   .spec = encoded,
-                                  .affinity = wc_affinity_key(query->ask.tenant, group->shard) };
-        work->affinity_key = qf_str_from(qf_arena_printf(
-            query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), group->shard));
-        if (!copy_segments(query, group, work))
+                                  .affinity = wc_affinity_key(query->ask.tenant, shard) };
+        work->affinity_key = qf_str_from(
+            qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), shard));
+        if (!copy_segments(query, groups, per_work, work))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
-        query->segment_count += group->segment_count;
+        query->segment_count += work->segment_count;
         query->work_count++;
     }
-    of->columns = QF_MAX(of->columns, found.group_count);
+    of->columns = QF_MAX(of->columns, found.group_count / per_work);
     return QF_OK;
 }
 

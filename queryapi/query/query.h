@@ -26,6 +26,7 @@
 #include "promql/plan.h"
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/http/stream.h"
+#include "queryapi/query/costs.h"
 #include "segments/catalog/catalog.h"
 
 enum qa_query_kind {
@@ -73,9 +74,11 @@ struct qa_query_env {
     uint64_t series_max;     /* 0: none */
     uint64_t works_max;      /* work items of one query */
     struct pb_limits limits; /* sent to workers */
+    struct qa_costs *costs;
+    uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 
-/* One unit of work: a leaf over one shard group. */
+/* One unit of work: a leaf over one shard group, or over all of them if it is small. */
 struct qa_work {
     uint32_t plan, leaf; /* leaf within its plan */
     uint32_t leaf_id;    /* within the query */
@@ -87,6 +90,7 @@ struct qa_work {
     size_t segment_count;
     /* Set by the coordinator. */
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
+    uint64_t scan_us;            /* what the worker took for it */
     int64_t waiting_ns;          /* since when it has no worker: plan, or loss of the last one */
     int64_t assigned_ns;         /* when it was last sent */
 };

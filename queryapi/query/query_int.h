@@ -12,4 +12,7 @@ QF_MUST_CHECK qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err);
 QF_MUST_CHECK qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err);
 void qa_answer_done(struct qa_query *query);
 
+/* What a leaf of this query is called in env->costs. */
+uint64_t qa_leaf_key(const struct qa_query *query, uint32_t part, uint32_t leaf);
+
 #endif

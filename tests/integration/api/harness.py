@@ -101,6 +101,7 @@ class Fabric:
         self.api = Process(self.folder, "api", [
             "api", f"--store={self.store}", f"--http-listen=127.0.0.1:{self.api_port}",
             f"--spool={self.folder}/spool-api", "--log-level=debug",
+            "--small-scan=0s",  # little data, and still many work items
             *[f"--worker=127.0.0.1:{port}" for port in self.control_ports], *self.api_flags])
         wait_for("the API", lambda: self.up() or self.died())
 

@@ -492,27 +492,51 @@ class Events(EndpointTest):
         self.assertIn("parse error", run.stderr)
 
 
+ASKED = (
+    ("/api/v1/metrics/query", {"q": "temperature", "s": START, "e": START + 300}),
+    ("/api/v1/metrics/query", {"q": "temperature * on (instance) group_left "
+                               "http_requests_total", "s": START, "e": START + 300}),
+    ("/api/v1/metrics/query", {"q": "topk(3, http_requests_total)", "s": START,
+                               "e": START + 300}),
+    ("/api/v1/metrics/query", {"q": "sum by (job) (rate(temperature[5m]))",
+                               "s": START, "e": START + 300}),
+    ("/api/v1/query", {"query": "temperature", "time": END}),
+    ("/api/v1/query", {"query": "avg(temperature) or up", "time": END}),
+    ("/api/v1/query_range", {"query": "rate(http_requests_total[5m]) > 1",
+                             "start": START, "end": END, "step": 60}),
+    ("/api/v1/series", {"match[]": "temperature"}))
+
+
 class SameBytes(EndpointTest):
     def test_answers_do_not_depend_on_the_number_of_shards(self):
         for shards in (1, 2, 8):
             load(self.fabric.store, standard_lines(), tenant=f"shards-{shards}", shards=shards)
-        for path, params in (
-                ("/api/v1/metrics/query", {"q": "temperature", "s": START, "e": START + 300}),
-                ("/api/v1/metrics/query", {"q": "temperature * on (instance) group_left "
-                                           "http_requests_total", "s": START, "e": START + 300}),
-                ("/api/v1/metrics/query", {"q": "topk(3, http_requests_total)", "s": START,
-                                           "e": START + 300}),
-                ("/api/v1/metrics/query", {"q": "sum by (job) (rate(temperature[5m]))",
-                                           "s": START, "e": START + 300}),
-                ("/api/v1/query", {"query": "temperature", "time": END}),
-                ("/api/v1/query", {"query": "avg(temperature) or up", "time": END}),
-                ("/api/v1/query_range", {"query": "rate(http_requests_total[5m]) > 1",
-                                         "start": START, "end": END, "step": 60}),
-                ("/api/v1/series", {"match[]": "temperature"})):
+        for path, params in ASKED:
             with self.subTest(path=path, params=params):
                 answers = {self.fabric.get(path, params, headers={
                     "X-Scope-OrgID": f"shards-{shards}"})[2] for shards in (1, 2, 8)}
                 self.assertEqual(len(answers), 1)
+
+
+class Small(FabricTest):
+    """What is small is one work item for all shards; the answer is the same."""
+    workers = 3
+    api_flags = ("--small-scan=1s",)
+
+    def test_one_work_item_and_the_same_bytes(self):
+        for shards in (1, 8):
+            load(self.fabric.store, standard_lines(), tenant=f"shards-{shards}", shards=shards)
+        for path, params in ASKED:
+            with self.subTest(path=path, params=params):
+                answers = {self.fabric.get(path, params, headers={
+                    "X-Scope-OrgID": f"shards-{shards}"})[2] for shards in (1, 8) for _ in "ab"}
+                self.assertEqual(len(answers), 1)
+        body = self.fabric.get("/api/v1/metrics/query", {
+            "q": "temperature", "s": START, "e": END, "progress": "true"},
+            headers={"X-Scope-OrgID": "shards-8"})[2]
+        first = next(e for e in parse_events(body) if e["type"] == "progress")["data"]
+        self.assertGreater(first["segments"], 1)
+        self.assertEqual(first["work_total"], 1)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,8 @@ class Limits(unittest.TestCase):
 
             thread = threading.Thread(target=ask)
             thread.start()
+            # While it is planned it would end with a JSON error and no stream.
+            wait_for("its work", lambda: fabric.scaling()["work"]["inflight"] > 0)
             queries = wait_for("the query", lambda: fabric.data("/api/v1/queries"))
             status, _, _ = fabric.request("DELETE", "/api/v1/queries/" + queries[0]["query_id"])
             self.assertEqual(status, 200)
