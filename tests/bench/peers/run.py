@@ -6,6 +6,7 @@ minute hurts all alike; "cold" is the first time a query is asked after a server
 median of the later ones. Answers are compared with Prometheus's."""
 import argparse
 import gzip
+import json
 import os
 import shutil
 import signal
@@ -63,6 +64,19 @@ def peak_mib(process):
         except OSError:
             pass
     return total / 1024
+
+
+def processor_seconds(process):
+    """Processor time that the process and its children took so far."""
+    total = 0
+    for pid in family(process.pid):
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as f:
+                    total += int(f.read().split()[0])
+        except OSError:
+            pass
+    return total / 1e9
 
 
 class Server:
@@ -156,7 +170,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("promfabric", "prometheus", "promtool", "victoria-metrics"):
         parser.add_argument("--" + name, required=True)
-    parser.add_argument("--instances", type=int, default=60, help="34 series each")
+    parser.add_argument("--instances", type=int, default=100, help="34 series each")
     parser.add_argument("--hours", type=int, default=6)
     parser.add_argument("--scrape", type=int, default=15, help="seconds between samples")
     parser.add_argument("--step", type=int, default=60)
@@ -179,41 +193,76 @@ def main():
     return 0
 
 
-def report(args, servers, samples):
-    times = {}
-    for turn in range(args.runs + 1):
+def samples_read(server, path, params):
+    """How many samples of the store a query looks at: Promfabric counts them."""
+    asked = {k: v for k, v in params.items() if k != "nocache"}
+    body = urllib.parse.urlencode({**asked, "stats": "all"}).encode()
+    with urllib.request.urlopen(server.base + path, data=body, timeout=120) as r:
+        return json.load(r)["data"]["stats"]["samples"]["samplesRead"]
+
+
+def measure(args, servers):
+    """{(query, server): [(seconds, processor seconds), ...]}, the first of each cold."""
+    taken = {}
+    for _ in range(args.runs + 1):
         for name, kind, text in queries():
             path, params = params_of(args, kind, text)
             for server in servers:
-                times.setdefault((name, server.name), []).append(server.time(path, params))
-    head = "".join(f"{s.name + ' cold':>18}{'warm ms':>9}" for s in servers)
-    print(f"{'query':<16}{head}{'vs prometheus':>15}{'vs victoria':>13}  answer")
-    ratios = {"prometheus": [], "victoria": []}
+                before = processor_seconds(server.process)
+                seconds = server.time(path, params)
+                taken.setdefault((name, server.name), []).append(
+                    (seconds, processor_seconds(server.process) - before))
+    return taken
+
+
+def report(args, servers, samples):
+    taken = measure(args, servers)
+    print("\nmilliseconds: cold is the first time, warm and cpu are medians of the later ones; cpu is\n"
+          "processor time of all of a server's processes; * marks range queries over >= 1 M samples\n")
+    print(f"{'query':<15}{'samples':>9}" + "".join(f"{s.name:>15}: cold{'warm':>8}{'cpu':>8}" for s in servers)
+          + f"{'/prometheus':>13}{'/victoria':>11}  answer")
+    ratios = {(peer, heavy): [] for peer in ("prometheus", "victoria") for heavy in (False, True)}
     for name, kind, text in queries():
         path, params = params_of(args, kind, text)
-        row, warm = f"{name:<16}", {}
+        touched = samples_read(servers[0], path, params)
+        heavy = kind == "range" and touched >= 1_000_000
+        row, warm = f"{name + ('*' if heavy else ''):<15}{touched:>9}", {}
         for s in servers:
-            taken = times[name, s.name]
-            ok = all(t is not None for t in taken)
-            warm[s.name] = statistics.median(taken[1:]) if ok else None
-            row += f"{taken[0] * 1000:>18.1f}{warm[s.name] * 1000:>9.1f}" if ok else f"{'failed':>18}{'':>9}"
-        for peer, width in (("prometheus", 15), ("victoria", 13)):
-            if warm["promfabric"] and warm[peer]:
-                ratio = warm["promfabric"] / warm[peer]
-                if kind == "range":
-                    ratios[peer].append(ratio)
-                row += f"{ratio:>{width}.2f}"
-            else:
+            runs = taken[name, s.name]
+            if any(seconds is None for seconds, _ in runs):
+                row += f"{'failed':>36}"
+                continue
+            warm[s.name] = statistics.median(seconds for seconds, _ in runs[1:])
+            cpu = statistics.median(cpu for _, cpu in runs[1:])
+            row += f"{runs[0][0] * 1000:>20.1f}{warm[s.name] * 1000:>8.1f}{cpu * 1000:>8.1f}"
+        for peer, width in (("prometheus", 13), ("victoria", 11)):
+            if "promfabric" not in warm or peer not in warm:
                 row += f"{'-':>{width}}"
+                continue
+            ratio = warm["promfabric"] / warm[peer]
+            row += f"{ratio:>{width}.2f}"
+            if kind == "range":
+                ratios[peer, heavy].append(ratio)
         asked = {k: v for k, v in params.items() if k != "nocache"}
         ours, theirs = (compare.ask(s.base, path, asked) for s in servers[:2])
-        print(row + "  " + (compare.difference(ours, theirs, 1e-9) or "same"))
-    for peer, values in ratios.items():
-        if values:
-            print(f"geometric mean of range queries, our time / {peer}: {statistics.geometric_mean(values):.2f}")
+        print(row + "  " + (compare.difference(ours, theirs, 1e-9) or "same"), flush=True)
+    print()
+    for peer in ("prometheus", "victoria"):
+        print_means(peer, ratios[peer, True], ratios[peer, False])
     for s in servers:
         size = folder_bytes(s.data)
-        print(f"{s.name}: peak memory {peak_mib(s.process):.0f} MiB, {size / samples:.2f} bytes a sample on disk")
+        print(f"{s.name}: peak memory {peak_mib(s.process):.0f} MiB, {size / 2**20:.1f} MiB or "
+              f"{size / samples:.2f} bytes a sample on disk")
+
+
+def print_means(peer, heavy, light):
+    if heavy:
+        print(f"our time / {peer}, range queries over >= 1 M samples: geometric mean "
+              f"{statistics.geometric_mean(heavy):.2f}, worst {max(heavy):.2f} of {len(heavy)}")
+    if heavy + light:
+        print(f"our time / {peer}, all range queries: geometric mean "
+              f"{statistics.geometric_mean(heavy + light):.2f}, worst {max(heavy + light):.2f} of "
+              f"{len(heavy + light)}")
 
 
 if __name__ == "__main__":
