@@ -14,7 +14,7 @@
 struct qf_mailbox {
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
-    int event_fd; /* counter is 1 while there is something to see */
+    int event_fd; /* -1 until somebody asks; counter is 1 while there is something to see */
     bool signaled;
     bool closed;
     size_t capacity, count, head;
@@ -39,7 +39,7 @@ struct qf_mailbox *qf_mailbox_new(size_t capacity)
     (void)pthread_mutex_init(&box->lock, NULL);
     cond_init(&box->not_empty);
     cond_init(&box->not_full);
-    box->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    box->event_fd = -1;
     box->capacity = capacity;
     return box;
 }
@@ -206,5 +206,14 @@ size_t qf_mailbox_count(struct qf_mailbox *box)
 
 int qf_mailbox_fd(struct qf_mailbox *box)
 {
-    return box->event_fd;
+    int fd;
+
+    (void)pthread_mutex_lock(&box->lock);
+    if (box->event_fd < 0) {
+        box->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        signal_fd(box);
+    }
+    fd = box->event_fd;
+    (void)pthread_mutex_unlock(&box->lock);
+    return fd;
 }
