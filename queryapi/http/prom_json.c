@@ -10,26 +10,25 @@
 
 #define TIME_TEXT_MAX 32
 
-/* Two digits at a time, from the right. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233"
+                            "34353637383940414243444546474849505152535455565758596061626364656667"
+                            "6869707172737475767778798081828384858687888990919293949596979899";
+
+/* Two digits at a time, from the right. Seconds of our days have ten. */
 static char *put_digits(char *out, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    char digits[20], *at = digits + sizeof(digits);
+    size_t len;
 
-    while (value >= 100) {
-        unsigned pair = (unsigned)(value % 100);
-
-        value /= 100;
-        digits[--at] = (char)('0' + pair % 10);
-        digits[--at] = (char)('0' + pair / 10);
-    }
-    if (value >= 10) {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    }
-    digits[--at] = (char)('0' + value);
-    memcpy(out, digits + at, sizeof(digits) - at);
-    return out + sizeof(digits) - at;
+    for (; value > UINT32_MAX; value /= 100)
+        memcpy(at -= 2, pairs + value % 100 * 2, 2);
+    for (uint32_t low = (uint32_t)value; low || at == digits + sizeof(digits); low /= 100)
+        memcpy(at -= 2, pairs + low % 100 * 2, 2);
+    if (*at == '0' && at + 1 < digits + sizeof(digits))
+        at++;
+    len = (size_t)(digits + sizeof(digits) - at);
+    memcpy(out, at, len);
+    return out + len;
 }
 
 /* Seconds, and thousandths where there are any. */
