@@ -250,6 +250,9 @@ static enum outcome run_eval(struct runner *runner, const struct script_eval *ev
     enum outcome outcome = check_at(runner, eval, false, eval->start_ms, why, &more);
     size_t count = eval->range ? 0 : variant_times(eval->start_ms, times);
 
+    /* One of them shows that the way through HTTP keeps what is fixed; a query costs more there. */
+    if (runner->options->http && count > 1)
+        count = 1;
     for (size_t i = 0; i < count && more && outcome == PASSED; i++)
         outcome = check_at(runner, eval, true, times[i], why, &more);
     return outcome;

@@ -4,8 +4,9 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 
 // The query the README shows, in the order the rows were written.
 const QUERY = (glob) => `
-    SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts, unnest(value) AS value
-    FROM read_parquet('${glob}')`;
+    SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts, unnest(value) AS value,
+           unnest(start_ts) AS start_ts, hex(unnest(histogram)) AS histogram
+    FROM read_parquet('${glob}', union_by_name = true)`;
 
 const hex = (bits) => bits.toString(16).padStart(16, '0');
 
@@ -20,12 +21,14 @@ const plain = (json) => JSON.stringify(JSON.parse(json));
     for (;;) {
         const chunk = await result.fetchChunk();
         if (!chunk || chunk.rowCount === 0) break;
-        const [metric, labels, ts, value] = [0, 1, 2, 3].map((i) => chunk.getColumnVector(i));
+        const [metric, labels, ts, value, start, histogram] =
+            [0, 1, 2, 3, 4, 5].map((i) => chunk.getColumnVector(i));
         // NaN bits do not survive as JavaScript numbers: look at the vector's own memory.
         const doubles = value.items;
         const bits = new BigUint64Array(doubles.buffer, doubles.byteOffset, doubles.length);
         for (let i = 0; i < chunk.rowCount; i++)
-            out.push(`${metric.getItem(i)}\t${plain(labels.getItem(i))}\t${ts.getItem(i)}\t${hex(bits[i])}`);
+            out.push([metric.getItem(i), plain(labels.getItem(i)), ts.getItem(i), hex(bits[i]),
+                      String(start.getItem(i)), String(histogram.getItem(i)).toLowerCase()].join('\t'));
     }
     process.stdout.write(out.join('\n') + '\n');
 })().catch((error) => {

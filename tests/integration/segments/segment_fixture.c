@@ -1,7 +1,9 @@
 /* segment_fixture.c - write segments and, as text, what an independent reader must find in them.
  *
- * usage: segment_fixture DIR    writes two shards to DIR, and the rows of both to stdout:
- *                               metric, labels as JSON, timestamp, bits of the value in hex */
+ * usage: segment_fixture DIR    writes two shards and a file with start timestamps and native
+ *                               histograms to DIR, and the rows of all to stdout: metric, labels as
+ *                               JSON, timestamp, bits of the value in hex, start timestamp and
+ *                               histogram in hex, or "null" where the file has no such column */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
 #include "segments/demo/demo.h"
+#include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/segment_writer.h"
 
 static void die(const struct qf_err *err)
@@ -18,8 +21,13 @@ static void die(const struct qf_err *err)
     exit(1);
 }
 
-static void print_rows(struct qf_labels labels, const int64_t *ts, const double *values,
-                       size_t count)
+static void print_hex(struct qf_str bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++)
+        printf("%02x", (unsigned char)bytes.data[i]);
+}
+
+static void print_rows(struct qf_labels labels, const struct seg_samples *samples)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf json = QF_STRBUF_INIT;
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -30,13 +38,74 @@ static void print_rows(struct qf_labels labels, const int64_t *ts, const double 
     if (!qf_labels_drop(arena, labels, &name, 1, &rest))
         abort();
     qf_labels_json(&json, rest);
-    for (size_t i = 0; i < count; i++)
-        printf("%.*s\t%s\t%" PRId64 "\t%016" PRIx64 "\n", QF_STR_ARG(metric), qf_strbuf_cstr(&json),
-               ts[i], qf_double_bits(values[i]));
+    for (size_t i = 0; i < samples->count; i++) {
+        printf("%.*s\t%s\t%" PRId64 "\t%016" PRIx64 "\t", QF_STR_ARG(metric), qf_strbuf_cstr(&json),
+               samples->ts[i], qf_double_bits(samples->values[i]));
+        if (samples->start_ts) {
+            printf("%" PRId64 "\t", samples->start_ts[i]);
+            print_hex(samples->histograms[i]);
+            printf("\n");
+        } else {
+            printf("null\tnull\n");
+        }
+    }
+}
+
+static void add(struct seg_writer *writer, struct qf_labels labels,
+                const struct seg_samples *samples)
+{
+    struct qf_err err = { 0 };
+
+    if (seg_writer_add_samples(writer, labels, samples, &err))
+        die(&err);
+    print_rows(labels, samples);
+}
+
+/* Every third sample is a histogram, every fourth knows when it started. */
+static void write_extras(const char *dir)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    char path[512];
+    struct seg_writer_options options = { .path = path,
+                                          .tenant = QF_STR("default"),
+                                          .shard_count = 1,
+                                          .start_ts = true,
+                                          .histograms = true };
+    struct qf_label item = { QF_STR("__name__"), QF_STR("extras") };
+    double values[300], counts[] = { 1, 2.5 };
+    int64_t ts[300], start_ts[300];
+    struct qf_str histograms[300];
+    struct seg_samples samples = { ts, values, QF_COUNT_OF(ts), start_ts, histograms };
+    struct pq_span span = { -3, 2 };
+    struct pq_histogram histogram = { .count = 3.5,
+                                      .sum = -1,
+                                      .positive_spans = &span,
+                                      .positive_span_count = 1,
+                                      .positive_buckets = counts,
+                                      .positive_bucket_count = 2 };
+    struct segment_name name;
+    struct qf_err err = { 0 };
+    struct seg_writer *writer;
+
+    histogram_encode(&bytes, &histogram);
+    for (size_t i = 0; i < QF_COUNT_OF(ts); i++) {
+        ts[i] = (int64_t)i * 15000;
+        start_ts[i] = i % 4 ? 0 : ts[i] - 1234;
+        values[i] = i % 3 ? (double)i / 7 : 0;
+        histograms[i] = i % 3 ? QF_STR("") : qf_strbuf_view(&bytes);
+    }
+    (void)snprintf(path, sizeof(path), "%s/2.parquet", dir);
+    writer = seg_writer_new(&options, &err);
+    if (!writer)
+        die(&err);
+    add(writer, (struct qf_labels){ &item, 1 }, &samples);
+    if (seg_writer_finish(writer, &name, &err))
+        die(&err);
+    (void)seg_writer_free(writer);
 }
 
 /* Some values no demo would have: any bits, odd NaNs, stale markers, extremes of time. */
-static void add_odd(struct seg_writer *writer, struct qf_err *err)
+static void add_odd(struct seg_writer *writer)
 {
     struct qf_label items[] = { { QF_STR("Upper"), QF_STR("é\n\"quoted\"\\") },
                                 { QF_STR("__name__"), QF_STR("odd") } };
@@ -49,9 +118,7 @@ static void add_odd(struct seg_writer *writer, struct qf_err *err)
         ts[i] = -1000000000000 + (int64_t)i * 7919 * 100003;
         values[i] = qf_double_from_bits(i == 7 ? QF_STALE_NAN_BITS : qf_prng_next(&prng));
     }
-    if (seg_writer_add(writer, labels, ts, values, QF_COUNT_OF(ts), err))
-        die(err);
-    print_rows(labels, ts, values, QF_COUNT_OF(ts));
+    add(writer, labels, &(struct seg_samples){ ts, values, QF_COUNT_OF(ts) });
 }
 
 static void write_shard(const struct demo *demo, const char *dir, uint32_t shard, uint32_t shards)
@@ -73,16 +140,14 @@ static void write_shard(const struct demo *demo, const char *dir, uint32_t shard
         die(&err);
     struct qf_label odd = { QF_STR("Upper"), QF_STR("é\n\"quoted\"\\") };
     if (seg_shard_of((struct qf_labels){ &odd, 1 }, shards) == shard)
-        add_odd(writer, &err);
+        add_odd(writer);
     for (size_t i = 0; i < demo_series_count(demo); i++) {
         struct qf_labels labels = demo_labels(demo, i);
         size_t count = demo_samples(demo, i, ts, values);
 
         if (!count || seg_shard_of(labels, shards) != shard)
             continue;
-        if (seg_writer_add(writer, labels, ts, values, count, &err))
-            die(&err);
-        print_rows(labels, ts, values, count);
+        add(writer, labels, &(struct seg_samples){ ts, values, count });
     }
     if (seg_writer_finish(writer, &name, &err))
         die(&err);
@@ -106,6 +171,7 @@ int main(int argc, char **argv)
     }
     write_shard(demo, argv[1], 0, 2);
     write_shard(demo, argv[1], 1, 2);
+    write_extras(argv[1]);
     (void)demo_free(demo);
     return 0;
 }
