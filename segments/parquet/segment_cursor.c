@@ -292,17 +292,31 @@ static qf_rc take_histograms(struct seg_cursor *cursor, const struct seg_extras 
     return QF_OK;
 }
 
+/* What the undecoded columns of a row group take, while they are there. */
+static uint64_t extras_memory(const struct seg_extras *extras, size_t samples)
+{
+    const struct colfile_texts *texts = extras->histograms;
+    uint64_t memory = extras->start_ts ? samples * sizeof(*extras->start_ts) : 0;
+
+    for (size_t i = 0; texts && i < texts->distinct_count; i++)
+        memory += sizeof(*texts->distinct) + sizeof(*texts->index) + texts->distinct[i].len;
+    return memory;
+}
+
 /* Start timestamps and histograms of the selected rows, which still point into the scratch. */
 static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err *err)
 {
     const struct seg_reader *reader = cursor->reader;
     const struct seg_group *info = &reader->groups[group];
     QF_CLEANUP(seg_extras_done) struct seg_extras extras = { 0 };
+    uint64_t held = 0;
     qf_rc rc;
 
     if (!info->start_ts && !info->histograms)
         return QF_OK;
     rc = seg_extras_read(reader, group, &extras, err);
+    if (rc == QF_OK)
+        rc = account(cursor, &held, extras_memory(&extras, info->samples), err);
     if (info->start_ts)
         cursor->scratch->stats.bytes +=
             colfile_chunk_bytes(reader->file, group, reader->schema.start_column);
@@ -320,7 +334,7 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
     }
     if (rc == QF_OK)
         rc = account(cursor, &cursor->series_memory, series_memory(cursor), err);
-    return rc;
+    return rc == QF_OK ? account(cursor, &held, 0, err) : rc;
 }
 
 static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t *starts,

@@ -462,3 +462,56 @@ TEST(every_flipped_byte_of_a_segment_with_histograms_is_found)
     }
     CHECK_EQ(close(fd), 0);
 }
+
+/* Two metrics of a row group each; the first may have a histogram. Returns what it takes to read
+ * the second one. */
+static uint64_t bytes_of_floats(struct world *world, size_t file, bool extras)
+{
+    size_t count = SEG_ROW_GROUP_SAMPLES_MIN;
+    int64_t *ts = QF_ARENA_ARRAY(world->arena, int64_t, count);
+    double *values = QF_ARENA_ARRAY(world->arena, double, count);
+    struct qf_str *histograms = QF_ARENA_ARRAY(world->arena, struct qf_str, count);
+    int64_t *start_ts = QF_ARENA_ARRAY(world->arena, int64_t, count);
+    struct qf_label items[] = { { QF_STR("__name__"), QF_STR("a") } };
+    struct seg_samples samples = { ts, values, count, start_ts, histograms };
+    struct pq_matcher matcher = { .type = PQ_MATCH_EQUAL,
+                                  .name = QF_STR("__name__"),
+                                  .value = QF_STR("b") };
+    struct pq_select select = { &matcher, 1, INT64_MIN, INT64_MAX };
+    struct seg_writer *writer = writer_make(world, file, extras);
+    struct qf_err err = { 0 };
+    struct pq_source *source;
+    struct pq_series got;
+    uint64_t bytes;
+    bool more;
+
+    for (size_t i = 0; i < count; i++)
+        ts[i] = (int64_t)i;
+    if (extras) {
+        histograms[5] = any_histogram(world->arena, &(struct qf_prng){ 1 });
+        start_ts[6] = -1;
+    }
+    CHECK_OK(seg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
+    histograms[5].len = 0;
+    start_ts[6] = 0;
+    items[0].value = QF_STR("b");
+    CHECK_OK(seg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
+    finish(world, writer, file);
+    source = segments_source_new(&world->readers[file], 1, &select, NULL, 0);
+    CHECK_OK(source->next(source, &got, &more, &err), &err);
+    CHECK(more);
+    CHECK_EQ(got.count, count);
+    CHECK(!got.histograms);
+    CHECK(!got.start_ts);
+    bytes = segments_source_stats(source).bytes;
+    source->close(source);
+    return bytes;
+}
+
+TEST(a_row_group_of_floats_costs_the_same_in_a_file_with_histograms)
+{
+    QF_CLEANUP(world_done) struct world world = world_make(11);
+    uint64_t plain = bytes_of_floats(&world, 0, false);
+
+    CHECK_EQ(bytes_of_floats(&world, 1, true), plain);
+}
