@@ -111,10 +111,12 @@ static struct seg_reader *fetch(struct store *store, const char *name, struct qf
         (void)qf_err_set(err, QF_EIO, "%s: cannot create", path.data);
         return NULL;
     }
+    (void)unlink(path.data); /* nothing stays, whatever happens */
+    qf_strbuf_reset(&path);
+    qf_strbuf_printf(&path, "/proc/self/fd/%d", fd);
     if (store_read_fd(store, qf_str_from(name), fd, NULL, &size, err) == QF_OK)
         reader = seg_reader_open(path.data, err);
     (void)close(fd);
-    (void)unlink(path.data); /* the reader holds it open */
     return reader;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/import_common.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,9 +10,13 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/duration.h"
 #include "base/sys/clock.h"
+#include "segments/import/sweep.h"
 
 #define MALFORMED_SHOWN_MAX 10
 #define BAR_WIDTH 30
+/* Blocks from this size on go back to the system when they are freed: what was sorted does not stay
+ * beside what is sorted next. */
+#define MMAP_THRESHOLD (256 << 10)
 
 static atomic_bool interrupted;
 
@@ -53,18 +58,26 @@ static void on_progress(void *ctx, const struct import_progress *progress)
 {
     struct import_cli *cli = ctx;
     int64_t now = qf_clock_mono_ms();
-    double seconds = (double)(now - cli->started_ms) / 1000;
+    bool writing = progress->samples_written > 0;
     uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
+    uint64_t samples = writing ? progress->samples_written : progress->samples;
+    double done = total ? (double)progress->bytes_done / (double)total : -1;
+    double seconds;
 
+    if (writing != cli->writing)
+        cli->phase_ms = now;
+    cli->writing = writing;
     if (cli->quiet || now - cli->shown_ms < (cli->terminal ? 200 : 5000))
         return;
     cli->shown_ms = now;
+    seconds = (double)(now - cli->phase_ms) / 1000;
+    if (writing)
+        done = (double)samples / (double)progress->samples;
     clear_line(cli);
-    if (cli->terminal && total && progress->segments == 0)
-        print_bar((double)progress->bytes_done / (double)total, seconds);
+    if (cli->terminal && done >= 0)
+        print_bar(done, seconds);
     fprintf(stderr, "%s%s: %" PRIu64 " samples, %.2f M/s", cli->terminal ? " " : "",
-            progress->phase, progress->samples,
-            seconds > 0 ? (double)progress->samples / seconds / 1e6 : 0);
+            progress->phase, samples, seconds > 0 ? (double)samples / seconds / 1e6 : 0);
     if (progress->segments)
         fprintf(stderr, ", %" PRIu64 " segments", progress->segments);
     if (progress->malformed)
@@ -72,6 +85,27 @@ static void on_progress(void *ctx, const struct import_progress *progress)
     if (!cli->terminal)
         fputc('\n', stderr);
     (void)fflush(stderr);
+}
+
+/* Remove what imports that were killed left behind; false if the store cannot be used. */
+static bool sweep(const struct import_cli *cli)
+{
+    struct store_call call = { .cancel = &interrupted };
+    struct sweep swept;
+    struct qf_err err = { 0 }, why = { 0 };
+
+    if (import_sweep(cli->opened, cli->temp_dir, &call, &swept, &why, &err) != QF_OK) {
+        fprintf(stderr, "error: %s\n", err.msg);
+        return false;
+    }
+    if (cli->quiet)
+        return true;
+    if (why.rc)
+        fprintf(stderr, "warning: cannot look for unfinished uploads: %s\n", why.msg);
+    if (swept.in_store + swept.folders)
+        fprintf(stderr, "removed what earlier imports left behind: %zu in the store, %zu here\n",
+                swept.in_store, swept.folders);
+    return true;
 }
 
 bool import_cli_start(struct import_cli *cli, struct import_options *ret_options)
@@ -86,9 +120,15 @@ bool import_cli_start(struct import_cli *cli, struct import_options *ret_options
         fprintf(stderr, "error: %s\n", err.msg);
         return false;
     }
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+    (void)mallopt(M_TRIM_THRESHOLD, MMAP_THRESHOLD);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    cli->started_ms = cli->shown_ms = qf_clock_mono_ms();
+    if (!sweep(cli)) {
+        cli->opened = store_free(cli->opened);
+        return false;
+    }
+    cli->started_ms = cli->shown_ms = cli->phase_ms = qf_clock_mono_ms();
     cli->terminal = isatty(STDERR_FILENO) == 1;
     *ret_options = (struct import_options){
         .store = cli->opened,

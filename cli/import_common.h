@@ -19,8 +19,9 @@ struct import_cli {
     bool quiet;
 
     struct store *opened;
-    uint64_t inputs_bytes; /* of all inputs; 0: not known */
-    int64_t started_ms, shown_ms;
+    uint64_t inputs_bytes;                  /* of all inputs; 0: not known */
+    int64_t started_ms, shown_ms, phase_ms; /* when it started, told something, began a phase */
+    bool writing;
     bool terminal;
     uint64_t malformed_shown;
 };

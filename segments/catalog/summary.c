@@ -26,7 +26,8 @@
 #define FILTER_BYTES_MAX (SUMMARY_BYTES_MAX - 2048)
 #define KEYS_MAX (FILTER_BYTES_MAX * 8 / BITS_PER_KEY)
 #define OPEN_LABELS_MAX 200
-#define PAIRS_MAX 1000000
+/* What a builder holds at most, some hundred bytes each. */
+#define PAIRS_MAX (8 * KEYS_MAX)
 #define NAMES_MAX 10000
 #define ALTERNATIVES_MAX 64
 
@@ -110,6 +111,8 @@ void summary_builder_add(struct summary_builder *builder, struct qf_labels label
         uint64_t key;
         struct qf_str bytes;
 
+        if (label && label->keys.count > KEYS_MAX)
+            continue; /* more than fit: it will be open, however many there are */
         if (!label || builder->pairs.count >= PAIRS_MAX) {
             builder->full = true;
             return;

@@ -1,6 +1,7 @@
 /* collect.c - samples in memory, by series, until there are enough for a run. */
 #include "segments/import/collect.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -38,6 +39,7 @@ uint32_t collect_series(struct collect *c, struct qf_labels labels)
         return (uint32_t)*found;
     if (!qf_labels_copy(c->arena, labels, &series.labels))
         abort(); /* the arena has no limit */
+    c->labels_bytes_max = QF_MAX(c->labels_bytes_max, key.len);
     (void)qf_map_put(&c->by_labels, qf_arena_str(c->arena, qf_strbuf_view(&key)), c->series.count,
                      NULL);
     QF_VEC_PUSH(&c->series, series);
@@ -65,29 +67,60 @@ static void add_extras(struct collect *c, const struct collect_sample *sample)
 
 void collect_add(struct collect *c, uint32_t series, const struct collect_sample *sample)
 {
+    struct collect_series *s = &c->series.items[series];
+    int64_t ts = sample->ts;
+    int64_t window = qf_floor_div(ts, c->window_ms);
+
+    c->slices_max += s->samples == 0 || window != s->window;
+    s->unsorted |= s->samples && ts <= s->last_ts;
+    s->window = window;
+    s->last_ts = ts;
+    s->samples++;
+    if (s->unsorted)
+        c->unsorted_max = QF_MAX(c->unsorted_max, (size_t)s->samples);
     QF_VEC_PUSH(&c->sample_series, series);
-    QF_VEC_PUSH(&c->sample_ts, sample->ts);
+    QF_VEC_PUSH(&c->sample_ts, ts);
     QF_VEC_PUSH(&c->sample_values, sample->value);
     add_extras(c, sample);
 }
 
-uint64_t collect_memory(const struct collect *c)
-{
-    /* Columns of 20 bytes a sample, which double when they grow, and 16 for the sorted copy. */
-    uint64_t samples = c->sample_ts.capacity * 20 + c->sample_ts.count * 16;
-    uint64_t extras = c->sample_starts.capacity * 16 + c->sample_histograms.capacity * 32;
-    uint64_t entries = c->by_labels.capacity + c->by_text.capacity;
-
-    return samples + extras + qf_arena_used(c->arena) +
-           entries * (sizeof(struct qf_map_entry) + 8) +
-           c->series.capacity * (sizeof(struct collect_series) + 64 /* to order and cut them */);
-}
+/* The samples of one series in one window. */
+struct slice {
+    int64_t window;
+    uint32_t shard, rank; /* rank: place of the series in label order */
+    uint32_t start, count;
+};
 
 struct pair {
     int64_t ts;
     double value;
     size_t order;
 };
+
+static uint64_t map_bytes(const struct qf_map *map)
+{
+    return map->count * sizeof(struct qf_map_entry) + map->slot_count * sizeof(uint32_t);
+}
+
+/* Three phases follow each other, each with memory of its own: collecting; bringing the samples of
+ * each series together, in arrays of 20 bytes a sample and 16 more; cutting them, when the first
+ * array is gone. What few samples have is counted as if it were all there in every phase. qsort()
+ * takes as much again as it sorts. Vectors count as far as they are filled: what lies beyond was
+ * never touched. */
+uint64_t collect_memory(const struct collect *c)
+{
+    uint64_t samples = c->sample_ts.count, series = c->series.count;
+    uint64_t extras = c->sample_starts.count * 8 + c->sample_histograms.count * 16;
+    uint64_t collecting = samples * 20 + map_bytes(&c->by_labels) + map_bytes(&c->by_text);
+    uint64_t grouping = samples * (20 + 16) + series * (4 + 8 + 8);
+    uint64_t cutting = samples * 16 + series * (4 + 8) + c->slices_max * 2 * sizeof(struct slice) +
+                       c->unsorted_max * (2 * sizeof(struct pair) + (extras ? 16 : 0));
+
+    if (collecting < grouping)
+        collecting = grouping;
+    return qf_arena_used(c->arena) + 2 * extras + series * sizeof(struct collect_series) +
+           QF_MAX(collecting, cutting);
+}
 
 static int by_ts(const void *a, const void *b)
 {
@@ -155,19 +188,13 @@ size_t collect_sort(struct collect_columns c, size_t count)
     return kept;
 }
 
-/* The samples of one series in one window. */
-struct slice {
-    int64_t window;
-    uint32_t shard, rank; /* rank: place of the series in label order */
-    size_t start, count;
-};
-
 struct sorting {
     struct collect *collect;
     uint32_t *order; /* series by labels */
     size_t *starts;  /* per series: its first sample in the columns below */
     struct collect_columns columns;
-    QF_VEC(struct slice) slices;
+    struct slice *slices;
+    size_t slice_count;
 };
 
 static int by_labels(const void *a, const void *b, void *ctx)
@@ -189,10 +216,11 @@ static int by_place(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Bring the samples of each series together, in the order they came. */
+/* Bring the samples of each series together, in the order they came; the collection keeps only its
+ * series. */
 static void group(struct sorting *s)
 {
-    const struct collect *c = s->collect;
+    struct collect *c = s->collect;
     size_t series = c->series.count, samples = c->sample_ts.count;
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(series + 1, sizeof(*next));
 
@@ -222,6 +250,11 @@ static void group(struct sorting *s)
         if (s->columns.histograms)
             s->columns.histograms[to] = c->sample_histograms.items[i];
     }
+    QF_VEC_DONE(&c->sample_series);
+    QF_VEC_DONE(&c->sample_ts);
+    QF_VEC_DONE(&c->sample_values);
+    QF_VEC_DONE(&c->sample_starts);
+    QF_VEC_DONE(&c->sample_histograms);
 }
 
 static struct collect_columns columns_from(struct collect_columns columns, size_t at)
@@ -236,6 +269,7 @@ static void cut(struct sorting *s)
 {
     const struct collect *c = s->collect;
 
+    s->slices = qf_xcalloc(c->slices_max + 1, sizeof(*s->slices));
     for (size_t rank = 0; rank < c->series.count; rank++) {
         uint32_t series = s->order[rank];
         size_t start = s->starts[series];
@@ -247,16 +281,16 @@ static void cut(struct sorting *s)
             struct slice slice = { .window = qf_floor_div(ts[start], c->window_ms),
                                    .shard = c->series.items[series].shard,
                                    .rank = (uint32_t)rank,
-                                   .start = start };
+                                   .start = (uint32_t)start };
 
             while (start < end && qf_floor_div(ts[start], c->window_ms) == slice.window)
                 start++;
-            slice.count = start - slice.start;
-            QF_VEC_PUSH(&s->slices, slice);
+            slice.count = (uint32_t)start - slice.start;
+            assert(s->slice_count < c->slices_max);
+            s->slices[s->slice_count++] = slice;
         }
     }
-    if (s->slices.count)
-        qsort(s->slices.items, s->slices.count, sizeof(struct slice), by_place);
+    qsort(s->slices, s->slice_count, sizeof(struct slice), by_place);
 }
 
 /* The record of a slice, with the columns that some sample of it needs. */
@@ -293,8 +327,8 @@ static qf_rc write_run(const struct sorting *s, const char *path, struct needs *
 
     if (!writer)
         return QF_EIO;
-    for (size_t i = 0; i < s->slices.count && rc == QF_OK; i++) {
-        struct run_record record = record_of(s, &s->slices.items[i], needs);
+    for (size_t i = 0; i < s->slice_count && rc == QF_OK; i++) {
+        struct run_record record = record_of(s, &s->slices[i], needs);
 
         rc = run_writer_add(writer, &record, err);
     }
@@ -308,9 +342,11 @@ static void forget(struct collect *c)
 {
     uint32_t shard_count = c->shard_count;
     int64_t window_ms = c->window_ms;
+    size_t labels_bytes_max = c->labels_bytes_max;
 
     collect_done(c);
     collect_init(c, shard_count, window_ms);
+    c->labels_bytes_max = labels_bytes_max;
 }
 
 qf_rc collect_spill(struct collect *c, const char *path, struct needs *needs, struct qf_err *err)
@@ -318,6 +354,8 @@ qf_rc collect_spill(struct collect *c, const char *path, struct needs *needs, st
     struct sorting s = { .collect = c };
     qf_rc rc;
 
+    qf_map_done(&c->by_labels);
+    qf_map_done(&c->by_text);
     group(&s);
     cut(&s);
     rc = write_run(&s, path, needs, err);
@@ -327,7 +365,7 @@ qf_rc collect_spill(struct collect *c, const char *path, struct needs *needs, st
     free(s.columns.values);
     free(s.columns.start_ts);
     free(s.columns.histograms);
-    QF_VEC_DONE(&s.slices);
+    free(s.slices);
     forget(c);
     return rc;
 }

@@ -10,6 +10,10 @@
 struct collect_series {
     struct qf_labels labels;
     uint32_t shard;
+    uint32_t samples;
+    int64_t last_ts;
+    int64_t window; /* of the last sample */
+    bool unsorted;  /* some sample is older than the one before */
 };
 
 struct collect_sample {
@@ -40,6 +44,10 @@ struct collect {
     QF_VEC(double) sample_values;
     QF_VEC(int64_t) sample_starts;
     QF_VEC(struct qf_str) sample_histograms;
+    size_t labels_bytes_max; /* of a label set as written to a run */
+    /* How much there will be to sort, or more: pieces of a series in a window, and samples of the
+     * longest series that is not in order. */
+    size_t slices_max, unsorted_max;
 };
 
 void collect_init(struct collect *collect, uint32_t shard_count, int64_t window_ms);
@@ -50,7 +58,7 @@ uint32_t collect_series(struct collect *collect, struct qf_labels labels);
 /* The histogram is copied. */
 void collect_add(struct collect *collect, uint32_t series, const struct collect_sample *sample);
 
-/* Bytes held, with what it takes to sort them. */
+/* Bytes held at most from now until they are on disk, with what it takes to sort them. */
 uint64_t collect_memory(const struct collect *collect);
 
 /* Write everything as a run and forget it. Of equal timestamps the sample added last stays. What

@@ -1,11 +1,8 @@
 /* import.c - from text to segments: read, collect, spill, merge, put. */
 #include "segments/import/import.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
@@ -14,52 +11,45 @@
 #include "segments/import/input.h"
 #include "segments/import/merge.h"
 #include "segments/import/publish.h"
+#include "segments/import/sweep.h"
 #include "segments/import/text.h"
 #include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/segment.h"
 
-/* With more runs than this, they are merged into one first: each costs a buffer and a descriptor.
- */
+/* Runs merged at once: each costs a descriptor and MERGE_RUN_BYTES. */
 #define RUNS_MAX 128
+/* What reading takes beside the samples: buffers of input.c, a line, its series twice. */
+#define READING_BYTES (UINT64_C(6) << 20)
+/* Places in a run are counted in 32 bits. */
+#define SAMPLES_MAX (UINT32_C(1) << 31)
 /* How often progress is told and the cancel flag looked at. */
 #define LINES_PER_TURN 8192
+#define SAMPLES_PER_TURN 65536
+
+struct run {
+    char *path;
+    unsigned level; /* how many times its samples were merged */
+};
 
 struct import {
     struct import_options options;
     char *tenant;
-    char *dir; /* temporary; holds runs and the segment being written */
+    char *dir;  /* temporary; holds runs and the segment being written */
+    int dir_fd; /* holds its lock */
     struct collect collect;
     struct needs needs;
-    QF_VEC(char *) runs; /* oldest first */
+    QF_VEC(struct run) runs; /* oldest first; levels never grow towards the end */
     size_t run_number;
-    uint64_t bytes_before; /* of inputs that are done */
+    uint64_t bytes_before;  /* of inputs that are done */
+    uint64_t written, told; /* samples handed to segments; those that progress was told of */
     struct import_summary summary;
 };
-
-static const char *temp_root(const struct import_options *options)
-{
-    const char *root = options->temp_dir ? options->temp_dir : getenv("TMPDIR");
-
-    return root && *root ? root : "/tmp";
-}
-
-static char *make_dir(const struct import_options *options, struct qf_err *err)
-{
-    struct qf_strbuf path = QF_STRBUF_INIT;
-
-    qf_strbuf_printf(&path, "%s/promfabric-import-XXXXXX", temp_root(options));
-    if (mkdtemp(path.data))
-        return qf_strbuf_take(&path);
-    (void)qf_err_set(err, QF_EIO, "%s: cannot create a temporary folder: %s", path.data,
-                     strerror(errno));
-    qf_strbuf_done(&path);
-    return NULL;
-}
 
 struct import *import_new(const struct import_options *options, struct qf_err *err)
 {
     struct import *import;
     char *dir;
+    int dir_fd;
 
     if (!segment_tenant_valid(options->tenant) || !seg_shard_count_valid(options->shard_count) ||
         options->window_ms <= 0 || options->memory_bytes < IMPORT_MEMORY_MIN) {
@@ -69,7 +59,7 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
                          SEGMENT_SHARDS_MAX, (unsigned long long)IMPORT_MEMORY_MIN);
         return NULL;
     }
-    dir = make_dir(options, err);
+    dir = sweep_make_folder(options->temp_dir, &dir_fd, err);
     if (!dir)
         return NULL;
     import = qf_xcalloc(1, sizeof(*import));
@@ -77,6 +67,7 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
     import->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
     import->options.tenant.data = import->tenant;
     import->dir = dir;
+    import->dir_fd = dir_fd;
     import->summary.min_ts = INT64_MAX;
     import->summary.max_ts = INT64_MIN;
     collect_init(&import->collect, options->shard_count, options->window_ms);
@@ -84,40 +75,39 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
     return import;
 }
 
+/* Remove the newest @count runs. */
 static void drop_runs(struct import *import, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        (void)unlink(import->runs.items[i]);
-        free(import->runs.items[i]);
+        struct run *run = &import->runs.items[--import->runs.count];
+
+        (void)unlink(run->path);
+        free(run->path);
     }
-    memmove(import->runs.items, import->runs.items + count,
-            (import->runs.count - count) * sizeof(char *));
-    import->runs.count -= count;
 }
 
 struct import *import_free(struct import *import)
 {
     if (!import)
         return NULL;
-    if (import->runs.count)
-        drop_runs(import, import->runs.count);
+    drop_runs(import, import->runs.count);
     QF_VEC_DONE(&import->runs);
     collect_done(&import->collect);
     needs_done(&import->needs);
     (void)rmdir(import->dir);
+    (void)close(import->dir_fd);
     free(import->dir);
     free(import->tenant);
     free(import);
     return NULL;
 }
 
-static char *new_run(struct import *import)
+static char *new_path(struct import *import)
 {
     struct qf_strbuf path = QF_STRBUF_INIT;
 
     qf_strbuf_printf(&path, "%s/run-%zu", import->dir, import->run_number++);
-    QF_VEC_PUSH(&import->runs, qf_strbuf_take(&path));
-    return import->runs.items[import->runs.count - 1];
+    return qf_strbuf_take(&path);
 }
 
 static qf_rc add_record(void *ctx, const struct run_record *record, struct qf_err *err)
@@ -125,40 +115,82 @@ static qf_rc add_record(void *ctx, const struct run_record *record, struct qf_er
     return run_writer_add(ctx, record, err);
 }
 
-/* Merge all runs into one; it is older than any that follows, as it must be. */
-static qf_rc merge_runs_to_one(struct import *import, struct qf_err *err)
+/* How many runs fit into half of the memory; the other half is the segment being written. */
+static size_t fan_in(const struct import *import)
 {
-    size_t count = import->runs.count;
-    struct run_writer *writer = run_writer_new(new_run(import), err);
-    qf_rc rc = QF_EIO;
+    uint64_t labels = 4 * (uint64_t)import->collect.labels_bytes_max;
+    uint64_t fit = import->options.memory_bytes / 2 / (MERGE_RUN_BYTES + labels);
 
-    if (writer)
-        rc = merge_runs(import->runs.items, count, import->options.cancel, add_record, writer, err);
+    if (fit > RUNS_MAX)
+        return RUNS_MAX;
+    return fit < 2 ? 2 : (size_t)fit;
+}
+
+static qf_rc merge_newest_runs(struct import *import, size_t count, merge_fn *fn, void *ctx,
+                               struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char **paths = qf_xcalloc(count + 1, sizeof(*paths));
+
+    for (size_t i = 0; i < count; i++)
+        paths[i] = import->runs.items[import->runs.count - count + i].path;
+    return merge_runs(paths, count, import->options.cancel, fn, ctx, err);
+}
+
+/* Make the newest @count runs one, which is then the newest. */
+static qf_rc make_one_run(struct import *import, size_t count, struct qf_err *err)
+{
+    struct run run = { .path = new_path(import),
+                       .level = import->runs.items[import->runs.count - count].level + 1 };
+    struct run_writer *writer = run_writer_new(run.path, err);
+    qf_rc rc = writer ? merge_newest_runs(import, count, add_record, writer, err) : QF_EIO;
+
     if (rc == QF_OK)
         rc = run_writer_finish(writer, err);
     (void)run_writer_free(writer);
     if (rc == QF_OK)
         drop_runs(import, count);
+    QF_VEC_PUSH(&import->runs, run); /* in any case: it is on disk */
+    return rc;
+}
+
+/* As many runs of a level as can be merged at once become one of the next: so a sample is written
+ * again only as often as the number of runs has digits. */
+static qf_rc merge_full_levels(struct import *import, struct qf_err *err)
+{
+    size_t many = fan_in(import);
+    qf_rc rc = QF_OK;
+
+    while (rc == QF_OK && import->runs.count >= many) {
+        const struct run *newest = &import->runs.items[import->runs.count - 1];
+
+        if (newest[1 - (ptrdiff_t)many].level != newest->level)
+            break;
+        rc = make_one_run(import, many, err);
+    }
     return rc;
 }
 
 static qf_rc spill(struct import *import, struct qf_err *err)
 {
+    struct run run = { 0 };
     qf_rc rc;
 
     if (import->collect.sample_ts.count == 0)
         return QF_OK;
-    rc = collect_spill(&import->collect, new_run(import), &import->needs, err);
+    run.path = new_path(import);
+    QF_VEC_PUSH(&import->runs, run);
     import->summary.runs++;
-    if (rc == QF_OK && import->runs.count >= RUNS_MAX)
-        rc = merge_runs_to_one(import, err);
-    return rc;
+    rc = collect_spill(&import->collect, run.path, &import->needs, err);
+    return rc == QF_OK ? merge_full_levels(import, err) : rc;
 }
 
-static qf_rc spill_if_full(struct import *import, struct qf_err *err)
+/* Called after each sample. *ret_spilled: the numbers of series are void. */
+static qf_rc spill_if_full(struct import *import, bool *ret_spilled, struct qf_err *err)
 {
-    return collect_memory(&import->collect) > import->options.memory_bytes ? spill(import, err)
-                                                                           : QF_OK;
+    *ret_spilled =
+        collect_memory(&import->collect) + READING_BYTES > import->options.memory_bytes ||
+        import->collect.sample_ts.count >= SAMPLES_MAX;
+    return *ret_spilled ? spill(import, err) : QF_OK;
 }
 
 static void tell(struct import *import, const char *phase, const struct input *input)
@@ -170,6 +202,7 @@ static void tell(struct import *import, const char *phase, const struct input *i
         .lines = import->summary.lines,
         .samples = import->summary.samples,
         .malformed = import->summary.malformed,
+        .samples_written = import->written,
         .segments = import->summary.segments + import->summary.segments_present,
     };
 
@@ -292,7 +325,7 @@ static qf_rc read_lines(struct reading *r, struct qf_err *err)
 
     for (;;) {
         struct qf_str line;
-        bool cut, more;
+        bool cut, more, spilled;
         qf_rc rc = input_line(r->input, IMPORT_LINE_MAX, &line, &cut, &more, err);
 
         if (rc != QF_OK || !more)
@@ -300,8 +333,8 @@ static qf_rc read_lines(struct reading *r, struct qf_err *err)
         r->line++;
         import->summary.lines++;
         rc = cut ? malformed(r, "the line is too long", err) : read_line(r, line, err);
-        if (rc == QF_OK && r->line % 64 == 0)
-            rc = spill_if_full(import, err);
+        if (rc == QF_OK)
+            rc = spill_if_full(import, &spilled, err);
         if (rc != QF_OK)
             return rc;
         if (r->line % LINES_PER_TURN == 0) {
@@ -342,12 +375,21 @@ qf_rc import_add(struct import *import, struct qf_labels labels, const int64_t *
                  const double *values, size_t count, struct qf_err *err)
 {
     uint32_t series = collect_series(&import->collect, labels);
+    bool spilled;
 
     if (canceled(import))
         return qf_err_set(err, QF_ECANCELED, "canceled");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        qf_rc rc;
+
         note_sample(import, series, &(struct collect_sample){ .ts = ts[i], .value = values[i] });
-    return spill_if_full(import, err);
+        rc = spill_if_full(import, &spilled, err);
+        if (rc != QF_OK)
+            return rc;
+        if (spilled && i + 1 < count)
+            series = collect_series(&import->collect, labels);
+    }
+    return QF_OK;
 }
 
 static void on_segment(void *ctx, const struct publish_result *result)
@@ -363,6 +405,24 @@ static void on_segment(void *ctx, const struct publish_result *result)
     tell(import, "writing", NULL);
 }
 
+struct writing {
+    struct import *import;
+    struct publish *publish;
+};
+
+static qf_rc put_record(void *ctx, const struct run_record *record, struct qf_err *err)
+{
+    const struct writing *writing = ctx;
+    struct import *import = writing->import;
+
+    import->written += record->count;
+    if (import->written - import->told >= SAMPLES_PER_TURN) {
+        import->told = import->written;
+        tell(import, "writing", NULL);
+    }
+    return publish_record(writing->publish, record, err);
+}
+
 qf_rc import_commit(struct import *import, struct qf_err *err)
 {
     struct publish *publish;
@@ -372,11 +432,13 @@ qf_rc import_commit(struct import *import, struct qf_err *err)
     if (!err)
         err = &own;
     rc = spill(import, err);
+    while (rc == QF_OK && import->runs.count > fan_in(import))
+        rc = make_one_run(import, fan_in(import), err);
     if (rc != QF_OK)
         return rc;
     publish = publish_new(&import->options, &import->needs, import->dir, on_segment, import);
-    rc = merge_runs(import->runs.items, import->runs.count, import->options.cancel, publish_record,
-                    publish, err);
+    rc = merge_newest_runs(import, import->runs.count, put_record,
+                           &(struct writing){ import, publish }, err);
     if (rc == QF_OK)
         rc = publish_finish(publish, err);
     if (rc != QF_OK) {

@@ -5,9 +5,13 @@
  *     rc = import_commit(import, &err);                    only now the store changes
  *     import = import_free(import);                        what was not committed leaves no trace
  *
- * Memory is bounded by options.memory_bytes, whatever the size of the input: when it is full, the
- * samples go sorted to a run on disk (16 bytes a sample), and commit merges the runs into segments,
- * one per window and shard. Of samples with the same series and timestamp the last one counts.
+ * Memory is bounded by options.memory_bytes, whatever the size and shape of the input: when it is
+ * full, the samples go sorted to a run on disk (16 bytes a sample and the labels), and commit
+ * merges the runs into segments, one per window and shard. The bound counts everything that grows
+ * with the input, sorting and merging included, but for the names of the segments put (some 200
+ * bytes each) and for the window that a zstd file asks for. It is kept as far as malloc() gives
+ * large blocks back, for which the program sees to (M_MMAP_THRESHOLD). Of samples with the same
+ * series and timestamp the last one counts.
  *
  * Commit puts the segments one after another; if one cannot be put, those put before are deleted
  * again. A segment whose content the store already has (same range, shard and hash) is not put, so
@@ -34,10 +38,10 @@ enum import_format {
 };
 
 struct import_progress {
-    const char *phase;                /* "reading" or "writing" */
-    uint64_t bytes_done, bytes_total; /* of the inputs as stored; total 0: not known */
-    uint64_t lines, samples, malformed;
-    uint64_t segments;
+    const char *phase;                  /* "reading" or "writing" */
+    uint64_t bytes_done, bytes_total;   /* of the inputs as stored; total 0: not known */
+    uint64_t lines, samples, malformed; /* read */
+    uint64_t samples_written, segments; /* to segments; segments that are in the store */
 };
 
 struct import_options {

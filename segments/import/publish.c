@@ -25,7 +25,7 @@ struct publish {
     struct seg_writer *writer;
     int64_t window;
     uint32_t shard;
-    uint64_t series, samples; /* of that segment */
+    uint64_t samples; /* of that segment */
     struct publish_result result;
     QF_VEC(char *) put; /* keys, to take them back */
     struct changes_note note;
@@ -133,10 +133,12 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
     struct segment_name name;
     bool present = false;
+    uint64_t series;
     qf_rc rc;
 
     if (!p->writer)
         return QF_OK;
+    series = seg_writer_series(p->writer);
     rc = seg_writer_finish(p->writer, &name, err);
     if (rc == QF_OK)
         rc = is_present(p, &name, &present, err);
@@ -155,7 +157,7 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
         return rc;
     p->result.segments += !present;
     p->result.segments_present += present;
-    p->result.series += p->series;
+    p->result.series += series;
     p->result.samples += p->samples;
     p->on_segment(p->ctx, &p->result);
     return QF_OK;
@@ -178,13 +180,12 @@ static qf_rc begin_segment(struct publish *p, const struct run_record *record, s
     p->writer = seg_writer_new(&options, err ? err : &own);
     p->window = record->window;
     p->shard = record->shard;
-    p->series = p->samples = 0;
+    p->samples = 0;
     return p->writer ? QF_OK : err ? err->rc : own.rc;
 }
 
-qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *err)
+qf_rc publish_record(struct publish *p, const struct run_record *record, struct qf_err *err)
 {
-    struct publish *p = ctx;
     struct seg_samples samples = { .ts = record->ts,
                                    .values = record->values,
                                    .count = record->count,
@@ -198,7 +199,6 @@ qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *
         rc = begin_segment(p, record, err);
     if (rc == QF_OK)
         rc = seg_writer_add_samples(p->writer, record->labels, &samples, err);
-    p->series++;
     p->samples += record->count;
     return rc;
 }

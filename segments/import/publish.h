@@ -21,8 +21,9 @@ struct publish *publish_new(const struct import_options *options, const struct n
                             void *ctx);
 struct publish *publish_free(struct publish *publish); /* Accepts NULL, returns NULL. */
 
-/* Take the next record (@ctx is the publish); a new window or shard puts the segment before it. */
-QF_MUST_CHECK qf_rc publish_record(void *ctx, const struct run_record *record, struct qf_err *err);
+/* Take the next record; a new window or shard puts the segment before it. */
+QF_MUST_CHECK qf_rc publish_record(struct publish *publish, const struct run_record *record,
+                                   struct qf_err *err);
 /* Put the last segment, and tell readers of a store that cannot tell by itself (changes.h). */
 QF_MUST_CHECK qf_rc publish_finish(struct publish *publish, struct qf_err *err);
 /* Delete what was put; returns how many segments the store would not delete. */

@@ -8,8 +8,6 @@
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
 
-#define BUFFER_SIZE (256u << 10)
-
 int run_record_cmp(const struct run_record *a, const struct run_record *b)
 {
     if (a->window != b->window)
@@ -48,17 +46,17 @@ static bool put(struct run_writer *writer, const void *data, size_t size)
 }
 
 /* The lengths, then the bytes. */
-static bool put_histograms(struct run_writer *writer, const struct run_record *record)
+static bool put_histograms(struct run_writer *writer, const struct qf_str *histograms, size_t count)
 {
     bool good = true;
 
-    for (size_t i = 0; i < record->count && good; i++) {
-        uint32_t len = (uint32_t)record->histograms[i].len;
+    for (size_t i = 0; i < count && good; i++) {
+        uint32_t len = (uint32_t)histograms[i].len;
 
         good = put(writer, &len, sizeof(len));
     }
-    for (size_t i = 0; i < record->count && good; i++)
-        good = put(writer, record->histograms[i].data, record->histograms[i].len);
+    for (size_t i = 0; i < count && good; i++)
+        good = put(writer, histograms[i].data, histograms[i].len);
     return good;
 }
 
@@ -74,30 +72,55 @@ struct run_writer *run_writer_new(const char *path, struct qf_err *err)
     writer = qf_xcalloc(1, sizeof(*writer));
     writer->file = file;
     writer->path = qf_xstrdup(path);
-    (void)setvbuf(file, NULL, _IOFBF, BUFFER_SIZE);
+    (void)setvbuf(file, NULL, _IOFBF, RUN_BUFFER_BYTES);
     return writer;
+}
+
+/* How many samples from @start on make the next piece. */
+static size_t piece_of(const struct run_record *record, size_t start)
+{
+    size_t count = QF_MIN(record->count - start, (size_t)RUN_RECORD_SAMPLES), bytes = 0;
+
+    for (size_t i = 0; record->histograms && i < count; i++) {
+        bytes += record->histograms[start + i].len;
+        if (bytes >= RUN_RECORD_HISTOGRAM_BYTES)
+            return i + 1;
+    }
+    return count;
+}
+
+static qf_rc write_piece(struct run_writer *writer, const struct run_record *record, size_t start,
+                         size_t count, struct qf_err *err)
+{
+    struct header header = { .window = record->window,
+                             .count = count,
+                             .shard = record->shard,
+                             .labels_len = (uint32_t)writer->labels.len,
+                             .has_start_ts = record->start_ts != NULL,
+                             .has_histograms = record->histograms != NULL };
+
+    if (!put(writer, &header, sizeof(header)) ||
+        !put(writer, writer->labels.data, writer->labels.len) ||
+        !put(writer, record->ts + start, count * sizeof(*record->ts)) ||
+        !put(writer, record->values + start, count * sizeof(*record->values)) ||
+        (record->start_ts &&
+         !put(writer, record->start_ts + start, count * sizeof(*record->start_ts))) ||
+        (record->histograms && !put_histograms(writer, record->histograms + start, count)))
+        return failed(writer->path, "write", err);
+    return QF_OK;
 }
 
 qf_rc run_writer_add(struct run_writer *writer, const struct run_record *record, struct qf_err *err)
 {
-    struct header header = { .window = record->window,
-                             .count = record->count,
-                             .shard = record->shard,
-                             .has_start_ts = record->start_ts != NULL,
-                             .has_histograms = record->histograms != NULL };
+    qf_rc rc = QF_OK;
 
     qf_strbuf_reset(&writer->labels);
     qf_labels_encode(&writer->labels, record->labels);
-    header.labels_len = (uint32_t)writer->labels.len;
-    if (!put(writer, &header, sizeof(header)) ||
-        !put(writer, writer->labels.data, writer->labels.len) ||
-        !put(writer, record->ts, record->count * sizeof(*record->ts)) ||
-        !put(writer, record->values, record->count * sizeof(*record->values)) ||
-        (record->start_ts &&
-         !put(writer, record->start_ts, record->count * sizeof(*record->start_ts))) ||
-        (record->histograms && !put_histograms(writer, record)))
-        return failed(writer->path, "write", err);
-    return QF_OK;
+    for (size_t start = 0, count; start < record->count && rc == QF_OK; start += count) {
+        count = piece_of(record, start);
+        rc = write_piece(writer, record, start, count, err);
+    }
+    return rc;
 }
 
 qf_rc run_writer_finish(struct run_writer *writer, struct qf_err *err)
@@ -126,14 +149,13 @@ struct run_reader {
     struct qf_arena *arena;
     struct run_record record;
     char *labels;
-    int64_t *ts;
-    double *values;
-    size_t capacity;
-    int64_t *start_ts;
-    struct qf_str *histograms;
-    uint32_t *lengths;
-    size_t extra_capacity; /* of the three above */
-    char *bytes;
+    size_t labels_capacity;
+    int64_t ts[RUN_RECORD_SAMPLES];
+    double values[RUN_RECORD_SAMPLES];
+    int64_t start_ts[RUN_RECORD_SAMPLES];
+    struct qf_str histograms[RUN_RECORD_SAMPLES];
+    uint32_t lengths[RUN_RECORD_SAMPLES];
+    char *bytes; /* of histograms */
     size_t bytes_capacity;
 };
 
@@ -150,7 +172,7 @@ struct run_reader *run_reader_new(const char *path, struct qf_err *err)
     reader->file = file;
     reader->path = qf_xstrdup(path);
     reader->arena = qf_arena_new(SIZE_MAX);
-    (void)setvbuf(file, NULL, _IOFBF, BUFFER_SIZE);
+    (void)setvbuf(file, NULL, _IOFBF, RUN_BUFFER_BYTES);
     return reader;
 }
 
@@ -161,11 +183,6 @@ struct run_reader *run_reader_free(struct run_reader *reader)
     (void)fclose(reader->file);
     (void)qf_arena_free(reader->arena);
     free(reader->labels);
-    free(reader->ts);
-    free(reader->values);
-    free(reader->start_ts);
-    free(reader->histograms);
-    free(reader->lengths);
     free(reader->bytes);
     free(reader->path);
     free(reader);
@@ -201,20 +218,10 @@ static bool read_histograms(struct run_reader *reader, size_t count)
 /* What only some records have. */
 static bool read_extras(struct run_reader *reader, const struct header *header)
 {
-    size_t count = header->count;
-
-    if (!header->has_start_ts && !header->has_histograms)
-        return true;
-    if (count > reader->extra_capacity) {
-        reader->extra_capacity = count;
-        reader->start_ts = qf_xrealloc(reader->start_ts, count * sizeof(*reader->start_ts));
-        reader->histograms = qf_xrealloc(reader->histograms, count * sizeof(*reader->histograms));
-        reader->lengths = qf_xrealloc(reader->lengths, count * sizeof(*reader->lengths));
-    }
     if (header->has_start_ts &&
-        !read_all(reader, reader->start_ts, count * sizeof(*reader->start_ts)))
+        !read_all(reader, reader->start_ts, header->count * sizeof(*reader->start_ts)))
         return false;
-    return !header->has_histograms || read_histograms(reader, count);
+    return !header->has_histograms || read_histograms(reader, header->count);
 }
 
 qf_rc run_reader_next(struct run_reader *reader, const struct run_record **ret_record,
@@ -228,12 +235,12 @@ qf_rc run_reader_next(struct run_reader *reader, const struct run_record **ret_r
         return QF_OK;
     if (got != sizeof(header))
         return failed(reader->path, "read", err);
-    if (header.count > reader->capacity) {
-        reader->capacity = header.count;
-        reader->ts = qf_xrealloc(reader->ts, header.count * sizeof(*reader->ts));
-        reader->values = qf_xrealloc(reader->values, header.count * sizeof(*reader->values));
+    if (header.count > RUN_RECORD_SAMPLES)
+        return qf_err_set(err, QF_ECORRUPT, "%s: not a run", reader->path);
+    if (header.labels_len >= reader->labels_capacity) {
+        reader->labels_capacity = header.labels_len + 1;
+        reader->labels = qf_xrealloc(reader->labels, reader->labels_capacity);
     }
-    reader->labels = qf_xrealloc(reader->labels, header.labels_len + 1);
     if (!read_all(reader, reader->labels, header.labels_len) ||
         !read_all(reader, reader->ts, header.count * sizeof(*reader->ts)) ||
         !read_all(reader, reader->values, header.count * sizeof(*reader->values)) ||

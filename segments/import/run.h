@@ -1,7 +1,9 @@
 /* run.h - sorted runs of samples on disk, the middle of the external sort.
  *
- * A run is a sequence of records sorted by (window, shard, labels); a record is the samples of one
- * series in one window, ascending, no timestamp twice. */
+ * A run is a sequence of records sorted by (window, shard, labels, time); a record is samples of
+ * one series in one window, ascending, no timestamp twice. A series with many
+ * samples in a window has several records, one after another, so that readers need little memory.
+ */
 #ifndef SEGMENTS_IMPORT_RUN_H
 #define SEGMENTS_IMPORT_RUN_H
 
@@ -11,6 +13,12 @@
 #include "base/pure/arena.h"
 #include "base/pure/err.h"
 #include "base/pure/labels.h"
+
+#define RUN_RECORD_SAMPLES 1024
+/* A record of histograms ends with the one that reaches this. */
+#define RUN_RECORD_HISTOGRAM_BYTES (64u << 10)
+/* What a run that is open costs, reading or writing, but for labels. */
+#define RUN_BUFFER_BYTES (64u << 10)
 
 struct run_record {
     int64_t window; /* number of the window */
@@ -29,6 +37,7 @@ int run_record_cmp(const struct run_record *a, const struct run_record *b);
 struct run_writer;
 /* NULL and @err filled: QF_EIO, QF_ENOSPC. */
 struct run_writer *run_writer_new(const char *path, struct qf_err *err);
+/* A record of any length: it is cut as needed. */
 QF_MUST_CHECK qf_rc run_writer_add(struct run_writer *writer, const struct run_record *record,
                                    struct qf_err *err);
 QF_MUST_CHECK qf_rc run_writer_finish(struct run_writer *writer, struct qf_err *err);

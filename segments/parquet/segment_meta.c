@@ -178,9 +178,10 @@ void seg_content_add(struct seg_content *content, bool new_series, struct qf_str
     size_t count = samples->count;
 
     if (new_series) {
-        uint64_t len = labels.len;
+        /* Where its samples begin tells whose they are. */
+        uint64_t head[] = { labels.len, content->samples };
 
-        XXH3_64bits_update(content->labels, &len, sizeof(len));
+        XXH3_64bits_update(content->labels, head, sizeof(head));
         XXH3_64bits_update(content->labels, labels.data, labels.len);
     }
     XXH3_64bits_update(content->ts, samples->ts, count * sizeof(*samples->ts));

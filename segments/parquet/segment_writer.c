@@ -176,15 +176,10 @@ static void add_extras(struct seg_writer *w, const struct seg_samples *samples)
     }
 }
 
-static void add_row(struct seg_writer *w, struct qf_labels labels,
-                    const struct seg_samples *samples)
+static void add_samples(struct seg_writer *w, const struct seg_samples *samples)
 {
     size_t count = samples->count;
 
-    add_labels(w, labels);
-    QF_VEC_PUSH(&w->samples, (int32_t)count);
-    QF_VEC_PUSH(&w->min_ts, samples->ts[0]);
-    QF_VEC_PUSH(&w->max_ts, samples->ts[count - 1]);
     QF_VEC_RESERVE(&w->ts, w->ts.count + count);
     QF_VEC_RESERVE(&w->numbers, w->numbers.count + count);
     memcpy(w->ts.items + w->ts.count, samples->ts, count * sizeof(*samples->ts));
@@ -192,7 +187,25 @@ static void add_row(struct seg_writer *w, struct qf_labels labels,
     w->ts.count += count;
     w->numbers.count += count;
     add_extras(w, samples);
+}
+
+static void add_row(struct seg_writer *w, struct qf_labels labels,
+                    const struct seg_samples *samples)
+{
+    add_labels(w, labels);
+    QF_VEC_PUSH(&w->samples, (int32_t)samples->count);
+    QF_VEC_PUSH(&w->min_ts, samples->ts[0]);
+    QF_VEC_PUSH(&w->max_ts, samples->ts[samples->count - 1]);
+    add_samples(w, samples);
     w->rows++;
+}
+
+/* More samples of the series in the last row. */
+static void extend_row(struct seg_writer *w, const struct seg_samples *samples)
+{
+    w->samples.items[w->rows - 1] += (int32_t)samples->count;
+    w->max_ts.items[w->rows - 1] = samples->ts[samples->count - 1];
+    add_samples(w, samples);
 }
 
 static bool ascending(const int64_t *ts, size_t count)
@@ -300,7 +313,11 @@ qf_rc seg_writer_add_samples(struct seg_writer *w, struct qf_labels labels,
             if (rc != QF_OK)
                 return rc;
         }
-        add_row(w, labels, &row);
+        if (!new_series && w->rows > 0)
+            extend_row(w, &row);
+        else
+            add_row(w, labels, &row);
+        new_series = false;
         at += row.count;
     }
     return QF_OK;
@@ -312,6 +329,11 @@ qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_
     struct seg_samples samples = { .ts = ts, .values = values, .count = count };
 
     return seg_writer_add_samples(w, labels, &samples, err);
+}
+
+uint64_t seg_writer_series(const struct seg_writer *writer)
+{
+    return writer->series_count;
 }
 
 static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);

@@ -60,6 +60,8 @@ QF_MUST_CHECK qf_rc seg_writer_add(struct seg_writer *writer, struct qf_labels l
 QF_MUST_CHECK qf_rc seg_writer_add_samples(struct seg_writer *writer, struct qf_labels labels,
                                            const struct seg_samples *samples, struct qf_err *err);
 
+uint64_t seg_writer_series(const struct seg_writer *writer); /* added so far */
+
 /* Write the footer and sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
  * nothing was added. */
 QF_MUST_CHECK qf_rc seg_writer_finish(struct seg_writer *writer, struct segment_name *ret_name,

@@ -264,8 +264,9 @@ static qf_rc try_once(struct s3_store *store, const struct s3_request *request, 
         rc = QF_EIO;
         if (err)
             err->rc = QF_EIO;
-        return qf_err_prefix(err, rc, "cannot %s %.*s after %u tries", request->what,
-                             QF_STR_ARG(request->name), tries);
+        return qf_err_prefix(
+            err, rc, "cannot %s %.*s after %u tries", request->what,
+            QF_STR_ARG(request->name.len ? request->name : qf_str_from(store->bucket)), tries);
     }
     if (rc)
         return rc;

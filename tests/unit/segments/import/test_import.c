@@ -414,6 +414,63 @@ TEST(more_samples_than_memory_go_through_runs_and_come_out_the_same)
     qf_strbuf_done(&want);
 }
 
+/* The same labels, times and values, but a sample belongs to the other series: not the same file.
+ */
+TEST(samples_that_change_their_series_are_another_segment)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.shard_count = 1;
+    write_input(&p, "a 1 7200000001000\na 2 7200000002000\nb 3 7200000003000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    options.generation = 2;
+    write_input(&p, "a 1 7200000001000\nb 2 7200000002000\nb 3 7200000003000\n");
+    CHECK_OK(run(&p, &options, &summary, &err), &err);
+    CHECK_EQ(summary.segments, 1);
+    check_dump(&p, 2, "a 7200000001000=1 7200000002000=2\nb 7200000002000=2 7200000003000=3\n");
+}
+
+/* One series with 400,000 samples in one window, twice, backwards the second time: more than fits,
+ * cut into many records, and the later value of each counts. */
+TEST(a_long_series_in_one_window_is_merged_piece_by_piece)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    struct import_options options = options_of(&p);
+    struct qf_err err = { 0 };
+    struct qf_label item = { QF_STR("host"), QF_STR("h") };
+    struct qf_labels labels = { &item, 1 };
+    struct import *import;
+    const int64_t count = 400000;
+    size_t segments;
+    struct qf_strbuf want = QF_STRBUF_INIT;
+
+    options.window_ms = INT64_C(1) << 40;
+    import = import_new(&options, &err);
+    CHECK(import);
+    for (int64_t i = 0; i < 2 * count; i++) {
+        int64_t ts = i < count ? i : 2 * count - 1 - i;
+        double value = i < count ? -1 : (double)(ts % 100);
+
+        CHECK_OK(import_add(import, labels, &ts, &value, 1, &err), &err);
+    }
+    CHECK_OK(import_commit(import, &err), &err);
+    CHECK(import_summary(import).runs >= 3);
+    CHECK_EQ(import_summary(import).series, 1);
+    CHECK_EQ(import_summary(import).stored_samples, count);
+    (void)import_free(import);
+    qf_strbuf_puts(&want, "{host=\"h\"}");
+    for (int64_t i = 0; i < count; i++)
+        qf_strbuf_printf(&want, " %lld=%lld", (long long)i, (long long)(i % 100));
+    qf_strbuf_putc(&want, '\n');
+    QF_CLEANUP(qf_freep) char *got = dump(&p, &segments);
+    CHECK_EQ(segments, 1);
+    CHECK(strcmp(got, qf_strbuf_cstr(&want)) == 0);
+    qf_strbuf_done(&want);
+}
+
 struct world {
     size_t series_count, samples;
     struct qf_label *labels;

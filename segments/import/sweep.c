@@ -1,0 +1,118 @@
+/* sweep.c - what writers left behind that died. */
+#include "segments/import/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/strbuf.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/changes.h"
+
+#define FOLDER_PREFIX "promfabric-import-"
+/* Between making a folder and locking it. */
+#define FOLDER_AGE_MS 60000
+
+static const char *temp_root(const char *temp_dir)
+{
+    const char *root = temp_dir ? temp_dir : getenv("TMPDIR");
+
+    return root && *root ? root : "/tmp";
+}
+
+char *sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err)
+{
+    struct qf_strbuf path = QF_STRBUF_INIT;
+    int fd;
+
+    qf_strbuf_printf(&path, "%s/" FOLDER_PREFIX "XXXXXX", temp_root(temp_dir));
+    fd = mkdtemp(path.data) ? open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        /* A file system without locks: then nothing of it is swept, either. */
+        (void)flock(fd, LOCK_EX | LOCK_NB);
+        *ret_fd = fd;
+        return qf_strbuf_take(&path);
+    }
+    (void)qf_err_set(err, QF_EIO, "%s: cannot create a temporary folder: %s", path.data,
+                     strerror(errno));
+    qf_strbuf_done(&path);
+    return NULL;
+}
+
+static void close_dir(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+/* Imports put files into their folder and nothing else. */
+static bool remove_folder(int root, const char *name, int fd)
+{
+    QF_CLEANUP(close_dir) DIR *dir = NULL;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    struct dirent *entry;
+
+    dir = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!dir) {
+        if (copy >= 0)
+            (void)close(copy);
+        return false;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void)unlinkat(fd, entry->d_name, 0);
+    }
+    return unlinkat(root, name, AT_REMOVEDIR) == 0;
+}
+
+/* Ours, old enough, and nobody holds the lock. */
+static bool sweep_folder(int root, const char *name)
+{
+    int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    bool removed = false;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+        qf_clock_wall_ms() - (int64_t)status.st_mtim.tv_sec * 1000 > FOLDER_AGE_MS &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        removed = remove_folder(root, name, fd);
+    (void)close(fd);
+    return removed;
+}
+
+static size_t sweep_folders(const char *temp_dir)
+{
+    QF_CLEANUP(close_dir) DIR *dir = opendir(temp_root(temp_dir));
+    struct dirent *entry;
+    size_t removed = 0;
+
+    while (dir && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, FOLDER_PREFIX, sizeof(FOLDER_PREFIX) - 1) == 0)
+            removed += sweep_folder(dirfd(dir), entry->d_name);
+    }
+    return removed;
+}
+
+qf_rc import_sweep(struct store *store, const char *temp_dir, const struct store_call *call,
+                   struct sweep *ret_sweep, struct qf_err *ret_why, struct qf_err *err)
+{
+    qf_rc rc;
+
+    *ret_sweep = (struct sweep){ 0 };
+    rc = changes_expire(store, call, &ret_sweep->notes, err);
+    if (rc != QF_OK)
+        return rc;
+    ret_sweep->folders = sweep_folders(temp_dir);
+    if (store_sweep(store, SWEEP_AGE_MS, call, &ret_sweep->in_store, ret_why) == QF_OK)
+        ret_why->rc = QF_OK;
+    return QF_OK;
+}
