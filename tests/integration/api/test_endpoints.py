@@ -1,8 +1,9 @@
 """test_endpoints.py - every endpoint of the API against a fabric of real processes."""
-import time
 import gzip
+import http.client
 import json
 import subprocess
+import time
 import unittest
 import urllib.parse
 
@@ -397,6 +398,45 @@ class Http(EndpointTest):
         for name in ("promfabric_api_control_streams 3", "promfabric_api_heartbeat_rtt_seconds_sum",
                      "promfabric_api_query_duration_seconds_count", "process_open_fds"):
             self.assertIn(name, text)
+
+    def test_every_metric_of_the_specification(self):
+        self.fabric.query("sum(temperature)", END)
+        api = self.fabric.get("/metrics")[2].decode()
+        for name in ("control_streams", "heartbeat_rtt_seconds_bucket", "control_disconnects_total",
+                     "control_reconnect_seconds_bucket", "work_assignment_seconds_bucket",
+                     "work_accepted_total", "work_rejected_total", "work_reassigned_total",
+                     'work_affinity_total{result="', "work_queued", "work_oldest_age_seconds",
+                     "artifact_ready_to_fetch_seconds_bucket", "artifact_fetch_seconds_bucket",
+                     'artifact_fetch_failures_total{reason="checksum"}', "spool_bytes",
+                     "query_duration_seconds_bucket", "query_first_result_seconds_bucket",
+                     'queries_total{outcome="ok"}', 'queries_total{outcome="timeout"}'):
+            self.assertIn(f"\npromfabric_api_{name}", api)
+        connection = http.client.HTTPConnection("127.0.0.1", self.fabric.http_ports[0], timeout=20)
+        connection.request("GET", "/metrics")
+        worker = connection.getresponse().read().decode()
+        connection.close()
+        for name in ("queue_depth", "task_seconds_bucket", "download_seconds_bucket",
+                     "cancel_seconds_bucket", "ready_to_fetch_seconds_bucket",
+                     "fetch_seconds_bucket", 'artifact_ttl_cleanups_total{state="', "spool_bytes",
+                     "cache_bytes", "disk_free_bytes", 'evictions_total{reason="',
+                     "heartbeat_rtt_seconds_bucket"):
+            self.assertIn(f"\npromfabric_worker_{name}", worker)
+
+    def test_a_trace_is_followed_to_the_workers(self):
+        trace = f"{time.time_ns():032x}"
+        status, headers, _ = self.fabric.get(
+            "/api/v1/query", {"query": "sum(temperature)", "time": END},
+            headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+        self.assertEqual(status, 200)
+        name = headers["X-Query-Id"]
+        lines = [line for w in self.fabric.workers for line in w.log_text().splitlines()
+                 if trace in line]
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertIn(f"query_id={name} ", line)
+            self.assertIn("work_id=", line)
+        self.assertTrue(any(f"query_id={name}" in line
+                            for line in self.fabric.api.log_text().splitlines()))
 
     def test_methods_and_unknown_paths(self):
         self.assertEqual(self.fabric.get("/nothing/here")[0], 404)

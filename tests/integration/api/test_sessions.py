@@ -31,15 +31,16 @@ def figures(port):
             float(values["promfabric_worker_artifacts"]))
 
 
-class LostApi(unittest.TestCase):
-    """Two workers with one slot each; a query whose works fill the slots and the queues."""
+class Sessions(unittest.TestCase):
+    """Two workers with one slot each."""
+    lines, shards = standard_lines(), 8
 
     def setUp(self):
         # Acknowledged artifacts would stay for minutes: only the end of their session frees them.
         self.fabric = Fabric(2, ("--query-timeout=5m",), (
             "--slots=1", "--work-samples-max=1000000000000", "--artifact-ttl-after-ack=10m"))
         self.addCleanup(self.fabric.close)
-        load(self.fabric.store, standard_lines(), shards=8)
+        load(self.fabric.store, self.lines, shards=self.shards)
         self.fabric.wait_workers(2)
 
     def ask(self, query):
@@ -59,6 +60,21 @@ class LostApi(unittest.TestCase):
 
     def all_figures(self):
         return [figures(port) for port in self.fabric.http_ports]
+
+    def start_other(self):
+        """A second API on the same workers; its port."""
+        port = free_port()
+        other = Process(self.fabric.folder, "other", [
+            "api", f"--store={self.fabric.store}", f"--http-listen=127.0.0.1:{port}",
+            f"--spool={self.fabric.folder}/spool-other", "--query-timeout=5m",
+            *[f"--worker=127.0.0.1:{p}" for p in self.fabric.control_ports]])
+        self.addCleanup(other.stop)
+        wait_for("both sessions", lambda: all(f[0] == 2 for f in self.all_figures()))
+        return port
+
+
+class LostApi(Sessions):
+    """A query whose works fill the slots and the queues."""
 
     def fill(self):
         """Artifacts from a query that is over, then work that runs and work that waits."""
@@ -118,13 +134,7 @@ class LostApi(unittest.TestCase):
         self.assertEqual(without_comments(raw), want)
 
     def test_another_api_does_not_notice(self):
-        port = free_port()
-        other = Process(self.fabric.folder, "other", [
-            "api", f"--store={self.fabric.store}", f"--http-listen=127.0.0.1:{port}",
-            f"--spool={self.fabric.folder}/spool-other", "--query-timeout=5m",
-            *[f"--worker=127.0.0.1:{p}" for p in self.fabric.control_ports]])
-        self.addCleanup(other.stop)
-        wait_for("both sessions", lambda: all(f[0] == 2 for f in self.all_figures()))
+        port = self.start_other()
         self.ask(LONG)
         wait_for("running work", lambda: all(f[1] == 1 for f in self.all_figures()))
         # Its works wait behind those of the API that is about to die.
@@ -139,6 +149,28 @@ class LostApi(unittest.TestCase):
         lost = self.fabric.metric("promfabric_api_control_disconnects_total")
         self.assertEqual(lost, 0)
         self.fabric.api_port = own_port
+
+
+class Fair(Sessions):
+    lines, shards = standard_lines(60), 32  # some thirty works
+
+    def test_small_queries_do_not_wait_for_large_ones(self):
+        """Slots are shared between queries of an API, and between APIs: those that come last and
+        want little are served long before the one that wants much."""
+        load(self.fabric.store, ["up 1x100"], tenant="small", shards=1)
+        ports = [self.fabric.api_port, self.start_other()]
+        large = self.ask((LONG[0], START + 6000, START + 6300, "1s"))
+        wait_for("a queue", lambda: all(f[2] > 8 for f in self.all_figures()))
+        for self.fabric.api_port in ports:
+            wait_for("the API", self.fabric.up)
+            # One work, behind one that runs and before those that wait.
+            data = self.fabric.data("/api/v1/query", {"query": "up", "time": START + 600},
+                                    headers={"X-Scope-OrgID": "small"})
+            self.assertEqual(len(data["result"]), 1)
+            self.assertFalse(bool(large), "the large one was first")
+        self.fabric.api_port = ports[0]
+        for query in self.fabric.data("/api/v1/queries"):
+            self.fabric.request("DELETE", "/api/v1/queries/" + query["query_id"])
 
 
 if __name__ == "__main__":
