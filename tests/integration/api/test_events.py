@@ -85,7 +85,7 @@ class Outcomes(unittest.TestCase):
         self.assertGreater(len(events), 20)  # what came before it was sent
 
     def test_no_worker(self):
-        fabric = self.fabric(("--worker-wait=1s", "--sse-keepalive=300ms"), start_workers=False)
+        fabric = self.fabric(("--worker-wait=3s", "--sse-keepalive=300ms"), start_workers=False)
         status, raw, events = fabric.events("up", START, END, "15s")
         self.assertEqual(status, 200)
         self.expect(events, "error", "unavailable", "no worker")
