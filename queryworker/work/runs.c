@@ -314,7 +314,7 @@ static void succeed(struct qw_coordinator *co, struct qw_run *run, const struct 
     qw_co_look_after_disk(co);
 }
 
-/* A bad file is not read again. Worth another try if it was only our copy that was bad. */
+/* A file that is bad or gone is not read again. Worth another try if it was only our copy. */
 static bool distrust(struct qw_coordinator *co, struct qw_run *run, const struct qf_err *err)
 {
     bool retry = false;
@@ -351,8 +351,11 @@ void qw_run_task_back(struct qw_coordinator *co, struct qw_task *task)
         if (!run->err.rc)
             run->err.rc = task->rc;
         task->rc = run->err.rc;
-        if (task->rc == QF_ECORRUPT)
+        if (task->rc == QF_ECORRUPT || task->rc == QF_ENOTFOUND)
             retryable = distrust(co, run, &task->err);
+        /* Not found means: not in the store. A copy goes when another work finds it bad. */
+        if (task->rc == QF_ENOTFOUND && retryable)
+            task->rc = run->err.rc = QF_EIO;
         if (task->rc == QF_ENOSPC) { /* whatever the figures say, something has to go */
             qf_metric_inc(co->m->no_space);
             if (!evict(co, QW_EVICT_CACHE))

@@ -59,6 +59,7 @@ class Process:
         self.downs = []               # [from, to]: when it was not there, monotonic
 
     def start(self, env=None):
+        self.told = False  # a second signal would end it at once
         self.process = self.spawner.spawn(self.host, self.command, self.log, {**self.env, **(env or {})})
 
     def alive(self):
@@ -78,10 +79,15 @@ class Process:
         self.signal(signal.SIGKILL)
         self.process.wait()
 
+    def tell_to_stop(self):
+        if not self.told:
+            self.told = True
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+
     def stop(self):
         """Exit code of an orderly end, None if it had to be killed."""
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
+        self.tell_to_stop()
         code = self.wait(40)
         if code is None:
             self.kill()

@@ -30,6 +30,8 @@ MUST_SHOW = {"kill": "workers lost", "partition": "workers lost", "corrupt_artif
              "corrupt_segments": "works failed for a damaged segment", "full_disk": "works failed for a full disk",
              "store_errors": "works failed for the store"}
 OFTEN = 8
+# No fault of the campaign is a reason for these, even if the query was answered in the end.
+NEVER = r'msg="work failed.* code=(not_found|internal|protocol|bad_data|parse|execution|limit|denied|unauthenticated)'
 
 
 def noticed(apis):
@@ -41,6 +43,15 @@ def noticed(apis):
                 for name, pattern in NOTICED.items():
                     counts[name] += re.search(pattern, line) is not None
     return counts
+
+
+def unexplained(apis):
+    """Lines of the logs that nothing excuses."""
+    lines = []
+    for api in apis:
+        with open(api.log, encoding="utf-8", errors="replace") as f:
+            lines += [f"{api.name} logged: {line.strip()}" for line in f if re.search(NEVER, line)]
+    return lines
 
 
 def without_trace(faults, seen):

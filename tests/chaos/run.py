@@ -123,12 +123,13 @@ class Cluster:
 
     def stop(self):
         """Exit codes that are not 0, by name."""
-        bad = {}
-        for process in self.apis + self.workers:
-            if process.process:
-                code = process.stop()
-                if code != 0:
-                    bad[process.name] = code
+        bad, started = {}, [p for p in self.apis + self.workers if p.process]
+        for process in started:
+            process.tell_to_stop()
+        for process in started:
+            code = process.stop()
+            if code != 0:
+                bad[process.name] = code
         if self.store:
             self.store.stop()
         return bad
@@ -296,7 +297,7 @@ class Campaign:
     def result(self):
         judge, args = self.judge, self.args
         again, seen = report.reassigned_ids(self.cluster.apis), report.noticed(self.cluster.apis)
-        for text in report.without_trace(self.faults.counts(), seen):
+        for text in report.without_trace(self.faults.counts(), seen) + report.unexplained(self.cluster.apis)[:5]:
             judge.fail(text)
         latency, by_kind = report.latencies(judge.asked, again, self.faults)
         store = "S3 (Swift, behind a proxy that fails)" if self.cluster.store.kind == "s3" else \

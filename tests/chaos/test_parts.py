@@ -151,11 +151,15 @@ def test_disk(hosts, folder):
     hosts.undisk(disk)
 
 
-def test_trace():
+def test_trace(folder):
     seen = dict.fromkeys(report.NOTICED, 0)
     check("faults without a trace are told", len(report.without_trace({"full_disk": 99}, seen)) == 1)
     seen["works failed for a full disk"] = 1
     check("with a trace they are fine", report.without_trace({"full_disk": 99}, seen) == [])
+    path = os.path.join(folder, "api.log")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('msg="work failed" work_id=1 code=not_found reason=x\nmsg="work failed" work_id=1 code=io reason=x\n')
+    check("what nothing excuses is told", len(report.unexplained([FakeApi(path)])) == 1)
 
 
 def main():
@@ -163,7 +167,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="promfabric-chaos-test-") as folder:
         test_judge(folder)
         test_events()
-        test_trace()
+        test_trace(folder)
         hosts = Hosts(["a", "b", "c"])
         if hosts.why_plain:
             skipped += 1

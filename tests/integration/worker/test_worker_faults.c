@@ -252,6 +252,51 @@ TEST(segments_of_an_object_store_are_cached)
     s3 = fake_s3_free(s3);
 }
 
+/* Run a work until it is ready; how often it failed, which may be tried again each time. */
+static unsigned failures_until_ready(struct client *client, uint64_t work, struct qf_str spec,
+                                     struct pb_segment *segments, size_t count)
+{
+    struct pb_worker_message message;
+
+    for (uint32_t attempt = 1;; attempt++) {
+        assign(client, work, attempt, spec, segments, count);
+        do
+            CHECK(client_receive(client, &message, 10000));
+        while (message.kind != PB_WORKER_READY && message.kind != PB_WORKER_FAILED);
+        if (message.kind == PB_WORKER_READY)
+            return attempt - 1;
+        CHECK(message.u.failed.retryable && attempt < 8);
+        CHECK(qf_str_is(message.u.failed.code, "corrupt") ||
+              qf_str_is(message.u.failed.code, "io"));
+    }
+}
+
+/* A disk may spoil or lose a copy at any time: the work may be run again, with a fresh one. */
+TEST(spoiled_copies_are_fetched_again)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    struct pb_segment segments[] = { make_segment(arena, 3, 60, 1), make_segment(arena, 3, 61, 2) };
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 6);
+    struct fake_s3 *s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
+    const char *flags[] = { "--store", fake_s3_url(s3), "--open-segments-max", "1", NULL };
+    struct worker worker = worker_start(flags);
+    struct client *client = client_to(&worker);
+
+    CHECK_EQ(failures_until_ready(client, 1, spec, segments, 2), 0);
+    CHECK_EQ(fake_s3_requests(s3), 2);
+    CHECK_EQ(system(qf_arena_printf(arena, "truncate -s 100 %s/spool/segments/*", dir)), 0);
+    CHECK(failures_until_ready(client, 2, spec, segments, 2) >= 1);
+    CHECK_EQ(fake_s3_requests(s3), 4);
+    CHECK_EQ(system(qf_arena_printf(arena, "rm %s/spool/segments/*", dir)), 0);
+    CHECK(failures_until_ready(client, 3, spec, segments, 2) >= 1);
+    CHECK(fake_s3_requests(s3) > 4);
+    CHECK_EQ(failures_until_ready(client, 4, spec, segments, 2), 0);
+    client = client_free(client);
+    worker_end(&worker);
+    s3 = fake_s3_free(s3);
+}
+
 /* Killed in the middle of downloads and artifacts, again and again: the next start always works and
  * answers in full. */
 TEST(a_worker_killed_at_any_moment_starts_again)
