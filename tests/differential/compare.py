@@ -9,7 +9,7 @@ TIMEOUT_S = 30
 
 
 def ask(base, path, params):
-    """(kind, payload): ("ok", data) or ("error", (errorType, text))."""
+    """(kind, payload): ("ok", data with its "notes") or ("error", (errorType, text))."""
     body = urllib.parse.urlencode(params).encode()
     request = urllib.request.Request(base + path, data=body)
     try:
@@ -21,7 +21,8 @@ def ask(base, path, params):
         except ValueError:
             return "error", ("http", str(e.code))
         return "error", (answer.get("errorType"), answer.get("error"))
-    return "ok", answer["data"]
+    notes = sorted(answer.get("warnings", [])) + sorted(answer.get("infos", []))
+    return "ok", dict(answer["data"], notes=notes)
 
 
 def number(text):
@@ -29,7 +30,10 @@ def number(text):
 
 
 def close(a, b, tolerance):
-    a, b = number(a), number(b)
+    return a == b or near(number(a), number(b), tolerance)
+
+
+def near(a, b, tolerance):
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
     if a == b:
@@ -53,7 +57,17 @@ def points(data):
     return out
 
 
-def difference(ours, theirs, tolerance):
+def same_bits(ours, theirs):
+    """True if the answers agree to the last digit printed."""
+    return ours[0] == "ok" and points(ours[1]) == points(theirs[1])
+
+
+def ordered(query):
+    """The order of an instant answer is part of the answer; that of groups is storage's."""
+    return query.startswith(("sort", "topk (", "bottomk ("))
+
+
+def difference(query, ours, theirs, tolerance):
     """None if the answers agree, else one line that says where they do not."""
     if ours[0] != theirs[0]:
         return f"we say {ours[0]} {str(ours[1])[:160]}, they say {theirs[0]} {str(theirs[1])[:160]}"
@@ -62,8 +76,9 @@ def difference(ours, theirs, tolerance):
     if ours[1]["resultType"] != theirs[1]["resultType"]:
         return f"type {ours[1]['resultType']}, theirs {theirs[1]['resultType']}"
     mine, other = points(ours[1]), points(theirs[1])
-    if ours[1]["resultType"] == "matrix" and list(mine) != list(other) and sorted(mine) == sorted(other):
-        return "series in another order"
+    if (ours[1]["resultType"] == "matrix" or ordered(query)) and list(mine) != list(other) and \
+            sorted(mine) == sorted(other):
+        return f"series in another order: {list(mine)[:4]}, theirs {list(other)[:4]}"
     for key in sorted(set(mine) | set(other)):
         if key not in mine:
             return f"we lack series {key}"
@@ -76,4 +91,6 @@ def difference(ours, theirs, tolerance):
         for p, q in zip(a, b):
             if not close(p[1], q[1], tolerance):
                 return f"{key} at {p[0]}: {p[1]}, theirs {q[1]}"
+    if ours[1]["notes"] != theirs[1]["notes"]:
+        return f"notes {ours[1]['notes']}, theirs {theirs[1]['notes']}"
     return None

@@ -1,16 +1,24 @@
 """dataset - random series that PromQL has to cope with, as OpenMetrics text.
 
 Counters with resets, gauges, classic histograms, sparse and dense series, gaps longer than the
-lookback, series that appear and end, NaN and infinities, equal values, tiny and huge numbers."""
+lookback, series that appear and end, stale markers, NaN and infinities, equal values, tiny and huge
+numbers."""
 import math
 import random
+
+import remote_write
 
 STEP_S = 15
 DURATION_S = 3 * 3600
 START_S = 1_700_000_400  # any fixed time; a multiple of neither an hour nor the block length
 
 
+STALE_TEXT = "StaleNaN"  # as promfabric import reads it
+
+
 def fmt(value):
+    if remote_write.is_stale(value):
+        return STALE_TEXT
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -22,6 +30,16 @@ class Series:
     def __init__(self, labels, points):
         self.labels = labels
         self.points = points  # (time in ms, value)
+
+    def marked(self, rng):
+        """Stale markers as a scraper leaves them: after some gaps and, for some series, at the end."""
+        out = []
+        for (t, value), (after, _) in zip(self.points, self.points[1:] + [(None, None)]):
+            out.append((t, value))
+            gap = after is None or after - t > 4 * STEP_S * 1000
+            if gap and rng.random() < 0.5:
+                out.append((t + STEP_S * 1000, remote_write.STALE))
+        return Series(self.labels, out)
 
 
 def times(rng, dense=True):
@@ -39,6 +57,11 @@ def times(rng, dense=True):
         if rng.random() < 0.002:
             t += rng.randrange(300, 2000) * 1000
     return out
+
+
+def steady_times():
+    """Without gaps: info() of Prometheus 3.5 mixes up series of which some are missing at a step."""
+    return [t * 1000 for t in range(START_S, START_S + DURATION_S, STEP_S)]
 
 
 def counter(rng, stamps):
@@ -106,7 +129,13 @@ def build(seed):
             series.append(Series(dict(base, __name__="wild"), list(wild(rng, times(rng)))))
         series.extend(histogram(rng, "latency_seconds", {"job": job}, times(rng)))
         series.append(Series({"__name__": "limit", "job": job}, list(gauge(rng, times(rng)))))
-    return [s for s in series if s.points]
+        for instance in ("0", "1", "2"):
+            labels = {"__name__": "target_info", "job": job, "instance": instance,
+                      "version": rng.choice(["1.0", "1.1"])}
+            series.append(Series(labels, [(t, 1.0) for t in steady_times()]))
+            labels = {"__name__": "steady", "job": job, "instance": instance}
+            series.append(Series(labels, list(gauge(rng, steady_times()))))
+    return [s.marked(rng) for s in series if s.points]
 
 
 def openmetrics(series):

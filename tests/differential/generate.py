@@ -2,7 +2,7 @@
 import random
 
 COUNTERS = ["requests_total", "cpu_seconds_total"]
-GAUGES = ["memory_bytes", "temperature", "wild", "limit"]
+GAUGES = ["memory_bytes", "temperature", "wild", "limit", "steady"]
 LABELS = ["job", "instance", "code", "zone"]
 VECTOR, MATRIX, SCALAR = "vector", "matrix", "scalar"
 
@@ -41,7 +41,8 @@ class Node:
 RANGE_FUNCTIONS = ["rate", "increase", "delta", "irate", "idelta", "resets", "changes", "deriv",
                    "avg_over_time", "sum_over_time", "min_over_time", "max_over_time",
                    "count_over_time", "stddev_over_time", "stdvar_over_time", "last_over_time",
-                   "present_over_time", "absent_over_time"]
+                   "present_over_time", "absent_over_time", "mad_over_time", "ts_of_min_over_time",
+                   "ts_of_max_over_time", "ts_of_last_over_time"]
 MATH = ["abs", "ceil", "floor", "exp", "ln", "log2", "log10", "sqrt", "sgn", "round", "sin", "cos",
         "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "deg", "rad"]
 DATES = ["minute", "hour", "day_of_week", "day_of_month", "day_of_year", "days_in_month", "month",
@@ -50,6 +51,20 @@ AGGREGATORS = ["sum", "avg", "count", "min", "max", "group", "stddev", "stdvar"]
 ARITHMETIC = ["+", "-", "*", "/", "%", "^", "atan2"]
 COMPARISON = ["==", "!=", "<", ">", "<=", ">="]
 SETS = ["and", "or", "unless"]
+# Native histograms only: on floats they answer nothing, and must say so alike.
+HISTOGRAM_ONLY = ["histogram_avg", "histogram_count", "histogram_sum", "histogram_stddev", "histogram_stdvar"]
+SORTS = ["sort({})", "sort_desc({})", 'sort_by_label({}, "instance", "job")',
+         'sort_by_label_desc({}, "zone", "code")', "sort_by_label({})"]
+RENAMES = ['label_replace({}, "zone", "$1-x", "instance", "(.*)")',
+           'label_replace({}, "zone", "", "zone", ".*")',
+           'label_replace({}, "tier", "${{n}}", "job", "(?P<n>a.|w.)(.*)")',
+           'label_replace({}, "job", "same", "instance", "0|1")',
+           'label_replace({}, "__name__", "renamed_$1", "job", "(.+)")',
+           'label_join({}, "zone", "-", "job", "instance")',
+           'label_join({}, "all", "", "code", "zone", "missing")']
+# Known to the engine but not to Prometheus 3.5, so there is nothing to compare with.
+NOT_IN_PEER = ["first_over_time", "ts_of_first_over_time", "histogram_quantiles", "start", "end", "step",
+               "range", "min_of", "max_of", "start_timestamp"]
 
 
 class Generator:
@@ -121,8 +136,12 @@ class Generator:
         kind = rng.random()
         if kind < 0.7:
             return Node(VECTOR, rng.choice(AGGREGATORS) + self.grouping() + " ({})", [inner])
-        if kind < 0.85:
+        if kind < 0.82:
             op, k = rng.choice(["topk", "bottomk"]), rng.choice(["1", "2", "3", "0"])
+            return Node(VECTOR, f"{op}{self.grouping()} ({k}, " + "{})", [inner])
+        if kind < 0.85:
+            op = rng.choice(["limitk", "limit_ratio"])
+            k = rng.choice(["1", "2", "5"] if op == "limitk" else ["0.3", "-0.3", "1", "0", "0.5"])
             return Node(VECTOR, f"{op}{self.grouping()} ({k}, " + "{})", [inner])
         if kind < 0.95:
             q = rng.choice(["0", "0.5", "0.9", "1", "-1", "2", "NaN"])
@@ -155,12 +174,18 @@ class Generator:
             return Node(VECTOR, "vector({})", [self.scalar(depth - 1)])
         if kind < 0.89:
             return Node(VECTOR, "absent({})", [self.selector()])
+        if kind < 0.91:
+            return Node(VECTOR, rng.choice(RENAMES), [self.vector(depth - 1)])
+        if kind < 0.92:
+            return Node(VECTOR, rng.choice(SORTS), [self.vector(depth - 1)])
         if kind < 0.93:
-            return Node(VECTOR, 'label_replace({}, "zone", "$1-x", "instance", "(.*)")',
-                        [self.vector(depth - 1)])
+            return Node(VECTOR, rng.choice(HISTOGRAM_ONLY) + "({})", [self.vector(depth - 1)])
+        if kind < 0.94:
+            which = rng.choice(["", ', {{version="1.0"}}', ', {{version=~".+"}}', ', {{build_id="x"}}'])
+            return Node(VECTOR, "info({}" + which + ")", [self.selector(["steady"])])
         if kind < 0.95:
-            return Node(VECTOR, 'label_join({}, "zone", "-", "job", "instance")',
-                        [self.vector(depth - 1)])
+            factors = rng.choice(["0.5, 0.5", "0.1, 0.9", "0.99, 0.01"])
+            return Node(VECTOR, "double_exponential_smoothing({}, " + factors + ")", [self.matrix(depth)])
         q = rng.choice(["0.5", "0.9", "0.99", "0", "1"])
         inner = rng.choice(["rate(latency_seconds_bucket[5m])", "latency_seconds_bucket",
                             "sum by (le) (rate(latency_seconds_bucket[10m]))",
@@ -211,4 +236,15 @@ class Generator:
 
     def expression(self):
         depth = self.rng.choice([1, 2, 2, 3, 3, 4])
-        return self.scalar(depth) if self.rng.random() < 0.04 else self.vector(depth)
+        kind = self.rng.random()
+        if kind < 0.04:
+            return self.scalar(depth)
+        if kind < 0.05:
+            return Node(MATRIX, "{}", [self.matrix(depth)])  # an answer of instant queries only
+        if kind < 0.06:
+            return Node(SCALAR, '"a string"')
+        if kind < 0.10:
+            return Node(VECTOR, self.rng.choice(SORTS), [self.vector(depth - 1)])
+        if kind < 0.11:
+            return Node(VECTOR, self.rng.choice(DATES[:-1]) + "()")
+        return self.vector(depth)
