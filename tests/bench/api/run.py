@@ -169,7 +169,7 @@ def reassignment(kills):
             os.kill(fabric.workers[victim].pid, signal.SIGKILL)
             line = wait_for("the new assignment", lambda: next(
                 (l for l in fabric.api.log_text()[seen:].splitlines()
-                 if 'msg="work assigned"' in l and "attempt=2" in l), None))
+                 if 'msg="work assigned again"' in l and "attempt=2" in l), None))
             times.append(max(log_time(line) - begun, 0))
             fabric.workers[1 - victim].signal(signal.SIGCONT)
             fabric.workers[victim].kill()
