@@ -133,6 +133,13 @@ static qf_rc match_error(const struct qa_query *query, struct qf_str match,
     return cause->rc;
 }
 
+/* Nobody looks at the values, so a native histogram is as good as a float. */
+static void ask_for_presence(const struct pq_plan *plan)
+{
+    for (size_t i = 0; i < plan->leaf_count; i++)
+        plan->leaves[i]->stages[0].take = PQ_TAKE_TIMESTAMP;
+}
+
 static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_err *err)
 {
     struct pq_query_params params = { .start_ms = query->ask.end_ms,
@@ -157,7 +164,10 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
     expr = series_expression(query, matchers, count);
     if (!expr)
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
-    return add_part(query, expr, match, &params, err);
+    rc = add_part(query, expr, match, &params, err);
+    if (rc == QF_OK)
+        ask_for_presence(query->parts[query->part_count - 1].plan);
+    return rc;
 }
 
 static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)

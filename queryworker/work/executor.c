@@ -63,6 +63,8 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
         return rc;
     source = segments_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
                                  task->limits.memory_bytes_max);
+    if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
+        segments_source_skip_histograms(source); /* asked for the presence of series alone */
     rc = pq_leaf_run(leaf, source, &limits, &task->cancel, arena, ret_result, &task->err);
     source->close(source);
     return rc;

@@ -107,7 +107,7 @@ struct seg_extras {
     struct colfile_texts *histograms; /* one text per sample, empty for a float */
 };
 void seg_extras_done(struct seg_extras *extras);
-QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, size_t group,
+QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, bool histograms,
                                     struct seg_extras *ret_extras, struct qf_err *err);
 /* The bytes of sample @index of the group. */
 static inline struct qf_str seg_extras_histogram(const struct seg_extras *extras, size_t index)
@@ -134,6 +134,7 @@ struct seg_scratch {
     uint64_t memory; /* of all cursors and the scratch itself */
     uint64_t memory_limit;
     const atomic_bool *cancel;
+    bool skip_histograms;
     struct segments_source_stats stats;
 };
 

@@ -309,18 +309,19 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
     const struct seg_reader *reader = cursor->reader;
     const struct seg_group *info = &reader->groups[group];
     QF_CLEANUP(seg_extras_done) struct seg_extras extras = { 0 };
+    bool histograms = info->histograms && !cursor->scratch->skip_histograms;
     uint64_t held = 0;
     qf_rc rc;
 
-    if (!info->start_ts && !info->histograms)
+    if (!info->start_ts && !histograms)
         return QF_OK;
-    rc = seg_extras_read(reader, group, &extras, err);
+    rc = seg_extras_read(reader, group, histograms, &extras, err);
     if (rc == QF_OK)
         rc = account(cursor, &held, extras_memory(&extras, info->samples), err);
     if (info->start_ts)
         cursor->scratch->stats.bytes +=
             colfile_chunk_bytes(reader->file, group, reader->schema.start_column);
-    if (info->histograms)
+    if (histograms)
         cursor->scratch->stats.bytes +=
             colfile_chunk_bytes(reader->file, group, reader->schema.histogram_column);
     for (size_t i = 0; i < cursor->row_count && rc == QF_OK; i++) {

@@ -193,8 +193,8 @@ void seg_extras_done(struct seg_extras *extras)
     *extras = (struct seg_extras){ 0 };
 }
 
-qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, struct seg_extras *ret_extras,
-                      struct qf_err *err)
+qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, bool histograms,
+                      struct seg_extras *ret_extras, struct qf_err *err)
 {
     const struct seg_group *info = &reader->groups[group];
     const struct colfile_texts *texts;
@@ -206,7 +206,7 @@ qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, struct seg_
         rc = colfile_read_numbers(reader->file, group, reader->schema.start_column,
                                   ret_extras->start_ts, info->samples, err);
     }
-    if (rc == QF_OK && info->histograms) {
+    if (rc == QF_OK && histograms && info->histograms) {
         texts = ret_extras->histograms =
             colfile_read_texts(reader->file, group, reader->schema.histogram_column, err);
         if (!texts)

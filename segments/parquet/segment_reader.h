@@ -46,6 +46,10 @@ struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t 
                                       const struct pq_select *select, const atomic_bool *cancel,
                                       uint64_t memory_limit);
 
+/* Nobody will look at values: histograms are left unread, and their samples look like floats. To be
+ * said before the first series is asked for. */
+void segments_source_skip_histograms(struct pq_source *source);
+
 /* What a source has read so far, for metrics and limits. */
 struct segments_source_stats {
     uint64_t samples;           /* decoded */

@@ -454,6 +454,11 @@ struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t 
     return &source->base;
 }
 
+void segments_source_skip_histograms(struct pq_source *source)
+{
+    ((struct source *)source)->scratch.skip_histograms = true;
+}
+
 struct segments_source_stats segments_source_stats(const struct pq_source *source)
 {
     return ((const struct source *)source)->scratch.stats;

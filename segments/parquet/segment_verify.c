@@ -117,7 +117,7 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
             colfile_read_numbers(reader->file, group, SEG_COL_VALUE, c->values, info->samples, err);
     seg_extras_done(&c->extras);
     if (rc == QF_OK)
-        rc = seg_extras_read(reader, group, &c->extras, err);
+        rc = seg_extras_read(reader, group, true, &c->extras, err);
     if (c->extras.histograms)
         c->encoded_histograms =
             qf_xrealloc(c->encoded_histograms, info->samples * sizeof(*c->encoded_histograms));

@@ -2,6 +2,7 @@
 import gzip
 import http.client
 import json
+import os
 import subprocess
 import time
 import unittest
@@ -349,6 +350,24 @@ class Metadata(EndpointTest):
         status, answer = self.fabric.json("/api/v1/label/job/values", {"limit": 1})
         self.assertEqual((answer["data"], answer["warnings"]),
                          (["api"], ["results truncated due to limit"]))
+
+    def test_series_of_native_histograms(self):
+        text = os.path.join(self.fabric.folder, "histograms.txt")
+        histogram = "{count:3,sum:4.5,schema:0,positive_spans:[0:2],positive_buckets:[1,2]}"
+        with open(text, "w") as file:
+            file.write(f'h{{a="b"}} {histogram} {START * 1000} st@{START * 1000 - 500}\n'
+                       f'c{{a="c"}} 5 {START * 1000} st@{START * 1000 - 500}\n')
+        subprocess.run([BINARY, "import", "--quiet", "--store", self.fabric.store, "--tenant",
+                        "histograms", text], check=True, capture_output=True)
+        headers = {"X-Scope-OrgID": "histograms"}
+        self.assertEqual(self.fabric.data("/api/v1/series", {"match[]": '{a!=""}'},
+                                          headers=headers),
+                         [{"__name__": "c", "a": "c"}, {"__name__": "h", "a": "b"}])
+        self.assertEqual(self.fabric.data("/api/v1/label/__name__/values", headers=headers),
+                         ["c", "h"])
+        self.assertEqual(self.fabric.data("/api/v1/query", {"query": "c", "time": START},
+                                          headers=headers)["result"],
+                         [{"metric": {"__name__": "c", "a": "c"}, "value": [START, "5"]}])
 
     def test_what_grafana_asks_for(self):
         self.assertEqual(self.fabric.query("1+1", 4)["result"], [4, "2"])

@@ -276,6 +276,38 @@ TEST(histograms_and_start_timestamps_come_back_whatever_the_split)
     }
 }
 
+TEST(histograms_that_nobody_looks_at_are_not_read)
+{
+    QF_CLEANUP(world_done) struct world world = world_make(3);
+    struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    uint64_t bytes[2];
+
+    write_split(&world, 3, 2);
+    for (size_t skip = 0; skip < 2; skip++) {
+        struct pq_source *source =
+            segments_source_new(world.readers, world.reader_count, &select, NULL, 0);
+        struct qf_err err = { 0 };
+        size_t histograms = 0, samples = 0;
+        struct pq_series got;
+        bool more;
+
+        if (skip)
+            segments_source_skip_histograms(source);
+        for (;;) {
+            CHECK_OK(source->next(source, &got, &more, &err), &err);
+            if (!more)
+                break;
+            histograms += got.histograms != NULL;
+            samples += got.count;
+        }
+        CHECK_EQ(samples, SERIES * SAMPLES);
+        CHECK(skip ? histograms == 0 : histograms > 0);
+        bytes[skip] = segments_source_stats(source).bytes;
+        source->close(source);
+    }
+    CHECK(bytes[1] < bytes[0]);
+}
+
 /* A file with them and a file without are read together. */
 TEST(files_with_and_without_the_columns_are_merged)
 {
