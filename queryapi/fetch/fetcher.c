@@ -28,7 +28,8 @@ struct transfer {
     int fd;
     uint64_t received;
     XXH3_state_t *hash;
-    bool too_long, disk_failed;
+    bool too_long;
+    int disk_errno; /* why it could not be written; 0: it could */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -101,7 +102,7 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0) {
-            transfer->disk_failed = true;
+            transfer->disk_errno = wrote < 0 ? errno : ENOSPC;
             return 0;
         }
         done += (size_t)wrote;
@@ -213,7 +214,8 @@ static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
     transfer->fetch = fetch;
     transfer->fd = -1;
     transfer->received = 0;
-    transfer->too_long = transfer->disk_failed = false;
+    transfer->too_long = false;
+    transfer->disk_errno = 0;
     transfer->error[0] = '\0';
     fetch->started_ns = qf_clock_mono_ns();
     fetch->error = WC_FETCH_IO;
@@ -250,9 +252,12 @@ static void conclude(struct transfer *transfer, CURLcode code)
         (void)snprintf(fetch->detail, sizeof(fetch->detail), "%" PRIu64 " of %" PRIu64 " bytes%s",
                        transfer->received, fetch->size_bytes,
                        transfer->received == fetch->size_bytes ? ", wrong checksum" : "");
+    } else if (transfer->disk_errno) {
+        fetch->spool_full = true;
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "cannot write to the spool: %s",
+                       strerror(transfer->disk_errno));
     } else {
         fetch->error = status == 404 || status == 410 ? WC_FETCH_EXPIRED : WC_FETCH_IO;
-        fetch->spool_full = transfer->disk_failed;
         (void)snprintf(fetch->detail, sizeof(fetch->detail), "%s",
                        transfer->error[0] ? transfer->error : curl_easy_strerror(code));
     }

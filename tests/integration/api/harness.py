@@ -39,11 +39,11 @@ def wait_for(what, condition, timeout=20.0):
 class Process:
     """One promfabric process whose log goes to a file."""
 
-    def __init__(self, folder, name, args, env=None):
+    def __init__(self, folder, name, args, env=None, wrapper=()):
         self.name = name
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.log = open(self.log_path, "ab")
-        self.args = [BINARY, *args]
+        self.args = [*wrapper, BINARY, *args]
         self.process = subprocess.Popen(self.args, stdout=self.log, stderr=self.log,
                                         stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
 
@@ -80,6 +80,7 @@ class Process:
 
 class Fabric:
     """An API and workers over one store."""
+    api_wrapper = ()  # what comes in front of the API's command line
 
     def __init__(self, workers=2, api_flags=(), worker_flags=(), start_workers=True):
         self.folder = tempfile.mkdtemp(prefix="pf-it-")
@@ -102,7 +103,8 @@ class Fabric:
             "api", f"--store={self.store}", f"--http-listen=127.0.0.1:{self.api_port}",
             f"--spool={self.folder}/spool-api", "--log-level=debug",
             "--small-scan=0s",  # little data, and still many work items
-            *[f"--worker=127.0.0.1:{port}" for port in self.control_ports], *self.api_flags])
+            *[f"--worker=127.0.0.1:{port}" for port in self.control_ports], *self.api_flags],
+            wrapper=self.api_wrapper)
         wait_for("the API", lambda: self.up() or self.died())
 
     def died(self):

@@ -71,6 +71,27 @@ class Bounds(FabricCase):
         wait_for("its end", lambda: fabric.metric("promfabric_api_query_memory_bytes") == 0)
         self.assertEqual(fabric.get(path)[0], 200)
 
+    def test_a_full_disk_fails_the_query_that_meets_it(self):
+        """The API's spool on a file system of 64 KiB: large artifacts do not fit, small ones do."""
+        if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+            self.skipTest("unshare -rm is not allowed here, so there is no small disk to fill")
+        fabric = self.fabric(1)
+        load(fabric.store, standard_lines())
+        fabric.api.stop()
+        spool = f"{fabric.folder}/spool-api"
+        fabric.api_wrapper = ("unshare", "-rm", "sh", "-c",
+                              f"mkdir -p {spool} && mount -t tmpfs -o size=64k none {spool} && "
+                              'exec "$@"', "sh")
+        fabric.start_api()
+        fabric.wait_workers(1)
+        for _ in range(3):
+            status, answer = fabric.json("/api/v1/query_range", {
+                "query": "temperature", "start": START, "end": START + 7000, "step": 1})
+            self.assertEqual((status, answer["errorType"]), (500, "internal"), answer)
+            self.assertIn("spool", answer["error"])
+            self.assertEqual(len(fabric.query("up", END)["result"]), 2)
+        wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
+
     def test_no_memory_at_all_is_said_at_once(self):
         fabric = self.fabric(1, ("--queries-memory=100B",), start_workers=False)
         for path, params in (("/api/v1/query", {"query": "1"}),
