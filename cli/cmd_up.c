@@ -298,16 +298,30 @@ static bool is_ready(const char *address)
     return ok;
 }
 
+/* This program's path, so that a terminal in any folder can run what is printed. */
+static const char *own_path(char *buf, size_t size)
+{
+    ssize_t len = readlink("/proc/self/exe", buf, size - 1);
+
+    if (len <= 0)
+        return "promfabric";
+    buf[len] = '\0';
+    return buf;
+}
+
 static void greet(const char *address)
 {
+    char program[4096];
+
     printf("promfabric is up: http://%s  (%d workers, store %s)\n\n"
            "three things to try:\n"
-           "  promfabric query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
+           "  %s query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
            "  curl -s 'http://%s/api/v1/query?query=up'\n"
            "  curl -sN -d '{\"q\":\"up\",\"s\":\"e-10m\"}' http://%s/api/v1/metrics/query\n\n"
            "Grafana: add a Prometheus data source with URL http://%s\n"
            "Ctrl-C ends it.\n",
-           address, (int)worker_count, store, address, address, address, address);
+           address, (int)worker_count, store, own_path(program, sizeof(program)), address, address,
+           address, address);
     (void)fflush(stdout);
 }
 

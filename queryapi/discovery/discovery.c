@@ -8,17 +8,21 @@
 #include <string.h>
 
 #include "base/pure/alloc.h"
+#include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
 #include "queryapi/discovery/discovery_int.h"
 
 /* Changes come in bunches: those of so long are one. */
 #define SETTLE_MS 100
+/* A watch lasts half a minute when nothing changes. */
+#define WATCH_BRIEF_MS 1000
 
 struct qa_discovery {
     struct qa_discovery_options options;
     struct qf_thread *thread;
     struct qf_lock *lock; /* to sleep on */
+    bool brief;           /* the last watch ended at once without a change */
     atomic_bool stop;
 };
 
@@ -49,6 +53,12 @@ void qa_endpoints_add(struct endpoints *list, const char *fmt, ...)
         if (strcmp(list->items[i], address) == 0)
             return;
     list->items[list->count++] = qf_xstrdup(address);
+}
+
+void qa_endpoints_clear(struct endpoints *list)
+{
+    while (list->count)
+        free(list->items[--list->count]);
 }
 
 static qf_rc look_everywhere(struct qa_discovery *discovery, struct endpoints *list,
@@ -84,8 +94,7 @@ static bool look(struct qa_discovery *discovery, char version[VERSION_MAX], bool
         QF_LOG_WARN("discovery failed, the workers known so far stay",
                     QF_KV_STR("reason", err.msg));
     *failed = !ok;
-    for (size_t i = 0; i < list->count; i++)
-        free(list->items[i]);
+    qa_endpoints_clear(list);
     free(list);
     return ok;
 }
@@ -96,6 +105,20 @@ static void nap(struct qa_discovery *discovery, int64_t ms)
     if (!atomic_load(&discovery->stop))
         (void)qf_lock_wait(discovery->lock, ms);
     qf_lock_drop(discovery->lock);
+}
+
+/* How long to wait before looking again. A watch that ended is followed by a list at once, unless
+ * it ended at once itself: a server that does nothing else is not to be asked without a pause. */
+static int64_t pause_after_watch(struct qa_discovery *discovery, const char *version)
+{
+    const struct qa_discovery_options *options = &discovery->options;
+    qf_time_ms start = qf_clock_mono_ms();
+    enum qa_watch_end end = qa_kubernetes_wait(options, &discovery->stop, version);
+    bool brief = end == QA_WATCH_ENDED && qf_clock_mono_ms() - start < WATCH_BRIEF_MS;
+    bool again = brief && discovery->brief;
+
+    discovery->brief = brief;
+    return end == QA_WATCH_REFUSED || again ? options->interval_ms : SETTLE_MS;
 }
 
 static void run(void *arg)
@@ -110,11 +133,9 @@ static void run(void *arg)
 
         if (options->kind == QA_DISCOVERY_STATIC)
             return;
-        if (!ok || options->kind != QA_DISCOVERY_KUBERNETES ||
-            !qa_kubernetes_wait(options, &discovery->stop, version))
-            nap(discovery, options->interval_ms);
-        else
-            nap(discovery, SETTLE_MS);
+        nap(discovery, ok && options->kind == QA_DISCOVERY_KUBERNETES
+                           ? pause_after_watch(discovery, version)
+                           : options->interval_ms);
     }
 }
 

@@ -13,6 +13,7 @@ struct endpoints {
 };
 
 void qa_endpoints_add(struct endpoints *list, const char *fmt, ...) QF_PRINTF(2, 3);
+void qa_endpoints_clear(struct endpoints *list);
 
 /* dns.c: every address of "name:port". */
 QF_MUST_CHECK qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list,
@@ -26,9 +27,14 @@ QF_MUST_CHECK qf_rc qa_ecs_look(const struct qa_discovery_options *options, cons
 QF_MUST_CHECK qf_rc qa_kubernetes_look(const struct qa_discovery_options *options,
                                        const atomic_bool *stop, struct endpoints *list,
                                        char ret_version[VERSION_MAX], struct qf_err *err);
-/* Wait until something changed since @version, for half a minute at most, or until @stop. False if
- * the server does not let us watch. */
-bool qa_kubernetes_wait(const struct qa_discovery_options *options, const atomic_bool *stop,
-                        const char *version);
+/* How a watch ended. */
+enum qa_watch_end {
+    QA_WATCH_CHANGED, /* something changed */
+    QA_WATCH_ENDED,   /* its time was over, its version too old, or the connection broke */
+    QA_WATCH_REFUSED, /* the server does not answer or does not let us watch */
+};
+/* Wait until something changed since @version, for half a minute at most, or until @stop. */
+enum qa_watch_end qa_kubernetes_wait(const struct qa_discovery_options *options,
+                                     const atomic_bool *stop, const char *version);
 
 #endif

@@ -1,4 +1,8 @@
-/* kubernetes.c - workers from the EndpointSlices of a headless service. */
+/* kubernetes.c - workers from the EndpointSlices of a headless service.
+ *
+ * List, then watch from the version the list shows until something changes, then list again: there
+ * is no copy of the cluster's state that events could leave half changed. Lists come in pages. A
+ * watch or a page whose version the server has forgotten (410) is answered by a fresh list. */
 #include <curl/curl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -10,6 +14,10 @@
 
 #define ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define WATCH_SECONDS 30
+#define PAGE_SLICES 500 /* what kubectl asks for at once */
+#define PAGES_MAX 64
+#define CONTINUE_MAX 2048
+#define GONE 410 /* the version or the page asked for is too old */
 #define SECRETS "/var/run/secrets/kubernetes.io/serviceaccount"
 
 /* The number of the port called @name in a slice; 0 if it has none. */
@@ -63,13 +71,27 @@ static void add_slice(const json_t *slice, const char *port_name, struct endpoin
     }
 }
 
+/* What a list says of itself. */
+struct page {
+    char version[VERSION_MAX];
+    char more[CONTINUE_MAX]; /* where the next page begins, "" if there is none */
+};
+
+/* Copy the string @key of @object, "" if there is none; false if it does not fit. */
+static bool copy_string(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return (size_t)snprintf(out, size, "%s", value ? value : "") < size;
+}
+
 static qf_rc parse(struct qf_str json, const char *port_name, struct endpoints *list,
-                   char version[VERSION_MAX], struct qf_err *err)
+                   struct page *ret_page, struct qf_err *err)
 {
     json_error_t problem;
     json_t *root = json_loadb(json.data ? json.data : "", json.len, 0, &problem);
-    const json_t *items, *slice;
-    const char *shown;
+    const json_t *items, *slice, *metadata = json_object_get(root, "metadata");
+    bool fits;
     size_t i;
 
     if (!root)
@@ -83,19 +105,18 @@ static qf_rc parse(struct qf_str json, const char *port_name, struct endpoints *
     {
         add_slice(slice, port_name, list);
     }
-    shown =
-        json_string_value(json_object_get(json_object_get(root, "metadata"), "resourceVersion"));
-    (void)snprintf(version, VERSION_MAX, "%s", shown ? shown : "");
+    fits = copy_string(metadata, "resourceVersion", ret_page->version, VERSION_MAX) &&
+           copy_string(metadata, "continue", ret_page->more, CONTINUE_MAX);
     json_decref(root);
-    return QF_OK;
+    return fits ? QF_OK : qf_err_set(err, QF_ELIMIT, "the list's version or next page is too long");
 }
 
 qf_rc qa_kubernetes_parse(struct qf_str json, const char *port_name, char **ret_addresses,
                           size_t max, size_t *ret_count, struct qf_err *err)
 {
     struct endpoints *list = qf_xcalloc(1, sizeof(*list));
-    char version[VERSION_MAX];
-    qf_rc rc = parse(json, port_name, list, version, err);
+    struct page page;
+    qf_rc rc = parse(json, port_name, list, &page, err);
 
     *ret_count = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -132,13 +153,48 @@ static size_t keep_bytes(char *data, size_t size, size_t count, void *buf)
     return ((struct qf_strbuf *)buf)->overflowed ? 0 : size * count;
 }
 
-/* A whole line is an event: what changed is seen by listing again. */
-static size_t stop_at_line(char *data, size_t size, size_t count, void *changed)
+/* The events of a watch, each a line of JSON, as they come in. */
+struct events {
+    struct qf_strbuf line;
+    enum qa_watch_end end;
+};
+
+/* What a line tells. A bookmark only says that nothing happened; an error (410 in most cases) ends
+ * the watch. What changed is seen by listing again, so more than that need not be understood. */
+static bool take_line(struct events *events)
 {
-    if (!memchr(data, '\n', size * count))
-        return size * count;
-    *(bool *)changed = true;
-    return 0;
+    struct qf_str line = qf_strbuf_view(&events->line);
+    json_t *event = json_loadb(line.data ? line.data : "", line.len, 0, NULL);
+    const char *type = json_string_value(json_object_get(event, "type"));
+    bool go_on = type && strcmp(type, "BOOKMARK") == 0;
+
+    if (type && !go_on && strcmp(type, "ERROR") != 0)
+        events->end = QA_WATCH_CHANGED;
+    json_decref(event);
+    qf_strbuf_reset(&events->line);
+    return go_on;
+}
+
+static size_t read_events(char *data, size_t size, size_t count, void *ctx)
+{
+    struct events *events = ctx;
+    size_t left = size * count;
+
+    while (left) {
+        const char *end = memchr(data, '\n', left);
+        size_t len = end ? (size_t)(end - data) : left;
+
+        qf_strbuf_add(&events->line, data, len);
+        if (events->line.overflowed)
+            return 0;
+        if (!end)
+            break;
+        if (!take_line(events))
+            return 0;
+        data += len + 1;
+        left -= len + 1;
+    }
+    return size * count;
 }
 
 static int look_at_stop(void *stop, curl_off_t dl_total, curl_off_t dl, curl_off_t ul_total,
@@ -183,6 +239,7 @@ static void perform(struct get *get, const char *url)
     (void)curl_easy_setopt(easy, CURLOPT_URL, url);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
+    (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* the cluster's own authority, no other */
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, get->write);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, get->ctx);
     (void)curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_stop);
@@ -203,7 +260,7 @@ static qf_rc get_slices(struct get *get, struct qf_err *err)
 {
     const struct qa_discovery_options *options = get->options;
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-    char namespace[256], server[300], url[1024];
+    char namespace[256], server[300], url[1024 + 3 * CONTINUE_MAX];
 
     if (options->kubernetes_namespace)
         (void)snprintf(namespace, sizeof(namespace), "%s", options->kubernetes_namespace);
@@ -230,40 +287,84 @@ static qf_rc get_slices(struct get *get, struct qf_err *err)
     return QF_OK;
 }
 
-qf_rc qa_kubernetes_look(const struct qa_discovery_options *options, const atomic_bool *stop,
-                         struct endpoints *list, char ret_version[VERSION_MAX], struct qf_err *err)
+/* "&NAME=VALUE" with what is special in a URL escaped. */
+static void add_parameter(struct qf_strbuf *query, const char *name, const char *value)
 {
-    struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX };
-    struct get get = { .options = options,
-                       .stop = stop,
-                       .query = "",
-                       .timeout_ms = 10000,
-                       .write = keep_bytes,
-                       .ctx = &answer };
-    qf_rc rc = get_slices(&get, err);
+    char *escaped = curl_easy_escape(NULL, value, 0);
 
+    qf_strbuf_printf(query, "&%s=%s", name, escaped ? escaped : "");
+    curl_free(escaped);
+}
+
+/* One page of the list; @ret_page holds where the last one ended and then where this one did. */
+static qf_rc look_at_page(struct get *get, bool paged, struct endpoints *list,
+                          struct page *ret_page, struct qf_err *err)
+{
+    struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX }, query = { 0 };
+    qf_rc rc;
+
+    if (paged)
+        qf_strbuf_printf(&query, "&limit=%d", PAGE_SLICES);
+    if (ret_page->more[0])
+        add_parameter(&query, "continue", ret_page->more);
+    get->query = qf_strbuf_cstr(&query);
+    get->ctx = &answer;
+    rc = get_slices(get, err);
     if (rc == QF_OK)
-        rc = parse(qf_strbuf_view(&answer), options->kubernetes_port, list, ret_version, err);
+        rc = parse(qf_strbuf_view(&answer), get->options->kubernetes_port, list, ret_page, err);
     qf_strbuf_done(&answer);
+    qf_strbuf_done(&query);
     return rc;
 }
 
-bool qa_kubernetes_wait(const struct qa_discovery_options *options, const atomic_bool *stop,
-                        const char *version)
+qf_rc qa_kubernetes_look(const struct qa_discovery_options *options, const atomic_bool *stop,
+                         struct endpoints *list, char ret_version[VERSION_MAX], struct qf_err *err)
 {
-    char query[200];
-    bool changed = false;
+    struct get get = { .options = options, .stop = stop, .timeout_ms = 10000, .write = keep_bytes };
+    struct page page = { 0 };
+    bool paged = true;
+
+    for (int pages = 0; pages < PAGES_MAX; pages++) {
+        struct qf_err problem = { 0 };
+        qf_rc rc = look_at_page(&get, paged, list, &page, &problem);
+
+        if (rc != QF_OK && get.status == GONE && page.more[0]) {
+            /* The pages were too slow for the server's memory: all at once, then. */
+            qa_endpoints_clear(list);
+            page = (struct page){ 0 };
+            paged = false;
+            continue;
+        }
+        if (rc != QF_OK)
+            return qf_err_set(err, rc, "%s", problem.msg);
+        if (!page.more[0]) {
+            (void)snprintf(ret_version, VERSION_MAX, "%s", page.version);
+            return QF_OK;
+        }
+    }
+    return qf_err_set(err, QF_ELIMIT, "the service has more than %d slices",
+                      PAGES_MAX * PAGE_SLICES);
+}
+
+enum qa_watch_end qa_kubernetes_wait(const struct qa_discovery_options *options,
+                                     const atomic_bool *stop, const char *version)
+{
+    struct qf_strbuf query = { 0 };
+    struct events events = { .line = { .limit = ANSWER_BYTES_MAX }, .end = QA_WATCH_ENDED };
     struct get get = { .options = options,
                        .stop = stop,
-                       .query = query,
                        .timeout_ms = WATCH_SECONDS * 1000 + 5000,
-                       .write = stop_at_line,
-                       .ctx = &changed };
+                       .write = read_events,
+                       .ctx = &events };
 
     if (!version[0])
-        return false; /* such a watch would begin with what is there already */
-    (void)snprintf(query, sizeof(query), "&watch=true&timeoutSeconds=%d&resourceVersion=%s",
-                   WATCH_SECONDS, version);
-    /* An event, or a watch that ran its time: list again at once. */
-    return get_slices(&get, NULL) == QF_OK || changed;
+        return QA_WATCH_REFUSED; /* such a watch would begin with what is there already */
+    qf_strbuf_printf(&query, "&watch=true&allowWatchBookmarks=true&timeoutSeconds=%d",
+                     WATCH_SECONDS);
+    add_parameter(&query, "resourceVersion", version);
+    get.query = qf_strbuf_cstr(&query);
+    (void)get_slices(&get, NULL);
+    qf_strbuf_done(&query);
+    qf_strbuf_done(&events.line);
+    return get.status == 200 || get.status == GONE ? events.end : QA_WATCH_REFUSED;
 }

@@ -82,6 +82,19 @@ class Up(unittest.TestCase):
         self.assertIn("last", run.stdout)
         self.end()
 
+    def test_what_it_suggests_can_be_typed(self):
+        self.start("--workers=1", "--demo")
+        lines = self.text().split("three things to try:\n")[1].split("\n\n")[0].splitlines()
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60,
+                                 cwd="/")
+            self.assertEqual(run.returncode, 0, (line, run.stderr))
+            self.assertRegex(run.stdout, r'job="|"job":"', line)
+        before = len(self.text())
+        self.end()
+        self.assertNotIn("level=warn", self.text()[before:])  # an end asked for is no news
+
     def test_a_busy_port_is_one_clear_line(self):
         url = self.start("--workers=1", f"--store={self.folder}/store")
         port = url.rsplit(":", 1)[1]

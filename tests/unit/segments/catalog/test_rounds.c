@@ -151,8 +151,8 @@ TEST(a_noted_segment_shows_within_the_interval_however_slow_the_bucket)
         while (!count(&f, puts[i].tenant, puts[i].ts) && qf_clock_mono_ms() - start < 5000)
             (void)usleep(1000);
         took = qf_clock_mono_ms() - start;
-        /* As much again for a busy machine; a round takes twelve intervals. */
-        CHECK_MSG(took <= 2 * INTERVAL_MS, "segment %zu showed after %lld ms", i, (long long)took);
+        /* A busy machine is given five; a round takes twelve intervals. */
+        CHECK_MSG(took <= 5 * INTERVAL_MS, "segment %zu showed after %lld ms", i, (long long)took);
     }
     atomic_store(&r.stop, true);
     (void)qf_thread_join(thread);

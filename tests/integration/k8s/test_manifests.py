@@ -1,0 +1,443 @@
+"""test_manifests.py - the manifests against the program they start.
+
+Every variable is a flag, the processes start with what the manifests say and answer a query, probes
+and ports are real, pods are given the time they need to end, and alerts and dashboard ask for metrics
+that are there."""
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+from cloud import Kubernetes, slice_of
+from harness import BINARY, START, Process, free_port, load, standard_lines, wait_for
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+OVERLAYS = ("local", "s3", "scale-to-zero")
+ROLES = {"api": ("Deployment", "promfabric-api"), "worker": ("StatefulSet", "promfabric-worker")}
+# What a process may take on top of its drain: canceled tasks come back (5 s), streams close (2 s).
+WIND_DOWN_SECONDS = 10
+
+
+@functools.cache
+def objects(overlay):
+    with open(f"{os.environ['PROMFABRIC_MANIFESTS']}/{overlay}.json") as file:
+        return json.load(file)
+
+
+def find(overlay, kind, name=None):
+    found = [o for o in objects(overlay) if o["kind"] == kind and
+             name in (None, o["metadata"]["name"])]
+    assert len(found) == 1, f"{overlay}: {len(found)} objects {kind}/{name}"
+    return found[0]
+
+
+def pod_of(overlay, role):
+    return find(overlay, *ROLES[role])["spec"]["template"]["spec"]
+
+
+def container_of(overlay, role):
+    container, = pod_of(overlay, role)["containers"]
+    return container
+
+
+@functools.cache
+def flags_of(role):
+    """Flag -> default (None if there is none), as --help tells."""
+    text = subprocess.run([BINARY, role, "--help"], capture_output=True, text=True,
+                          check=True).stdout
+    return {match[1]: (re.search(r"\(default (\S+)\)$", match[2]) or [None, None])[1]
+            for match in re.finditer(r"^  --([a-z-]+)(.*)$", text, re.M) if match[1] != "help"}
+
+
+def environment(overlay, role, **more):
+    """What the container's process sees: later sources win, as Kubernetes has it."""
+    seen = {}
+    container = container_of(overlay, role)
+    for source in container.get("envFrom", []):
+        if "configMapRef" in source:
+            seen.update(find(overlay, "ConfigMap", source["configMapRef"]["name"])["data"])
+    fields = {"metadata.name": "promfabric-worker-0", "status.podIP": "127.0.0.1"}
+    for variable in container.get("env", []):
+        value = variable.get("value")
+        if value is None:
+            value = fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+        seen[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda m: seen[m[1]], value)
+    return {**seen, **more}
+
+
+def seconds(text):
+    match = re.fullmatch(r"(\d+)(ms|s|m|h)", text)
+    return int(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+class Flags(unittest.TestCase):
+    def test_every_variable_is_a_flag_of_its_role(self):
+        for overlay in OVERLAYS:
+            for role in ROLES:
+                known = {"PROMFABRIC_" + flag.upper().replace("-", "_") for flag in flags_of(role)}
+                used = {name for name in environment(overlay, role)
+                        if name.startswith("PROMFABRIC_")}
+                self.assertEqual(used - known, set(), (overlay, role))
+                self.assertGreater(len(used), 5)
+
+    def test_arguments_are_the_role_alone(self):
+        for overlay in OVERLAYS:
+            for role in ROLES:
+                self.assertEqual(container_of(overlay, role)["args"], [role])
+
+
+class Shape(unittest.TestCase):
+    def each(self):
+        for overlay in OVERLAYS:
+            for role in ROLES:
+                with self.subTest(overlay=overlay, role=role):
+                    yield overlay, role, pod_of(overlay, role), container_of(overlay, role)
+
+    def test_pods_are_given_the_time_to_drain(self):
+        """Longer than the pause before the signal, the drain, in which artifacts are fetched, and the
+        end of threads and streams."""
+        for overlay, role, pod, container in self.each():
+            drain = environment(overlay, role).get("PROMFABRIC_DRAIN_TIMEOUT") or \
+                flags_of(role)["drain-timeout"]
+            command = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}) \
+                .get("command", ["sleep", "0"])
+            self.assertEqual(command[0], "sleep")
+            self.assertGreaterEqual(pod["terminationGracePeriodSeconds"],
+                                    int(command[1]) + seconds(drain) + WIND_DOWN_SECONDS)
+
+    def test_the_api_pauses_before_it_refuses(self):
+        """Load balancers go on sending for a moment; workers tell their APIs themselves."""
+        for overlay, role, _, container in self.each():
+            self.assertEqual("lifecycle" in container, role == "api")
+
+    def test_nobody_is_root_and_nothing_is_writable(self):
+        for _, _, pod, container in self.each():
+            self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+            self.assertGreater(pod["securityContext"]["runAsUser"], 0)
+            self.assertEqual(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault")
+            security = container["securityContext"]
+            self.assertTrue(security["readOnlyRootFilesystem"])
+            self.assertFalse(security["allowPrivilegeEscalation"])
+            self.assertEqual(security["capabilities"]["drop"], ["ALL"])
+
+    def test_what_is_written_is_a_volume_of_the_pods_own(self):
+        for overlay, role, pod, container in self.each():
+            spool = environment(overlay, role)["PROMFABRIC_SPOOL"]
+            mount, = [m for m in container["volumeMounts"] if m["mountPath"] == spool]
+            volume, = [v for v in pod["volumes"] if v["name"] == mount["name"]]
+            self.assertIn("emptyDir", volume)
+
+    def test_the_disk_budget_fits_its_volume(self):
+        for overlay in OVERLAYS:
+            volume, = [v for v in pod_of(overlay, "worker")["volumes"] if v["name"] == "spool"]
+            size = int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi"))
+            budget = environment(overlay, "worker")["PROMFABRIC_DISK_BUDGET"]
+            self.assertLess(int(budget.removesuffix("GiB")), size)
+
+    def test_resources_are_asked_for_and_memory_is_bounded(self):
+        for _, _, _, container in self.each():
+            self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
+            self.assertIn("memory", container["resources"]["limits"])
+
+    def test_every_probe_is_there(self):
+        for _, role, _, container in self.each():
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                self.assertIn(probe, container)
+            # Liveness does not hang on peers, readiness says whether work is taken.
+            self.assertEqual(container["livenessProbe"]["httpGet"]["path"], "/livez")
+            ready = container["readinessProbe"]
+            self.assertEqual("grpc" in ready or ready["httpGet"]["path"] == "/readyz", True, role)
+
+    def test_ports_agree_with_flags_and_services(self):
+        for overlay, role, _, container in self.each():
+            ports = {p["name"]: p["containerPort"] for p in container["ports"]}
+            env = environment(overlay, role)
+            self.assertEqual(ports["http"], int(env["PROMFABRIC_HTTP_LISTEN"].split(":")[1]))
+            if role == "worker":
+                self.assertEqual(ports["control"],
+                                 int(env["PROMFABRIC_CONTROL_LISTEN"].split(":")[1]))
+                self.assertTrue(env["PROMFABRIC_ADVERTISE_URL"].endswith(f":{ports['http']}"))
+                self.assertEqual(container["readinessProbe"]["grpc"]["port"], ports["control"])
+            service = find(overlay, "Service", ROLES[role][1])["spec"]
+            for port in service["ports"]:
+                self.assertIn(port["targetPort"], ports)
+                self.assertEqual(port["port"], ports[port["targetPort"]])
+
+    def test_everybody_selects_the_pods(self):
+        for overlay, role, _, _ in self.each():
+            kind, name = ROLES[role]
+            labels = find(overlay, kind, name)["spec"]["template"]["metadata"]["labels"]
+
+            def selects(selector):
+                return set(selector.items()) <= set(labels.items())
+            self.assertTrue(selects(find(overlay, "Service", name)["spec"]["selector"]))
+            self.assertTrue(selects(
+                find(overlay, "PodDisruptionBudget", name)["spec"]["selector"]["matchLabels"]))
+            policy = find(overlay, "NetworkPolicy", name)["spec"]
+            self.assertTrue(selects(policy["podSelector"]["matchLabels"]))
+            allowed = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+            self.assertEqual(allowed, {p["name"] for p in container_of(overlay, role)["ports"]})
+            rule, = find(overlay, "ServiceMonitor")["spec"]["selector"]["matchExpressions"]
+            service_labels = find(overlay, "Service", name)["metadata"]["labels"]
+            self.assertIn(service_labels[rule["key"]], rule["values"])
+
+    def test_workers_are_found_through_a_headless_service(self):
+        for overlay in OVERLAYS:
+            env = environment(overlay, "api")
+            self.assertEqual(env["PROMFABRIC_DISCOVERY"], "kubernetes")
+            service = find(overlay, "Service", env["PROMFABRIC_KUBERNETES_SERVICE"])["spec"]
+            self.assertEqual(service["clusterIP"], "None")
+            self.assertTrue(service["publishNotReadyAddresses"])
+            self.assertIn(env["PROMFABRIC_KUBERNETES_PORT"], [p["name"] for p in service["ports"]])
+            self.assertEqual(find(overlay, "StatefulSet")["spec"]["serviceName"],
+                             env["PROMFABRIC_KUBERNETES_SERVICE"])
+
+    def test_the_api_may_read_endpoint_slices_and_no_more(self):
+        for overlay in OVERLAYS:
+            rule, = find(overlay, "Role")["rules"]
+            self.assertEqual((rule["apiGroups"], rule["resources"], sorted(rule["verbs"])),
+                             (["discovery.k8s.io"], ["endpointslices"], ["get", "list", "watch"]))
+            binding = find(overlay, "RoleBinding")
+            self.assertEqual(binding["roleRef"]["name"], find(overlay, "Role")["metadata"]["name"])
+            account = find(overlay, "ServiceAccount")["metadata"]
+            subject, = binding["subjects"]
+            self.assertEqual((subject["name"], subject["namespace"]),
+                             (account["name"], account["namespace"]))
+            self.assertEqual(pod_of(overlay, "api")["serviceAccountName"], account["name"])
+            self.assertFalse(pod_of(overlay, "worker")["automountServiceAccountToken"])
+
+
+class Running(unittest.TestCase):
+    """One worker and one API with the manifests' own environment, but for where things are on this
+    machine; the worker is found through an API server of ours."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="pf-manifests-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        os.makedirs(f"{cls.folder}/store")
+        load(f"{cls.folder}/store", standard_lines(2, 50))
+        api = environment("s3", "api")
+        cls.server = Kubernetes(namespace="promfabric",
+                                service=api["PROMFABRIC_KUBERNETES_SERVICE"])
+        cls.addClassCleanup(cls.server.close)
+        for name, text in (("namespace", "promfabric"), ("token", cls.server.token)):
+            pathlib.Path(cls.folder, name).write_text(text)
+        cls.ports = {"api": free_port(), "worker": free_port(), "control": free_port()}
+        cls.start("worker", PROMFABRIC_CONTROL_LISTEN=f"127.0.0.1:{cls.ports['control']}",
+                  PROMFABRIC_ADVERTISE_URL=f"http://127.0.0.1:{cls.ports['worker']}")
+        cls.start("api", PROMFABRIC_KUBERNETES_SERVER=cls.server.url,
+                  PROMFABRIC_KUBERNETES_SECRETS=cls.folder)
+        cls.server.put(slice_of("w", [("127.0.0.1", {"ready": True, "serving": True})], [
+            (api["PROMFABRIC_KUBERNETES_PORT"], cls.ports["control"])]))
+        wait_for("a worker", lambda: b'"accepting":1' in cls.get("api", "/monitor/scaling")[1])
+
+    @classmethod
+    def start(cls, role, **more):
+        process = Process(cls.folder, role, [role], environment(
+            "s3", role, PROMFABRIC_STORE=f"{cls.folder}/store",
+            PROMFABRIC_SPOOL=f"{cls.folder}/spool-{role}",
+            PROMFABRIC_HTTP_LISTEN=f"127.0.0.1:{cls.ports[role]}", **more))
+        cls.addClassCleanup(process.stop)
+        wait_for(role, lambda: cls.get(role, "/readyz")[0] == 200)
+
+    @classmethod
+    def get(cls, role, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{cls.ports[role]}{path}",
+                                        timeout=10) as response:
+                return response.status, response.read()
+        except OSError as error:
+            return getattr(error, "code", 0), b""
+
+    def test_a_query_is_answered(self):
+        status, body = self.get("api", f"/api/v1/query?query=up&time={START + 300}")
+        self.assertEqual((status, len(json.loads(body)["data"]["result"])), (200, 2))
+
+    def test_http_probes_answer(self):
+        for role in ROLES:
+            for name, probe in container_of("s3", role).items():
+                if name.endswith("Probe") and "httpGet" in probe:
+                    self.assertEqual(self.get(role, probe["httpGet"]["path"])[0], 200, (role, name))
+
+    def families(self):
+        text = b"".join(self.get(role, "/metrics")[1] for role in ROLES).decode()
+        names = set()
+        for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M):
+            names |= {name + s for s in ("_bucket", "_sum", "_count")} if kind == "histogram" \
+                else {name}
+        return names
+
+    def test_alerts_and_dashboard_use_metrics_that_are_there(self):
+        families = self.families()
+        self.assertGreater(len(families), 50)
+        for what, text in (("alerts", json.dumps(find("s3", "PrometheusRule"))),
+                           ("dashboard", (TOP / "k8s/dashboard.json").read_text())):
+            used = set(re.findall(r"\bpromfabric_(?:api|worker)_\w+", text))
+            self.assertGreater(len(used), 5)
+            self.assertEqual(used - families, set(), what)
+
+    def test_every_service_level_has_an_alert_and_a_panel(self):
+        levels = {"control stream": "promfabric_api_control_disconnects_total",
+                  "queue age": "promfabric_api_work_oldest_age_seconds",
+                  "query latency": "promfabric_api_query_duration_seconds_bucket",
+                  "errors": "promfabric_api_queries_total"}
+        alerts = json.dumps(find("s3", "PrometheusRule"))
+        dashboard = (TOP / "k8s/dashboard.json").read_text()
+        for level, metric in levels.items():
+            self.assertIn(metric, alerts, level)
+            self.assertIn(metric, dashboard, level)
+
+
+class Alerts(unittest.TestCase):
+    def promtool(self, *args, **files):
+        with tempfile.TemporaryDirectory(prefix="pf-rules-") as folder:
+            for name, content in files.items():
+                pathlib.Path(folder, name).write_text(json.dumps(content))
+            return subprocess.run([os.environ["PROMFABRIC_PROMTOOL"], *args], cwd=folder,
+                                  capture_output=True, text=True, timeout=60)
+
+    def test_rules_are_rules(self):
+        groups = {"groups": find("s3", "PrometheusRule")["spec"]["groups"]}
+        run = self.promtool("check", "rules", "rules", rules=groups)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        groups["groups"][0]["rules"][0]["expr"] = "sum(rate(x[5m])"
+        run = self.promtool("check", "rules", "rules", rules=groups)
+        self.assertNotEqual(run.returncode, 0)
+
+    def test_each_alert_fires_when_it_should_and_not_before(self):
+        """A quiet cluster fires nothing; one series per alert gone wrong fires that alert."""
+        rules = find("s3", "PrometheusRule")["spec"]["groups"][0]["rules"]
+        quiet = {'promfabric_api_queries_total{outcome="ok"}': "0+600x60",
+                 'promfabric_api_queries_total{outcome="timeout"}': "0x60",
+                 'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+600x60",
+                 'promfabric_api_query_duration_seconds_bucket{le="10"}': "0+600x60",
+                 'promfabric_api_query_duration_seconds_bucket{le="+Inf"}': "0+600x60",
+                 'promfabric_api_work_oldest_age_seconds': "1x60",
+                 'promfabric_api_workers{state="accepting"}': "3x60",
+                 'promfabric_api_work_queued': "2x60",
+                 'promfabric_api_control_disconnects_total': "0+1x60",
+                 'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x60",
+                 'promfabric_api_catalog_refresh_errors_total': "0x60",
+                 'promfabric_worker_no_space_total{pod="w"}': "0x60"}
+        wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
+                 "PromfabricQueriesSlow": {
+                     'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+60x60"},
+                 "PromfabricWorkWaits": {'promfabric_api_work_oldest_age_seconds': "20x60"},
+                 "PromfabricNoWorker": {'promfabric_api_workers{state="accepting"}': "0x60"},
+                 "PromfabricStreamsFlap": {'promfabric_api_control_disconnects_total': "0+30x60"},
+                 "PromfabricArtifactsDamaged": {
+                     'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x30 1x30"},
+                 "PromfabricStoreStale": {'promfabric_api_catalog_refresh_errors_total': "0+5x60"},
+                 "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
+        self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
+
+        def world(changes, firing):
+            series = {**quiet, **changes}
+            return {"interval": "1m", "input_series": [
+                {"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": [
+                    {"eval_time": "50m", "alertname": rule["alert"], "exp_alerts": [
+                        {"exp_labels": {**rule["labels"],
+                                        **({"pod": "w"} if "by (pod)" in rule["expr"] else {})},
+                         "exp_annotations": rule["annotations"]}] if rule["alert"] == firing else []}
+                    for rule in rules]}
+        tests = {"rule_files": ["rules"], "tests": [world({}, None)] + [
+            world(changes, alert) for alert, changes in wrong.items()]}
+        run = self.promtool("test", "rules", "tests", tests=tests, rules={
+            "groups": find("s3", "PrometheusRule")["spec"]["groups"]})
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+    def test_each_alert_says_what_to_do(self):
+        for rule in find("s3", "PrometheusRule")["spec"]["groups"][0]["rules"]:
+            self.assertTrue(rule["annotations"]["summary"] and rule["annotations"]["action"])
+            self.assertIn(rule["labels"]["severity"], ("page", "ticket"))
+
+
+class Image(unittest.TestCase):
+    """The Dockerfile cannot be built here; what can be compared is."""
+    text = (TOP / "k8s/Dockerfile").read_text()
+
+    def stages(self):
+        lines = re.sub(r"\\\n\s*", "", self.text).splitlines()
+        lines = [line for line in lines if line and not line.startswith("#")]
+        starts = [i for i, line in enumerate(lines) if line.startswith("FROM ")]
+        self.assertEqual(len(starts), 2)
+        return lines[:starts[1]], lines[starts[1]:]
+
+    def test_it_is_built_by_the_scripts_a_developer_runs(self):
+        build, _ = self.stages()
+        runs = [line.removeprefix("RUN ") for line in build if line.startswith("RUN ")]
+        self.assertEqual([run.split(" && ")[0] for run in runs],
+                         ["scripts/setup", "scripts/build release"])
+        # And the same two as scripts/up.
+        up = re.findall(r"^(scripts/\S+.*)$", (TOP / "scripts/up").read_text(), re.M)
+        self.assertEqual(up, ["scripts/setup", "scripts/build release"])
+
+    def test_what_setup_needs_is_copied_before_it_runs(self):
+        build, _ = self.stages()
+        before = build[:build.index("RUN scripts/setup")]
+        copied = [line.split()[1] for line in before if line.startswith("COPY ")]
+        needed = {"scripts/setup"} | {"scripts/lib/" + name for name in re.findall(
+            r"scripts/lib/(\w+\.sh)|/lib/(\w+\.sh)", (TOP / "scripts/setup").read_text())[0] if name}
+        for file in needed:
+            self.assertTrue(any(file.startswith(c) for c in copied), file)
+
+    def test_the_same_debian_as_the_project(self):
+        images = re.findall(r"^FROM (\S+)", self.text, re.M)
+        self.assertEqual(set(images), {"debian:12-slim"})
+
+    def test_it_does_not_run_as_root(self):
+        _, final = self.stages()
+        user = [line for line in final if line.startswith("USER ")][-1]
+        pod = pod_of("s3", "api")["securityContext"]
+        self.assertEqual(user, f"USER {pod['runAsUser']}:{pod['runAsGroup']}")
+
+    def test_ports_are_exposed(self):
+        exposed = set(re.search(r"^EXPOSE (.*)$", self.text, re.M)[1].split())
+        ports = {str(p["containerPort"]) for role in ROLES
+                 for p in container_of("s3", role)["ports"]}
+        self.assertEqual(exposed, ports)
+
+    def packages_of(self, program):
+        """The Debian packages of what @program and the Arrow libraries beside it are linked to."""
+        linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        packages = set()
+        for path in re.findall(r"=> (/\S+)", linked):
+            for candidate in (path, path.removeprefix("/usr"), os.path.realpath(path)):
+                run = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True)
+                if run.returncode == 0:
+                    packages.add(run.stdout.split(":")[0])
+                    break
+            else:
+                self.assertIn("arrow", path, "belongs to no package")
+        return packages
+
+    def test_it_has_the_libraries_the_program_needs(self):
+        program = TOP / "build/release/promfabric"
+        if not program.exists():
+            self.skipTest("there is no release build")
+        packages = self.packages_of(program)
+        wanted = set(re.search(r"--no-install-recommends ((?:\S|\s(?!&&))+)",
+                               re.sub(r"\\\n\s*", "", self.text))[1].split())
+        wanted |= {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}  # in every Debian image
+        todo = list(wanted)
+        while todo:  # and what those need themselves
+            depends = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", todo.pop()],
+                                     capture_output=True, text=True).stdout
+            for name in re.findall(r"(?:^|, )([a-z0-9.+-]+)", depends):
+                if name not in wanted:
+                    wanted.add(name)
+                    todo.append(name)
+        self.assertGreater(len(packages), 8)
+        self.assertEqual(packages - wanted, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
