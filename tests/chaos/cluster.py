@@ -177,7 +177,9 @@ class Api(Process):
         self.clock = os.path.join(folder, f"api-{index}.clock")
         command = [program, "api", "--store", store.url, "--http-listen", f"{host.ip}:{self.http_port}",
                    "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
-                   "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s"]
+                   "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s",
+                   # The one that is restarted keeps artifacts in files, so that its disk matters.
+                   *(["--artifact-memory", "0B"] if index else [])]
         for worker in workers:
             command += ["--worker", f"{worker.host.ip}:{worker.control_seen}"]
         super().__init__(spawner, host, f"api-{index}", command, os.path.join(folder, f"api-{index}.log"),

@@ -121,6 +121,11 @@ class Cluster:
             for relay in worker.relays:
                 relay.heal()
 
+    def remove_disks(self):
+        for process in self.processes():
+            if process.own_disk:
+                self.hosts.undisk(process.disk)
+
     def stop(self):
         """Exit codes that are not 0, by name."""
         bad, started = {}, [p for p in self.apis + self.workers if p.process]
@@ -178,7 +183,10 @@ class Campaign:
         truth = learn(args.promfabric, self.folder, self.cluster.spawner, hosts["driver"])
         self.judge = Judge(truth, self.faults)
         self.cluster.start()
+        self.check_alive()
         self.check_all("before the faults")
+        if self.judge.wrong:
+            return
         self.clients = [Client(hosts["client"], self.cluster.apis, self.judge, args.seed * 1000 + i)
                         for i in range(args.clients)]
         for client in self.clients:
@@ -244,13 +252,15 @@ class Campaign:
         self.check_leaks()
 
     def check_all(self, when):
+        failed = 0
         for key, truth in self.judge.truth.items():
             for api in self.cluster.apis:
                 answer = ask(api, key)
                 self.after += when == "after the faults"
                 if answer.error or answer.body != truth:
                     self.judge.fail(f"{when}: {api.name}: {key}: {answer.error or 'another answer'} {answer.detail}")
-                    if len(self.judge.wrong) >= 2 * FAILURES_MAX:
+                    failed += 1
+                    if failed == FAILURES_MAX:
                         return
 
     def find_left(self):
@@ -359,7 +369,8 @@ def finish(campaign, args, folder, interrupted):
         os.rename(folder, kept)
         print(f"seed {args.seed}; logs kept in {kept} (faults.log tells what happened when)")
     else:
-        shutil.rmtree(folder, ignore_errors=True)
+        campaign.cluster.remove_disks()
+        shutil.rmtree(folder)
     failures = len(campaign.judge.wrong) if campaign.judge else 1
     print(f"{len(campaign.judge.asked) if campaign.judge else 0} passed, {failures} failed")
     return 130 if interrupted else 1 if failed else 0
