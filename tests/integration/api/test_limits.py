@@ -42,22 +42,37 @@ class Bounds(FabricCase):
                 finally:
                     fabric.close()
 
-    def test_queries_together_have_a_limit_too(self):
-        """One that holds most of the memory: the next large one is told so, small ones go on."""
-        fabric = self.fabric(1, ("--queries-memory=20MiB",))
-        load(fabric.store, standard_lines(48))
-        fabric.wait_workers(1)
-        path = (f"/api/v1/query_range?query=temperature&start={START}&end={START + 7000}&step=1")
-        self.assertEqual(fabric.get(path)[0], 200)
+    def hold(self, fabric, path):
+        """A client that asks and reads nothing; and the bytes its query holds."""
         holder = socket.socket()
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         holder.connect(("127.0.0.1", fabric.api_port))
-        holder.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())  # and reads nothing
-        wait_for("its memory", lambda: fabric.metric("promfabric_api_query_memory_bytes") > 10_500_000)
+        holder.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        held = 0
+        while held == 0 or held != fabric.metric("promfabric_api_query_memory_bytes"):
+            held = fabric.metric("promfabric_api_query_memory_bytes")
+            time.sleep(1)
+        return holder, held
+
+    def test_queries_together_have_a_limit_too(self):
+        """One that holds most of the memory: the next large one is told so, small ones go on."""
+        fabric = self.fabric(1)
+        load(fabric.store, standard_lines(48))
+        fabric.wait_workers(1)
+        path = (f"/api/v1/query_range?query=temperature&start={START}&end={START + 7000}&step=1")
+        holder, held = self.hold(fabric, path)
+        holder.close()
+        fabric.api.stop()
+        fabric.api_flags = [f"--queries-memory={int(held * 1.7)}B"]
+        fabric.start_api()
+        fabric.wait_workers(1)
+        self.assertEqual(fabric.get(path)[0], 200)
+        holder, _ = self.hold(fabric, path)
         refusals = [fabric.get(path) for _ in range(3)]
         for status, headers, body in refusals:
             answer = json.loads(body)
-            self.assertEqual((status, answer["errorType"]), (503, "unavailable"), answer)
+            self.assertEqual((status, answer.get("errorType")), (503, "unavailable"),
+                             str(answer)[:500])
             self.assertIn("--queries-memory", answer["error"])
             self.assertIn("Retry-After", headers)
         status, _, events = fabric.events("temperature * 2", START, START + 60, "15s")
@@ -68,22 +83,26 @@ class Bounds(FabricCase):
         self.assertEqual(fabric.get(path)[0], 200)
 
     def test_a_full_disk_fails_the_query_that_meets_it(self):
-        """The API's spool on a file system of 64 KiB: large artifacts do not fit, small ones do."""
+        """The API's spool on a small file system: large artifacts do not fit, small ones do."""
         if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
             self.skipTest("unshare -rm is not allowed here, so there is no small disk to fill")
         fabric = self.fabric(1)
-        load(fabric.store, standard_lines())
+        load(fabric.store, standard_lines(48))
+        fabric.wait_workers(1)
+        large = {"query": "temperature", "start": START, "end": START + 7000, "step": 1}
+        self.assertEqual(fabric.json("/api/v1/query_range", large)[0], 200)
+        size = wait_for("its size", lambda: fabric.metric(
+            "promfabric_api_artifact_fetch_bytes_total"))
         fabric.api.stop()
         spool = f"{fabric.folder}/spool-api"
         fabric.api_wrapper = ("unshare", "-rm", "sh", "-c",
-                              f"mkdir -p {spool} && mount -t tmpfs -o size=64k none {spool} && "
+                              f"mkdir -p {spool} && mount -t tmpfs -o size={int(size / 3)} none {spool} && "
                               'exec "$@"', "sh")
         fabric.start_api()
         fabric.wait_workers(1)
         for _ in range(3):
-            status, answer = fabric.json("/api/v1/query_range", {
-                "query": "temperature", "start": START, "end": START + 7000, "step": 1})
-            self.assertEqual((status, answer["errorType"]), (500, "internal"), answer)
+            status, answer = fabric.json("/api/v1/query_range", large)
+            self.assertEqual((status, answer.get("errorType")), (500, "internal"), str(answer)[:500])
             self.assertIn("spool", answer["error"])
             self.assertEqual(len(fabric.query("up", END)["result"]), 2)
         wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
