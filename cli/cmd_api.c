@@ -1,18 +1,16 @@
 /* cmd_api.c - promfabric api: the API role as a process. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sys/log.h"
-#include "base/sys/memory.h"
-#include "base/sys/signals.h"
-#include "cli/flags.h"
+#include "cli/daemon.h"
 #include "queryapi/api.h"
 
 int cli_api(int argc, char **argv);
 
 static struct qa_api_options o;
 static struct cli_list workers, features;
-static const char *discovery, *log_level, *log_format;
+static const char *discovery;
+static struct cli_log log_flags;
 static uint64_t http_threads, eval_threads, connections_max;
 
 static const struct cli_flag flags[] = {
@@ -110,8 +108,7 @@ static const struct cli_flag flags[] = {
     { "control-tls-key", CLI_FLAG_STR, &o.control_key_file, "FILE", NULL, "its key (PEM)" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
       "after SIGTERM: how long running queries may take to finish" },
-    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "info", "debug, info, warn or error" },
-    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+    CLI_LOG_FLAGS(log_flags),
 };
 
 static const struct cli_spec spec = {
@@ -122,38 +119,27 @@ static const struct cli_spec spec = {
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
 
-static bool bad(const char *what)
-{
-    fprintf(stderr, "error: %s\n", what);
-    return false;
-}
-
 static bool loopback(const char *listen)
 {
     return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "localhost:", 10) == 0 ||
            strncmp(listen, "[::1]:", 6) == 0;
 }
 
-static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_format)
+static bool check_options(void)
 {
-    if (!qf_log_parse_level(log_level, ret_level))
-        return bad("--log-level: expected debug, info, warn or error");
-    if (strcmp(log_format, "json") != 0 && strcmp(log_format, "logfmt") != 0)
-        return bad("--log-format: expected logfmt or json");
-    *ret_format = strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT;
     if (!qa_discovery_parse_kind(discovery, &o.discovery.kind))
-        return bad("--discovery: expected static, dns, kubernetes or ecs");
+        return cli_bad("--discovery: expected static, dns, kubernetes or ecs");
     if (o.discovery.kind <= QA_DISCOVERY_DNS && workers.count == 0)
-        return bad("--worker: at least one is needed");
+        return cli_bad("--worker: at least one is needed");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
-        return bad("--queries-max and --queries-active: expected 1 to 65535");
+        return cli_bad("--queries-max and --queries-active: expected 1 to 65535");
     if (!o.tls_cert_file != !o.tls_key_file)
-        return bad("--http-tls-cert and --http-tls-key go together");
+        return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))
-        return bad("--control-tls-cert, --control-tls-key and --control-tls-ca go together");
+        return cli_bad("--control-tls-cert, --control-tls-key and --control-tls-ca go together");
     for (size_t i = 0; i < features.count; i++)
         if (!qa_features_enable(&o.features, features.items[i]))
-            return bad("--enable-feature: unknown feature; try --help");
+            return cli_bad("--enable-feature: unknown feature; try --help");
     o.discovery.workers = workers.items;
     o.discovery.worker_count = workers.count;
     o.http_threads = http_threads;
@@ -176,30 +162,22 @@ static void warn_if_open(void)
         QF_LOG_WARN("control streams without TLS");
 }
 
+static int run(int signal_fd)
+{
+    struct qf_err err = { 0 };
+
+    warn_if_open();
+    if (qa_api_run(&o, signal_fd, &err) == QF_OK)
+        return 0;
+    (void)cli_bad(err.msg);
+    return 1;
+}
+
 int cli_api(int argc, char **argv)
 {
-    enum qf_log_level level;
-    enum qf_log_format format;
-    struct qf_err err = { 0 };
-    int positional, signal_fd, code = 0;
-    enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
+    static const struct cli_daemon daemon = {
+        .name = "api", .spec = &spec, .log = &log_flags, .check = check_options, .run = run
+    };
 
-    if (parsed == CLI_PARSED_HELP)
-        return 0;
-    if (parsed == CLI_PARSED_OK && positional > 0)
-        parsed = bad("api takes no arguments, only flags") ? parsed : CLI_PARSED_BAD;
-    if (parsed == CLI_PARSED_BAD || !check_options(&level, &format)) {
-        cli_flags_done(&spec);
-        return 2;
-    }
-    qf_memory_setup();
-    qf_log_setup(level, format, "api");
-    signal_fd = qf_signals_setup();
-    warn_if_open();
-    if (qa_api_run(&o, signal_fd, &err) != QF_OK) {
-        fprintf(stderr, "error: %s\n", err.msg);
-        code = 1;
-    }
-    cli_flags_done(&spec);
-    return code;
+    return cli_daemon_main(&daemon, argc, argv);
 }

@@ -1,20 +1,11 @@
 /* cmd_worker.c - promfabric worker: the worker role as a process. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "base/sys/log.h"
-#include "base/sys/memory.h"
-#include "base/sys/signals.h"
-#include "cli/flags.h"
+#include "cli/daemon.h"
 #include "queryworker/worker.h"
 
 int cli_worker(int argc, char **argv);
 
 static struct qw_options o;
-static const char *log_level, *log_format;
+static struct cli_log log_flags;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
@@ -66,8 +57,7 @@ static const struct cli_flag flags[] = {
     { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.http_tls_key, "FILE", NULL, "its key (PEM)" },
-    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "info", "debug, info, warn or error" },
-    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+    CLI_LOG_FLAGS(log_flags),
 };
 
 static const struct cli_spec spec = {
@@ -78,57 +68,35 @@ static const struct cli_spec spec = {
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
 
-static bool bad(const char *what)
+static bool check_options(void)
 {
-    fprintf(stderr, "error: %s\n", what);
-    return false;
+    if (o.slots > 1024 || o.downloads == 0 || o.downloads > 1024)
+        return cli_bad("--slots: at most 1024; --downloads: 1 to 1024");
+    if (o.works_max == 0 || o.works_max > 1048576)
+        return cli_bad("--works-max: 1 to 1048576");
+    if (o.disk_low > o.disk_high || o.disk_high > 100)
+        return cli_bad(
+            "--disk-low and --disk-high: percentages, the low one not above the high one");
+    if (!o.work_samples_max || !o.work_memory_max || !o.artifact_bytes_max)
+        return cli_bad("--work-samples-max, --work-memory-max, --artifact-bytes-max: not 0");
+    return true;
 }
 
-static bool check_options(enum qf_log_level *ret_level, enum qf_log_format *ret_format)
+static int run(int signal_fd)
 {
-    if (!qf_log_parse_level(log_level, ret_level))
-        return bad("--log-level: expected debug, info, warn or error");
-    if (!qf_str_is(qf_str_from(log_format), "json") &&
-        !qf_str_is(qf_str_from(log_format), "logfmt"))
-        return bad("--log-format: expected logfmt or json");
-    *ret_format = log_format[0] == 'j' ? QF_LOG_JSON : QF_LOG_LOGFMT;
-    if (o.slots > 1024 || o.downloads == 0 || o.downloads > 1024)
-        return bad("--slots: at most 1024; --downloads: 1 to 1024");
-    if (o.works_max == 0 || o.works_max > 1048576)
-        return bad("--works-max: 1 to 1048576");
-    if (o.disk_low > o.disk_high || o.disk_high > 100)
-        return bad("--disk-low and --disk-high: percentages, the low one not above the high one");
-    if (!o.work_samples_max || !o.work_memory_max || !o.artifact_bytes_max)
-        return bad("--work-samples-max, --work-memory-max, --artifact-bytes-max: not 0");
-    return true;
+    struct qf_err err = { 0 };
+
+    if (qw_worker_run(&o, signal_fd, &err) == QF_OK)
+        return 0;
+    (void)cli_bad(err.msg);
+    return err.rc == QF_EINVAL ? 2 : 1;
 }
 
 int cli_worker(int argc, char **argv)
 {
-    enum qf_log_level level;
-    enum qf_log_format format;
-    struct qf_err err = { 0 };
-    int positional, signal_fd;
-    enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
+    static const struct cli_daemon daemon = {
+        .name = "worker", .spec = &spec, .log = &log_flags, .check = check_options, .run = run
+    };
 
-    if (parsed != CLI_PARSED_OK)
-        return parsed == CLI_PARSED_HELP ? 0 : 2;
-    if (positional) {
-        fprintf(stderr, "error: unexpected argument %s; try --help\n", argv[1]);
-        return 2;
-    }
-    if (!check_options(&level, &format))
-        return 2;
-    qf_memory_setup();
-    qf_log_setup(level, format, "worker");
-    signal_fd = qf_signals_setup();
-    if (signal_fd < 0) {
-        fprintf(stderr, "error: cannot set up signals\n");
-        return 1;
-    }
-    if (qw_worker_run(&o, signal_fd, &err)) {
-        fprintf(stderr, "error: %s\n", err.msg);
-        return err.rc == QF_EINVAL ? 2 : 1;
-    }
-    return 0;
+    return cli_daemon_main(&daemon, argc, argv);
 }
