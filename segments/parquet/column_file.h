@@ -1,9 +1,9 @@
 /* column_file.h - Parquet files as plain arrays, with every byte under a checksum.
  *
- * The bridge to Arrow's C++ library, and the only header its two files share with the C around
- * them. It knows columns, row groups and bytes; what they mean is the business of segment_*.c and
- * artifact.c. Arrow's low-level column readers and writers are used directly because they decode
- * straight into our arrays and let us choose encodings, which Arrow GLib cannot.
+ * It knows columns, row groups and bytes; what they mean is the business of segment_*.c and
+ * artifact.c. Below it are Arrow GLib (streams, writer properties, metadata) and shim.h, the few
+ * calls of Parquet's C++ library which decode straight into our arrays and let us choose encodings,
+ * as GLib cannot.
  *
  * Checksums. Parquet's page checksums leave page headers and footer open, where one flipped bit can
  * change an encoding or a statistic and so the data. So between the last row group and the footer,

@@ -84,13 +84,12 @@ static struct shim_writer *shim_new(const struct colfile_writer *writer,
     g_auto(GStrv) paths = g_new0(char *, schema->column_count + 1);
     g_autoptr(GParquetWriterProperties) properties = NULL;
     struct qf_err why = { 0 };
-    struct shim_writer *shim;
+    struct shim_writer *shim = NULL;
 
     for (size_t i = 0; i < schema->column_count; i++)
         paths[i] = path_of(&schema->columns[i]);
     properties = properties_new(schema, paths);
-    shim = shim_writer_new(writer->stream, properties, schema, paths, &why);
-    if (!shim)
+    if (shim_writer_new(writer->stream, properties, schema, paths, &shim, &why))
         (void)failure(writer, why.msg, err);
     return shim;
 }
@@ -194,11 +193,11 @@ static void build_texts(struct colfile_writer *writer, const struct colfile_data
 static qf_rc write_chunk(struct colfile_writer *writer, const struct colfile_column *column,
                          const struct colfile_data *data, struct qf_err *err)
 {
-    struct shim_values values = { .values = data->values, .count = data->count };
+    struct shim_values values = { .values = data->values, .count = (int64_t)data->count };
 
     if (column->shape != COLFILE_FLAT) {
         build_levels(writer, data);
-        values.count = writer->definition.count;
+        values.count = (int64_t)writer->definition.count;
         values.definition = writer->definition.items;
         values.repetition = column->shape == COLFILE_OPTIONAL ? NULL : writer->repetition.items;
     }
@@ -206,7 +205,7 @@ static qf_rc write_chunk(struct colfile_writer *writer, const struct colfile_col
         build_texts(writer, data);
         values.values = writer->texts.items;
     }
-    return shim_column_write(writer->shim, column->type, &values, err);
+    return shim_column_write(writer->shim, shim_type_of(column->type), &values, err);
 }
 
 qf_rc colfile_write(struct colfile_writer *writer, const struct colfile_data *data,
@@ -221,14 +220,12 @@ qf_rc colfile_write(struct colfile_writer *writer, const struct colfile_data *da
     colfile_sink_begin_chunk(writer->sink);
     if (rc == QF_OK)
         rc = write_chunk(writer, column, data, &why);
-    if (rc == QF_OK) {
-        colfile_seal_add_hash(&writer->hashes, XXH3_64bits_digest(writer->sink->chunk));
-        writer->hash_count++;
-        writer->next_column = (writer->next_column + 1) % writer->column_count;
-        if (writer->next_column == 0)
-            rc = shim_group_end(writer->shim, &why);
-    }
-    return rc == QF_OK ? QF_OK : failure(writer, why.msg, err);
+    if (rc)
+        return failure(writer, why.msg, err);
+    colfile_seal_add_hash(&writer->hashes, XXH3_64bits_digest(writer->sink->chunk));
+    writer->hash_count++;
+    writer->next_column = (writer->next_column + 1) % writer->column_count;
+    return QF_OK;
 }
 
 /* -- The end ---------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* shim.h - the calls of Parquet's C++ library that Arrow GLib does not offer, for C.
  *
- * Arrow GLib gives us streams, writer properties and the metadata of files and row groups; it has
+ * Arrow GLib gives us streams, writer properties and an object for the metadata of a file; it has
  * no way to choose encodings, to write columns from arrays and to decode them into arrays. Each
  * function here is one such call and nothing else: what it means, what is checked and what is
  * counted is the business of column_file_*.c.
@@ -17,6 +17,17 @@
 extern "C" {
 #endif
 
+/* Parquet's own numbers of the types we know. */
+enum shim_type { SHIM_I32 = 1, SHIM_I64 = 2, SHIM_F64 = 5, SHIM_BYTES = 6 };
+
+static inline enum shim_type shim_type_of(enum colfile_type type)
+{
+    return type == COLFILE_I32   ? SHIM_I32
+           : type == COLFILE_I64 ? SHIM_I64
+           : type == COLFILE_F64 ? SHIM_F64
+                                 : SHIM_BYTES;
+}
+
 /* A text as Parquet's C++ library lays it out. */
 struct shim_bytes {
     uint32_t len;
@@ -29,25 +40,83 @@ struct shim_writer;
 
 /* @properties hold what Arrow GLib can set; the rest is taken from @schema. @paths: the dotted path
  * of each column. */
-struct shim_writer *shim_writer_new(GArrowOutputStream *sink, GParquetWriterProperties *properties,
+QF_MUST_CHECK qf_rc shim_writer_new(GArrowOutputStream *sink, GParquetWriterProperties *properties,
                                     const struct colfile_schema *schema, char *const *paths,
-                                    struct qf_err *err);
-/* Closes the file first if shim_writer_close() did not. */
+                                    struct shim_writer **ret_writer, struct qf_err *err);
+/* Closes the file first if shim_writer_close() did not. Accepts NULL. */
 void shim_writer_free(struct shim_writer *writer);
 
 struct shim_values {
     const void *values; /* int32_t, int64_t, double or struct shim_bytes */
     const int16_t *definition, *repetition;
-    size_t count; /* of levels, or of values where there are none */
+    int64_t count; /* of levels, or of values where there are none */
 };
+/* Begin a row group; the one before is complete. */
 QF_MUST_CHECK qf_rc shim_group_begin(struct shim_writer *writer, struct qf_err *err);
 /* The next column of the group, whole. */
-QF_MUST_CHECK qf_rc shim_column_write(struct shim_writer *writer, enum colfile_type type,
+QF_MUST_CHECK qf_rc shim_column_write(struct shim_writer *writer, enum shim_type type,
                                       const struct shim_values *values, struct qf_err *err);
-QF_MUST_CHECK qf_rc shim_group_end(struct shim_writer *writer, struct qf_err *err);
 void shim_writer_meta(struct shim_writer *writer, struct qf_str key, struct qf_str value);
 /* Write the footer. */
 QF_MUST_CHECK qf_rc shim_writer_close(struct shim_writer *writer, struct qf_err *err);
+
+/* -- Metadata (shim_meta.cc) ------------------------------------------------------------------ */
+
+struct shim_leaf {
+    const char *name; /* of the column at the top; lives as long as the metadata */
+    int type;         /* enum shim_type, or one we do not know */
+    int definition_max, repetition_max;
+};
+/* As the file says: nothing is checked. */
+struct shim_chunk {
+    int64_t rows;                         /* of its row group */
+    int64_t data_start, dictionary_start; /* in the file; INT64_MAX: there is none */
+    int64_t size;
+    int64_t values;
+    int codec;
+    bool only_indexes; /* all data pages are encoded with a dictionary */
+};
+
+QF_MUST_CHECK qf_rc shim_meta_parse(struct qf_str footer, GParquetFileMetadata **ret_meta,
+                                    struct qf_err *err);
+/* Empty data pointer if the key is not there. Borrowed from @meta. */
+struct qf_str shim_meta_value(GParquetFileMetadata *meta, const char *key);
+void shim_meta_leaf(GParquetFileMetadata *meta, int column, struct shim_leaf *ret_leaf);
+/* (GLib's objects for row groups do not free what they hold.) */
+QF_MUST_CHECK qf_rc shim_meta_chunk(GParquetFileMetadata *meta, int row_group, int column,
+                                    struct shim_chunk *ret_chunk, struct qf_err *err);
+/* Append the smallest and the largest value as the file has them. (GLib's statistics decode them,
+ * and end the process when they are malformed: no C function above catches what is thrown.) */
+QF_MUST_CHECK qf_rc shim_meta_range(GParquetFileMetadata *meta, int row_group, int column,
+                                    struct qf_strbuf *min, struct qf_strbuf *max, bool *ret_found,
+                                    struct qf_err *err);
+
+/* -- Reading (shim_read.cc) ------------------------------------------------------------------- */
+
+struct shim_reader;
+
+/* A reader of the chunk whose @bytes are borrowed until it is freed. */
+QF_MUST_CHECK qf_rc shim_reader_new(GParquetFileMetadata *meta, int column,
+                                    const struct shim_chunk *chunk, const char *bytes,
+                                    struct shim_reader **ret_reader, struct qf_err *err);
+void shim_reader_free(struct shim_reader *reader); /* Accepts NULL. */
+
+struct shim_batch {
+    int64_t room;                      /* how many levels, or values, there is space for */
+    int16_t *definition, *repetition;  /* NULL: not wanted */
+    void *values;                      /* int32_t, int64_t, double, shim_bytes; int32_t indexes */
+    int64_t levels, count;             /* what came */
+    const struct shim_bytes *distinct; /* what indexes point into */
+    int32_t distinct_count;
+};
+QF_MUST_CHECK qf_rc shim_reader_more(struct shim_reader *reader, bool *ret_more,
+                                     struct qf_err *err);
+/* @type must be the column's. Texts live until the next call. */
+QF_MUST_CHECK qf_rc shim_reader_read(struct shim_reader *reader, enum shim_type type,
+                                     struct shim_batch *batch, struct qf_err *err);
+/* For SHIM_BYTES: indexes instead of texts. */
+QF_MUST_CHECK qf_rc shim_reader_read_indexes(struct shim_reader *reader, struct shim_batch *batch,
+                                             struct qf_err *err);
 
 #ifdef __cplusplus
 }

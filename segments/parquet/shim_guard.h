@@ -5,7 +5,7 @@
 #include <exception>
 #include <new>
 
-#include "base/pure/err.h"
+#include "segments/parquet/column_file.h" /* qf_err with C linkage */
 
 /* Run @fn; what it throws becomes @rc, or QF_ENOMEM. */
 template <typename Fn> qf_rc shim_guard(qf_rc rc, struct qf_err *err, Fn fn) noexcept

@@ -1,10 +1,10 @@
 /* shim_schema.cc - the schema and the encodings of a file to write. */
+#include "segments/parquet/shim.h"
 #include "segments/parquet/shim_schema.h"
 
 using parquet::Encoding;
 using parquet::LogicalType;
 using parquet::Repetition;
-using parquet::Type;
 using parquet::schema::GroupNode;
 using parquet::schema::NodePtr;
 using parquet::schema::NodeVector;
@@ -12,12 +12,9 @@ using parquet::schema::PrimitiveNode;
 
 static NodePtr leaf(const colfile_column &column, const char *name, Repetition::type repetition)
 {
-    static const Type::type types[] = { Type::INT32, Type::INT64, Type::DOUBLE, Type::BYTE_ARRAY,
-                                        Type::BYTE_ARRAY };
-
     return PrimitiveNode::Make(name, repetition,
                                column.type == COLFILE_TEXT ? LogicalType::String() : nullptr,
-                               types[column.type]);
+                               static_cast<parquet::Type::type>(shim_type_of(column.type)));
 }
 
 /* A list or a map: a group around the repeated group @name of @leaves. */

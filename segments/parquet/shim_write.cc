@@ -20,20 +20,18 @@ struct shim_writer {
     parquet::RowGroupWriter *group = nullptr;
 };
 
-struct shim_writer *shim_writer_new(GArrowOutputStream *sink, GParquetWriterProperties *properties,
-                                    const struct colfile_schema *schema, char *const *paths,
-                                    struct qf_err *err)
+qf_rc shim_writer_new(GArrowOutputStream *sink, GParquetWriterProperties *properties,
+                      const struct colfile_schema *schema, char *const *paths,
+                      struct shim_writer **ret_writer, struct qf_err *err)
 {
-    auto writer = new shim_writer;
+    return shim_guard(QF_EIO, err, [&] {
+        auto writer = std::make_unique<shim_writer>();
 
-    if (shim_guard(QF_EIO, err, [&] {
-            writer->file = parquet::ParquetFileWriter::Open(
-                garrow_output_stream_get_raw(sink), shim_schema(*schema),
-                shim_properties(*gparquet_writer_properties_get_raw(properties), *schema, paths));
-        }) == QF_OK)
-        return writer;
-    shim_writer_free(writer);
-    return nullptr;
+        writer->file = parquet::ParquetFileWriter::Open(
+            garrow_output_stream_get_raw(sink), shim_schema(*schema),
+            shim_properties(*gparquet_writer_properties_get_raw(properties), *schema, paths));
+        *ret_writer = writer.release();
+    });
 }
 
 void shim_writer_free(struct shim_writer *writer)
@@ -46,31 +44,24 @@ qf_rc shim_group_begin(struct shim_writer *writer, struct qf_err *err)
     return shim_guard(QF_EIO, err, [&] { writer->group = writer->file->AppendRowGroup(); });
 }
 
-qf_rc shim_group_end(struct shim_writer *writer, struct qf_err *err)
-{
-    return shim_guard(QF_EIO, err, [&] { writer->group->Close(); });
-}
-
 template <typename Type>
 static void write(parquet::ColumnWriter *column, const struct shim_values *in)
 {
     static_cast<parquet::TypedColumnWriter<Type> *>(column)->WriteBatch(
-        static_cast<int64_t>(in->count), in->definition, in->repetition,
+        in->count, in->definition, in->repetition,
         static_cast<const typename Type::c_type *>(in->values));
 }
 
-qf_rc shim_column_write(struct shim_writer *writer, enum colfile_type type,
+qf_rc shim_column_write(struct shim_writer *writer, enum shim_type type,
                         const struct shim_values *values, struct qf_err *err)
 {
-    static void (*const by_type[])(parquet::ColumnWriter *, const struct shim_values *) = {
-        write<parquet::Int32Type>, write<parquet::Int64Type>, write<parquet::DoubleType>,
-        write<parquet::ByteArrayType>, write<parquet::ByteArrayType>
-    };
-
     return shim_guard(QF_EIO, err, [&] {
         parquet::ColumnWriter *column = writer->group->NextColumn();
 
-        by_type[type](column, values);
+        (type == SHIM_I32   ? write<parquet::Int32Type>
+         : type == SHIM_I64 ? write<parquet::Int64Type>
+         : type == SHIM_F64 ? write<parquet::DoubleType>
+                            : write<parquet::ByteArrayType>)(column, values);
         column->Close();
     });
 }
