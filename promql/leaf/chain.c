@@ -97,7 +97,7 @@ static void run_instant(const struct pq_stage *stage, const struct pq_series *se
         out->points += out->present[k];
         if (!out->present[k] || stage->take == PQ_TAKE_VALUE)
             continue;
-        if (stage->take == PQ_TAKE_TIMESTAMP)
+        if (stage->take == PQ_TAKE_TIMESTAMP || stage->take == PQ_TAKE_INFO)
             out->values[k] = (double)series->ts[next - 1] / 1000;
         else
             out->values[k] = series->start_ts ? (double)series->start_ts[next - 1] / 1000 : 0;

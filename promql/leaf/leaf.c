@@ -173,7 +173,7 @@ static void print_times(struct qf_strbuf *buf, const struct pq_stage *stage, boo
 static void print_stages(struct qf_strbuf *buf, const struct pq_leaf *leaf, size_t count)
 {
     const struct pq_stage *stage = &leaf->stages[count - 1];
-    static const char *const takes[] = { "", "timestamp(", "start_timestamp(" };
+    static const char *const takes[] = { "", "timestamp(", "start_timestamp(", "info(" };
 
     if (stage->kind == PQ_STAGE_FUNCTION || stage->kind == PQ_STAGE_WINDOW)
         qf_strbuf_printf(buf, "%s(", pq_function_get((enum pq_function_id)stage->function)->name);

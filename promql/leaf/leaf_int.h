@@ -106,8 +106,10 @@ void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struc
                      unsigned flags);
 bool pq_stage_drops_names(const struct pq_stage *stage);
 
-/* What the two ways of running share. */
-QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_series *series, struct qf_err *err);
+/* What the two ways of running share. A native histogram is refused only where a step of the first
+ * stage looks at it. */
+QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *series,
+                                         struct qf_err *err);
 QF_MUST_CHECK qf_rc pq_leaf_canceled(const atomic_bool *canceled, struct qf_err *err);
 static inline qf_rc pq_leaf_no_memory(struct qf_err *err)
 {

@@ -1,4 +1,5 @@
 /* run.c - a leaf over one shard: series in, rows out. */
+#include "base/pure/duration.h"
 #include "promql/leaf/leaf_int.h"
 
 static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limits,
@@ -21,7 +22,7 @@ static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limi
             return qf_err_set(err, QF_ELIMIT, "the query selects more than %llu series",
                               (unsigned long long)limits->series_max);
         result->samples_read += series.count;
-        rc = pq_leaf_check_series(&series, err);
+        rc = pq_leaf_check_series(chain->leaf, &series, err);
         if (rc == QF_OK)
             rc = pq_chain_run(chain, &series, &lane, err);
         if (rc == QF_OK)
@@ -63,11 +64,51 @@ qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
     return rc;
 }
 
-qf_rc pq_leaf_check_series(const struct pq_series *series, struct qf_err *err)
+/* Whether any step of @stage looks at the value of sample @i: the first step that could see it
+ * decides. A sample is not seen between two windows or behind a newer one. */
+static bool sees_sample(const struct pq_stage *stage, const struct pq_series *series, size_t i)
 {
-    for (size_t i = 0; series->histograms && i < series->count; i++)
-        if (series->histograms[i])
-            return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+    const struct pq_grid *grid = &stage->grid;
+    int64_t first = grid->start_ms - stage->offset_ms;
+    int64_t last = first + (int64_t)(grid->count - 1) * grid->step_ms;
+    int64_t ahead = stage->smoothed ? stage->lookback_ms : 0;
+    int64_t back = stage->range_ms;
+    int64_t ref = first, ts = series->ts[i];
+
+    if (stage->kind == PQ_STAGE_WINDOW && (stage->anchored || stage->smoothed))
+        back += stage->lookback_ms;
+    if (ts - ahead > first)
+        ref = first + (qf_floor_div(ts - ahead - first - 1, grid->step_ms) + 1) * grid->step_ms;
+    if (ref > last || ts <= ref - back)
+        return false;
+    return stage->kind != PQ_STAGE_INSTANT || stage->smoothed || i + 1 == series->count ||
+           series->ts[i + 1] > ref;
+}
+
+static qf_rc info_histogram(struct qf_labels labels, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_labels_print(&text, labels);
+    return qf_err_set(err, QF_EEXEC, "this should be an info metric, with float samples: %s",
+                      qf_strbuf_cstr(&text));
+}
+
+qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *series,
+                           struct qf_err *err)
+{
+    const struct pq_stage *stage = &leaf->stages[0];
+
+    if (!series->histograms || stage->take == PQ_TAKE_TIMESTAMP ||
+        stage->take == PQ_TAKE_START_TIMESTAMP)
+        return QF_OK;
+    for (size_t i = 0; i < series->count; i++) {
+        if (!series->histograms[i] || !sees_sample(stage, series, i))
+            continue;
+        if (stage->take == PQ_TAKE_INFO)
+            return info_histogram(series->labels, err);
+        return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+    }
     return QF_OK;
 }
 

@@ -100,7 +100,7 @@ qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
         if (!more)
             return to_rows(&samples, arena, result, err);
         result->samples_read += series.count;
-        rc = pq_leaf_check_series(&series, err);
+        rc = pq_leaf_check_series(leaf, &series, err);
         if (rc == QF_OK)
             rc = take_series(&samples, leaf, &series, (uint32_t)result->series_count,
                              limits->samples_max, err);

@@ -114,7 +114,7 @@ static struct pq_plan_node *info_leaf(struct pq_planner *p, const struct pq_plan
                               .pos = node->pos,
                               .grid = *grid,
                               .range_ms = p->plan->params.lookback_ms,
-                              .take = PQ_TAKE_TIMESTAMP };
+                              .take = PQ_TAKE_INFO };
     struct pq_grid once = { grid->start_ms, grid->step_ms, 1 };
     struct pq_times times = { 0 };
     struct pq_plan_node *leaf, *repeat;

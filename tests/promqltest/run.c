@@ -113,16 +113,6 @@ static bool attempt_run(struct runner *runner, const struct pq_engine *engine,
     return true;
 }
 
-/* The answer needs native histograms, and the engine says that it does not have them. */
-static bool needs_histograms(struct runner *runner, const struct attempt *attempt)
-{
-    bool seen = storage_histogram_seen(runner->storage);
-
-    if (attempt->unsupported)
-        return true;
-    return attempt->rc == QF_EUNSUPPORTED && (seen || attempt->eval->has_histogram);
-}
-
 static void describe(const struct attempt *attempt, struct qf_strbuf *why)
 {
     qf_strbuf_puts(why, "  (");
@@ -134,6 +124,27 @@ static void describe(const struct attempt *attempt, struct qf_strbuf *why)
     else
         qf_strbuf_printf(why, "at %lld", (long long)attempt->start_ms);
     qf_strbuf_puts(why, ")");
+}
+
+/* The engine refused because of native histograms, and one was handed out to it: @why says which. A
+ * refusal of a query that met none is a failure like any other. */
+static bool needs_histograms(struct runner *runner, const struct attempt *attempt,
+                             struct qf_strbuf *why)
+{
+    struct storage_contact contact;
+    bool any = storage_contact(runner->storage, &contact);
+
+    if (attempt->unsupported) {
+        qf_strbuf_puts(why, "segments cannot hold the series");
+        return true;
+    }
+    if (attempt->rc != QF_EUNSUPPORTED || !any)
+        return false;
+    qf_labels_print(why, contact.labels);
+    qf_strbuf_printf(why, " has a native histogram at %lld: %s", (long long)contact.ts,
+                     attempt->err.msg);
+    describe(attempt, why);
+    return true;
 }
 
 /* The answer of the query itself, or of a variant at another time. */
@@ -177,7 +188,7 @@ static enum outcome check_range_mode(struct runner *runner, const struct attempt
     bool good;
 
     (void)attempt_run(runner, &runner->engine, &attempt);
-    if (needs_histograms(runner, &attempt))
+    if (needs_histograms(runner, &attempt, why))
         return SKIPPED;
     if (attempt.rc != QF_OK) {
         qf_strbuf_printf(why, "error: %s", attempt.err.msg);
@@ -233,7 +244,7 @@ static enum outcome check_at(struct runner *runner, const struct script_eval *ev
     *ret_more = attempt_run(runner, &runner->engine, &attempt);
     if (!*ret_more)
         return PASSED;
-    if (needs_histograms(runner, &attempt))
+    if (needs_histograms(runner, &attempt, why))
         return SKIPPED;
     if (!judge_attempt(runner, &attempt, why) || !same_elsewhere(runner, &attempt, why)) {
         describe(&attempt, why);
@@ -306,7 +317,7 @@ static void run_eval_command(struct runner *runner, const struct script_command 
     if (outcome == FAILED)
         report(runner, "FAILED", command, qf_strbuf_cstr(&why));
     if (outcome == SKIPPED && runner->options->verbose)
-        report(runner, "skipped", command, "touches native histograms");
+        report(runner, "skipped", command, qf_strbuf_cstr(&why));
 }
 
 static void run_command(struct runner *runner, const struct script_command *command,

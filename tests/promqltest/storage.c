@@ -27,7 +27,8 @@ struct storage {
     struct qf_arena *arena;
     size_t shard_count;
     struct shard *shards;
-    bool histogram_seen;
+    bool any_contact;
+    struct storage_contact contact;
 };
 
 struct storage *storage_new(size_t shard_count)
@@ -57,7 +58,7 @@ void storage_clear(struct storage *storage)
         QF_VEC_DONE(&shard->series);
     }
     qf_arena_reset(storage->arena);
-    storage->histogram_seen = false;
+    storage->any_contact = false;
 }
 
 struct storage *storage_free(struct storage *storage)
@@ -76,12 +77,13 @@ struct qf_arena *storage_arena(struct storage *storage)
     return storage->arena;
 }
 
-bool storage_histogram_seen(struct storage *storage)
+bool storage_contact(struct storage *storage, struct storage_contact *ret_contact)
 {
-    bool seen = storage->histogram_seen;
+    bool any = storage->any_contact;
 
-    storage->histogram_seen = false;
-    return seen;
+    *ret_contact = storage->contact;
+    storage->any_contact = false;
+    return any;
 }
 
 /* The series with these labels, made if there is none. */
@@ -207,8 +209,10 @@ static bool cut(struct memory_source *source, const struct stored *stored,
         .start_ts = stored->any_start ? stored->start_ts.items + first : NULL,
         .count = end - first,
     };
-    for (size_t i = first; i < end; i++)
-        source->storage->histogram_seen |= stored->histograms.items[i] != NULL;
+    for (size_t i = first; i < end && !source->storage->any_contact; i++) {
+        source->storage->any_contact = stored->histograms.items[i] != NULL;
+        source->storage->contact = (struct storage_contact){ stored->labels, stored->ts.items[i] };
+    }
     return true;
 }
 

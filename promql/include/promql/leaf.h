@@ -49,9 +49,16 @@ enum pq_stage_kind {
     PQ_STAGE__COUNT,
 };
 
-/* What an INSTANT stage takes from the sample it finds. A WINDOW that does not take values is asked
- * for the presence of series alone: what it answers means nothing. */
-enum pq_take { PQ_TAKE_VALUE, PQ_TAKE_TIMESTAMP, PQ_TAKE_START_TIMESTAMP, PQ_TAKE__COUNT };
+/* What an INSTANT stage takes from the sample it finds. INFO is the timestamp of a sample that must
+ * be a float: what info() wants to know of its info metrics. A WINDOW that does not take values is
+ * asked for the presence of series alone: what it answers means nothing. */
+enum pq_take {
+    PQ_TAKE_VALUE,
+    PQ_TAKE_TIMESTAMP,
+    PQ_TAKE_START_TIMESTAMP,
+    PQ_TAKE_INFO,
+    PQ_TAKE__COUNT
+};
 
 #define PQ_STAGE_PARAMS_MAX 2
 
