@@ -52,6 +52,7 @@ qf_rc pq_eval_new(const struct pq_plan *plan, struct pq_leaf_reader **readers, s
         *eval = (struct pq_eval){ .plan = plan,
                                   .arena = arena,
                                   .options = *options,
+                                  .poll.canceled = options->canceled,
                                   .notes.arena = arena,
                                   .shard_count = shard_count };
         eval->readers = QF_ARENA_ARRAY(arena, struct pq_leaf_reader *, reader_count);

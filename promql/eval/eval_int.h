@@ -4,6 +4,7 @@
 
 #include "base/pure/map.h"
 #include "promql/eval.h"
+#include "promql/func/poll.h"
 #include "promql/leaf/grouping.h"
 #include "promql/merge/merge_sorted.h"
 #include "promql/plan/plan_int.h"
@@ -21,6 +22,7 @@ struct pq_eval {
     struct pq_merge **merges; /* per leaf */
     struct pq_exec *root;     /* NULL for strings and bare range vectors */
     bool notes_merged;
+    struct pq_poll poll; /* of the cancel flag, inside a block */
 };
 
 #define PQ_SAME_LABELSET "vector cannot contain metrics with the same labelset"

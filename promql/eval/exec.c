@@ -85,19 +85,25 @@ size_t pq_exec_steps(const struct pq_exec *exec)
 
 qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
 {
-    const atomic_bool *canceled = exec->eval->options.canceled;
     qf_rc rc;
 
     exec->position += exec->batch.steps;
     exec->batch.steps = 0;
     if (exec->position >= exec->plan->grid.count)
         return QF_OK;
-    if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
-        return qf_err_set(err, QF_ECANCELED, "query was canceled in query execution");
+    if (pq_poll_look(&exec->eval->poll))
+        return pq_eval_canceled(err);
     rc = exec->ops->next(exec, err);
+    if (rc == QF_OK && exec->eval->poll.stopped)
+        return pq_eval_canceled(err);
     if (rc == QF_OK)
         assert(exec->batch.steps == pq_exec_steps(exec));
     return rc;
+}
+
+qf_rc pq_eval_canceled(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ECANCELED, "query was canceled in query execution");
 }
 
 qf_rc pq_eval_no_memory(struct qf_err *err)

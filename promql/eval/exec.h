@@ -122,5 +122,6 @@ QF_MUST_CHECK qf_rc pq_label_index_put(struct pq_label_index *index, struct pq_e
 QF_MUST_CHECK bool pq_grow(struct qf_arena *arena, void *array_pointer, size_t *capacity,
                            size_t wanted, size_t size);
 qf_rc pq_eval_no_memory(struct qf_err *err);
+qf_rc pq_eval_canceled(struct qf_err *err);
 
 #endif

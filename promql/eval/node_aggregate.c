@@ -71,7 +71,7 @@ static qf_rc clear_cells(struct aggregate *self, struct qf_err *err)
         return pq_eval_no_memory(err);
     for (; self->cells_count < exec->set.count; self->cells_count++)
         if (!pq_cells_init(&self->cells[self->cells_count], self->kind, exec->eval->arena,
-                           exec->batch.stride))
+                           exec->batch.stride, NULL))
             return pq_eval_no_memory(err);
     for (size_t g = 0; g < exec->set.count; g++) {
         memset(self->cells[g].present, 0, exec->batch.stride);
@@ -96,7 +96,7 @@ static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
             continue;
         expand(in->present[s], steps, present);
         pq_cells_add(&self->cells[self->members.group_of[s]], self->kind, pq_row(in, s), present,
-                     steps);
+                     steps, &exec->eval->poll);
         exec->batch.present[self->members.group_of[s]] |= in->present[s];
     }
     for (size_t g = 0; g < exec->set.count; g++)
@@ -173,7 +173,8 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
             if (count == 0)
                 continue;
             exec->batch.present[g] |= (uint64_t)1 << k;
-            pq_row(&exec->batch, g)[k] = pq_fn_quantile(q[k], self->values, count);
+            pq_row(&exec->batch, g)[k] =
+                pq_fn_quantile(q[k], self->values, count, &exec->eval->poll);
         }
     return QF_OK;
 }

@@ -51,7 +51,8 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
         struct pq_window w = { .range_end = window_end(exec, k),
                                .eval_ts = pq_exec_time(exec, k),
                                .scratch = self->scratch,
-                               .flags = &flags };
+                               .flags = &flags,
+                               .poll = &exec->eval->poll };
         size_t first;
 
         w.range_start = w.range_end - exec->plan->window.range_ms;
@@ -59,6 +60,8 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
                                     w.range_end, &first);
         if (w.count == 0)
             continue;
+        if (pq_poll_work(w.poll, 1))
+            return pq_eval_canceled(err);
         w.ts = queue->ts + queue->first + first;
         w.values = queue->values + queue->first + first;
         for (size_t i = 1; i < exec->child_count; i++)

@@ -59,7 +59,7 @@ static double lost_in_resets(const struct pq_window *w, struct bounds b, double 
 {
     double lost = 0, prev = left;
 
-    for (size_t i = b.first; i <= b.last; i++) {
+    PQ_POLL_EACH (w->poll, i, b.first, b.last + 1) {
         if (w->ts[i] <= w->range_start || w->ts[i] >= w->range_end)
             continue;
         if (w->values[i] < prev)

@@ -14,7 +14,7 @@ bool pq_fn_sum_over_time(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 0; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 0)
         pq_kahan_add(&sum, w->values[i]);
     *ret_value = pq_kahan_value(&sum);
     return true;
@@ -29,13 +29,13 @@ bool pq_fn_avg_over_time(const struct pq_window *w, double *ret_value)
         return false;
     /* A sum that overflowed is never finite again, so a finite one needed no mean on the way. */
     sum = (struct pq_kahan){ .sum = w->values[0] };
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         pq_kahan_add(&sum, w->values[i]);
     if (isfinite(sum.sum)) {
         *ret_value = sum.sum / (double)w->count + sum.compensation / (double)w->count;
         return true;
     }
-    for (size_t i = 0; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 0)
         pq_avg_add(&avg, w->values[i]);
     *ret_value = pq_avg_value(&avg);
     return true;
@@ -48,7 +48,7 @@ bool pq_fn_min_over_time(const struct pq_window *w, double *ret_value)
     if (w->count == 0)
         return false;
     min = w->values[0];
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         if (w->values[i] < min || isnan(min))
             min = w->values[i];
     *ret_value = min;
@@ -62,7 +62,7 @@ bool pq_fn_max_over_time(const struct pq_window *w, double *ret_value)
     if (w->count == 0)
         return false;
     max = w->values[0];
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         if (w->values[i] > max || isnan(max))
             max = w->values[i];
     *ret_value = max;
@@ -102,7 +102,7 @@ static double variance(const struct pq_window *w)
 {
     struct pq_kahan mean = { 0 }, squares = { 0 };
 
-    for (size_t i = 0; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 0) {
         double delta = w->values[i] - (mean.sum + mean.compensation);
 
         pq_kahan_add(&mean, delta / (double)(i + 1));
@@ -132,7 +132,7 @@ bool pq_fn_quantile_over_time(const struct pq_window *w, double *ret_value)
     if (w->count == 0)
         return false;
     memcpy(w->scratch, w->values, w->count * sizeof(*w->scratch));
-    *ret_value = pq_fn_quantile(w->params[0], w->scratch, w->count);
+    *ret_value = pq_fn_quantile(w->params[0], w->scratch, w->count, w->poll);
     return true;
 }
 
@@ -142,17 +142,17 @@ bool pq_fn_mad_over_time(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 0; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 0) {
         if (isnan(w->values[i])) {
             *ret_value = NAN;
             return true;
         }
     }
     memcpy(w->scratch, w->values, w->count * sizeof(*w->scratch));
-    median = pq_fn_quantile(0.5, w->scratch, w->count);
-    for (size_t i = 0; i < w->count; i++)
+    median = pq_fn_quantile(0.5, w->scratch, w->count, w->poll);
+    PQ_WINDOW_EACH (w, i, 0)
         w->scratch[i] = fabs(w->values[i] - median);
-    *ret_value = pq_fn_quantile(0.5, w->scratch, w->count);
+    *ret_value = pq_fn_quantile(0.5, w->scratch, w->count, w->poll);
     return true;
 }
 
@@ -167,7 +167,7 @@ bool pq_fn_ts_of_min_over_time(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         if (w->values[i] <= w->values[at] || isnan(w->values[at]))
             at = i;
     *ret_value = seconds(w, at);
@@ -180,7 +180,7 @@ bool pq_fn_ts_of_max_over_time(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         if (w->values[i] >= w->values[at] || isnan(w->values[at]))
             at = i;
     *ret_value = seconds(w, at);

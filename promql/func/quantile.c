@@ -2,7 +2,8 @@
 #include "promql/func/quantile.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "promql/func/sort.h"
 
 static int by_value(const void *left, const void *right)
 {
@@ -13,11 +14,11 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-void pq_fn_sort_values(double *values, size_t count)
+void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll)
 {
     /* Windows and groups are mostly small: insertion sort needs no calls. */
     if (count > 24) {
-        qsort(values, count, sizeof(*values), by_value);
+        pq_sort(values, count, sizeof(*values), by_value, poll);
         return;
     }
     for (size_t i = 1; i < count; i++) {
@@ -32,7 +33,7 @@ void pq_fn_sort_values(double *values, size_t count)
     }
 }
 
-double pq_fn_quantile(double q, double *values, size_t count)
+double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *poll)
 {
     double rank, low, weight;
     size_t lower, upper;
@@ -43,7 +44,7 @@ double pq_fn_quantile(double q, double *values, size_t count)
         return -INFINITY;
     if (q > 1)
         return INFINITY;
-    pq_fn_sort_values(values, count);
+    pq_fn_sort_values(values, count, poll);
     rank = q * (double)(count - 1);
     low = floor(rank);
     lower = (size_t)fmax(0, low);

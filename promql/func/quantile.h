@@ -3,13 +3,13 @@
 #ifndef PROMQL_FUNC_QUANTILE_H
 #define PROMQL_FUNC_QUANTILE_H
 
-#include <stddef.h>
+#include "promql/func/poll.h"
 
-/* Sort ascending, NaNs first. */
-void pq_fn_sort_values(double *values, size_t count);
+/* Sort ascending, NaNs first. @poll may be NULL. */
+void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll);
 
 /* The @q quantile of @values, which it sorts. Between two values it is their weighted average. NaN
  * for no values or a NaN @q; the infinities for a @q outside 0..1. */
-double pq_fn_quantile(double q, double *values, size_t count);
+double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *poll);
 
 #endif

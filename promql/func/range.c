@@ -107,12 +107,10 @@ size_t pq_fn_range_steps_plain(const struct pq_fn_range_call *call,
         int64_t start = end - call->range_ms;
         struct pq_window w;
 
-        if (call->canceled && atomic_load_explicit(call->canceled, memory_order_relaxed))
-            return 0;
-        while (high < series->count && series->ts[high] <= end + beyond)
-            high++;
-        while (low < high && series->ts[low] <= start - before)
-            low++;
+        if (pq_poll_work(call->poll, 1))
+            break;
+        high = pq_fn_advance(series->ts, series->count, high, end + beyond);
+        low = pq_fn_advance(series->ts, high, low, start - before);
         w = (struct pq_window){
             .ts = series->ts + low,
             .values = series->values + low,
@@ -124,6 +122,7 @@ size_t pq_fn_range_steps_plain(const struct pq_fn_range_call *call,
             .params = { call->params[0], call->params[1] },
             .scratch = call->scratch,
             .flags = flags,
+            .poll = call->poll,
         };
         out[k] = 0;
         present[k] = w.count > 0 && kernel(&w, &out[k]);

@@ -7,12 +7,12 @@
 #ifndef PROMQL_FUNC_RANGE_H
 #define PROMQL_FUNC_RANGE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/pure/err.h"
+#include "base/pure/macros.h"
 #include "promql/func/window.h"
 #include "promql/functions.h"
 
@@ -61,8 +61,7 @@ struct pq_fn_range_call {
     int64_t lookback_ms; /* how far anchored and smoothed windows may look beyond their ends */
     double params[2];
     double *scratch; /* room for as many values as the series has samples; see struct pq_window */
-    /* Looked at before every window that is read again; once set the rest is left out. Or NULL. */
-    const atomic_bool *canceled;
+    struct pq_poll *poll; /* NULL, or who may stop the evaluation; the results are void then */
 };
 
 /* A series: ascending timestamps, floats only, no stale markers. */
@@ -74,8 +73,7 @@ struct pq_fn_samples {
 };
 
 /* Evaluate the call at every step. out[k] is valid where present[k] is 1; elsewhere out[k] is 0 and
- * present[k] 0. @flags as in struct pq_window, may be NULL. Returns the number of points. If it was
- * canceled under way nothing of the result is to be used. */
+ * present[k] 0. @flags as in struct pq_window, may be NULL. Returns the number of points. */
 size_t pq_fn_range_steps(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
                          const struct pq_fn_grid *grid, double *out, uint8_t *present,
                          unsigned *flags);
@@ -91,6 +89,30 @@ size_t pq_fn_drop_stale(const int64_t *ts, const double *values, const int64_t *
                         size_t count, int64_t *ret_ts, double *ret_values, int64_t *ret_start_ts);
 /* True if one of the values is a stale marker. */
 bool pq_fn_has_stale(const double *values, size_t count);
+
+/* The first sample at or behind position @from that is later than @at. Windows mostly move by a few
+ * samples, but may jump over any number. */
+static inline size_t pq_fn_advance(const int64_t *ts, size_t count, size_t from, int64_t at)
+{
+    size_t low = from, high, stride = 8;
+
+    for (size_t i = 0; i < 8; i++, low++)
+        if (low == count || ts[low] > at)
+            return low;
+    for (high = low; high < count && ts[high] <= at; stride *= 2) {
+        low = high + 1;
+        high += QF_MIN(stride, count - high);
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (ts[middle] > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
 
 /* Samples with timestamps in (after, until]: the index of the first, and how many. */
 size_t pq_fn_find_window(const int64_t *ts, size_t count, int64_t after, int64_t until,

@@ -24,7 +24,7 @@ static void flag_overlaps(const struct pq_window *w)
 {
     if (!w->start_ts || !w->flags)
         return;
-    for (size_t i = 1; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 1) {
         int64_t start = w->start_ts[i];
 
         if (start != 0 && start < w->ts[i - 1] && start != w->start_ts[i - 1])
@@ -61,7 +61,7 @@ static bool extrapolated(const struct pq_window *w, enum pq_rate_kind kind, doub
         .zero = from_zero ? (double)(w->ts[0] - w->start_ts[0]) : -1,
     };
     if (counter) {
-        for (size_t i = 1; i < w->count; i++)
+        PQ_WINDOW_EACH (w, i, 1)
             if (pq_fn_is_reset(w, i))
                 ends.change += w->values[i - 1];
         flag_overlaps(w);
@@ -113,7 +113,7 @@ bool pq_fn_resets(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 1; i < w->count; i++)
+    PQ_WINDOW_EACH (w, i, 1)
         resets += pq_fn_is_reset(w, i);
     *ret_value = (double)resets;
     return true;
@@ -125,7 +125,7 @@ bool pq_fn_changes(const struct pq_window *w, double *ret_value)
 
     if (w->count == 0)
         return false;
-    for (size_t i = 1; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 1) {
         double prev = w->values[i - 1], value = w->values[i];
 
         changes += value != prev && !(isnan(value) && isnan(prev));

@@ -19,7 +19,7 @@ static struct line fit(const struct pq_window *w, int64_t origin)
     bool flat = true;
     struct line line;
 
-    for (size_t i = 0; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 0) {
         double x = (double)(w->ts[i] - origin) / 1e3, y = w->values[i];
 
         flat = flat && (i == 0 || y == first);
@@ -67,7 +67,7 @@ bool pq_fn_double_exponential_smoothing(const struct pq_window *w, double *ret_v
         return false;
     level = w->values[0];
     trend = w->values[1] - w->values[0];
-    for (size_t i = 1; i < w->count; i++) {
+    PQ_WINDOW_EACH (w, i, 1) {
         double next;
 
         if (i > 1)

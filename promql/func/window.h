@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "promql/func/poll.h"
+
 /* What a kernel wants to have noted; whoever knows the metric's name and the position in the query
  * makes the note. */
 enum pq_window_flag {
@@ -28,6 +30,7 @@ struct pq_window {
     double params[2]; /* the scalar arguments in the order they are written */
     double *scratch;  /* room for count values; only quantile_over_time and mad_over_time use it */
     unsigned *flags;  /* NULL, or where enum pq_window_flag bits are added */
+    struct pq_poll *poll; /* NULL, or who may stop a kernel on its way; see poll.h */
 };
 
 /* A kernel: false when the series has no point at this step. */
@@ -40,5 +43,8 @@ static inline double pq_window_seconds(const struct pq_window *w)
 
     return (double)(ms / 1000) + (double)(ms % 1000 * 1000000) / 1e9;
 }
+
+/* Every sample of the window from @first on. */
+#define PQ_WINDOW_EACH(w, i, first) PQ_POLL_EACH ((w)->poll, i, first, (w)->count)
 
 #endif

@@ -9,15 +9,19 @@
 #include "promql/leaf/twofold.h"
 
 bool pq_cells_init(struct pq_cells *cells, enum pq_leaf_kind kind, struct qf_arena *arena,
-                   size_t steps)
+                   size_t steps, struct pq_poll *poll)
 {
     *cells = (struct pq_cells){ .present = qf_arena_calloc(arena, steps, 1) };
     if (!cells->present)
         return false;
     for (size_t c = 0; c < pq_leaf_columns(kind); c++) {
-        cells->columns[c] = QF_ARENA_ARRAY(arena, double, steps);
-        if (!cells->columns[c])
+        double *column = qf_arena_alloc(arena, steps * sizeof(double));
+
+        if (!column)
             return false;
+        for (size_t k = 0, end; (end = pq_poll_piece(poll, k, steps)) > k; k = end)
+            memset(column + k, 0, (end - k) * sizeof(double));
+        cells->columns[c] = column;
     }
     return true;
 }
@@ -315,8 +319,8 @@ static void add_extreme(struct pq_cells *cells, bool max, const double *values,
     }
 }
 
-void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *values,
-                  const uint8_t *present, size_t count)
+static void add_piece(struct pq_cells *cells, enum pq_leaf_kind kind, const double *values,
+                      const uint8_t *present, size_t count)
 {
     switch ((int)kind) {
     case PQ_LEAF_SUM:
@@ -343,6 +347,18 @@ void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *
     }
     for (size_t k = 0; k < count; k++)
         cells->present[k] |= present[k];
+}
+
+void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *values,
+                  const uint8_t *present, size_t count, struct pq_poll *poll)
+{
+    for (size_t k = 0, end; (end = pq_poll_piece(poll, k, count)) > k; k = end) {
+        struct pq_cells piece = { .present = cells->present + k };
+
+        for (size_t c = 0; c < pq_leaf_columns(kind); c++)
+            piece.columns[c] = cells->columns[c] + k;
+        add_piece(&piece, kind, values + k, present + k, end - k);
+    }
 }
 
 void pq_cell_merge(enum pq_leaf_kind kind, double *into, size_t stride, const double *partial,

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/pure/arena.h"
+#include "promql/func/poll.h"
 #include "promql/leaf_result.h"
 
 struct pq_cells {
@@ -17,12 +18,13 @@ struct pq_cells {
     uint8_t *present;
 };
 
-/* Empty cells for @steps steps. False: budget spent. */
+/* Empty cells for @steps steps. False: budget spent. @poll may be NULL, here and below: what it
+ * stops is left undone. */
 QF_MUST_CHECK bool pq_cells_init(struct pq_cells *cells, enum pq_leaf_kind kind,
-                                 struct qf_arena *arena, size_t steps);
+                                 struct qf_arena *arena, size_t steps, struct pq_poll *poll);
 /* Add the values of one series; where present[k] is 0 values[k] must be finite. */
 void pq_cells_add(struct pq_cells *cells, enum pq_leaf_kind kind, const double *values,
-                  const uint8_t *present, size_t count);
+                  const uint8_t *present, size_t count, struct pq_poll *poll);
 
 /* Merge one partial into the cell at @into (columns apart by @stride); @first: the cell is empty.
  * Partials are merged in the order of the shards. */

@@ -9,11 +9,12 @@
 #include "promql/leaf/values.h"
 
 void pq_chain_init(struct pq_chain *chain, const struct pq_leaf *leaf, uint64_t samples_max,
-                   struct pq_notes *notes)
+                   struct pq_notes *notes, struct pq_poll *poll)
 {
     uint64_t steps = 1;
 
-    *chain = (struct pq_chain){ .leaf = leaf, .notes = notes, .samples_max = samples_max };
+    *chain =
+        (struct pq_chain){ .leaf = leaf, .notes = notes, .samples_max = samples_max, .poll = poll };
     for (size_t i = 0; i < leaf->stage_count; i++)
         steps = QF_MAX(steps, leaf->stages[i].grid.count);
     chain->lane_capacity = (size_t)steps;
@@ -47,6 +48,14 @@ static void reserve(struct pq_chain *chain, size_t count)
     chain->capacity = count;
 }
 
+static bool has_stale(struct pq_chain *chain, const struct pq_series *series)
+{
+    for (size_t i = 0, end; (end = pq_poll_piece(chain->poll, i, series->count)) > i; i = end)
+        if (pq_fn_has_stale(series->values + i, end - i))
+            return true;
+    return false;
+}
+
 /* The samples of a series as range functions want them. */
 static struct pq_fn_samples without_stale(struct pq_chain *chain, const struct pq_series *series)
 {
@@ -54,10 +63,14 @@ static struct pq_fn_samples without_stale(struct pq_chain *chain, const struct p
     struct pq_fn_samples samples = { series->ts, series->values, start_ts, series->count };
 
     reserve(chain, series->count);
-    if (!pq_fn_has_stale(series->values, series->count))
+    if (!has_stale(chain, series))
         return samples;
-    samples.count = pq_fn_drop_stale(series->ts, series->values, start_ts, series->count, chain->ts,
-                                     chain->values, chain->start_ts);
+    samples.count = 0;
+    for (size_t i = 0, end; (end = pq_poll_piece(chain->poll, i, series->count)) > i; i = end)
+        samples.count +=
+            pq_fn_drop_stale(series->ts + i, series->values + i, start_ts ? start_ts + i : NULL,
+                             end - i, chain->ts + samples.count, chain->values + samples.count,
+                             chain->start_ts + samples.count);
     samples.ts = chain->ts;
     samples.values = chain->values;
     samples.start_ts = start_ts ? chain->start_ts : NULL;
@@ -71,7 +84,7 @@ static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_la
     size_t count = 0;
 
     reserve(chain, lane->points);
-    for (size_t k = 0; k < lane->count; k++) {
+    PQ_POLL_EACH (chain->poll, k, 0, lane->count) {
         if (!lane->present[k])
             continue;
         chain->ts[count] = pq_grid_time(grid, k);
@@ -81,20 +94,20 @@ static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_la
 }
 
 /* Newest sample of (ref - lookback, ref] for each step; a stale marker ends the series. */
-static void run_instant(const struct pq_stage *stage, const struct pq_series *series,
-                        struct pq_lane *out)
+static void run_instant(struct pq_poll *poll, const struct pq_stage *stage,
+                        const struct pq_series *series, struct pq_lane *out)
 {
     int64_t ref = stage->grid.start_ms - stage->offset_ms;
     size_t next = 0; /* first sample after ref */
 
     out->points = 0;
-    for (size_t k = 0; k < out->count; k++, ref += stage->grid.step_ms) {
-        while (next < series->count && series->ts[next] <= ref)
-            next++;
+    PQ_POLL_EACH (poll, k, 0, out->count) {
+        next = pq_fn_advance(series->ts, series->count, next, ref);
         out->present[k] = next > 0 && series->ts[next - 1] > ref - stage->range_ms &&
                           !qf_is_stale(series->values[next - 1]);
         out->values[k] = out->present[k] ? series->values[next - 1] : 0;
         out->points += out->present[k];
+        ref += stage->grid.step_ms;
         if (!out->present[k] || stage->take == PQ_TAKE_VALUE)
             continue;
         if (stage->take == PQ_TAKE_TIMESTAMP || stage->take == PQ_TAKE_INFO)
@@ -104,11 +117,11 @@ static void run_instant(const struct pq_stage *stage, const struct pq_series *se
     }
 }
 
-static void run_smoothed(const struct pq_stage *stage, const struct pq_fn_samples *samples,
-                         struct pq_lane *out)
+static void run_smoothed(struct pq_poll *poll, const struct pq_stage *stage,
+                         const struct pq_fn_samples *samples, struct pq_lane *out)
 {
     out->points = 0;
-    for (size_t k = 0; k < out->count; k++) {
+    PQ_POLL_EACH (poll, k, 0, out->count) {
         int64_t ref = pq_grid_time(&stage->grid, k) - stage->offset_ms;
         size_t first, count = pq_fn_find_window(samples->ts, samples->count, ref - stage->range_ms,
                                                 ref + stage->lookback_ms, &first);
@@ -156,7 +169,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
         .lookback_ms = stage->lookback_ms,
         .params = { stage->params[0], stage->params[1] },
         .scratch = chain->order,
-        .canceled = chain->canceled,
+        .poll = chain->poll,
     };
     struct pq_fn_grid grid = { .start = stage->grid.start_ms,
                                .step = stage->grid.step_ms,
@@ -169,7 +182,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
         pq_window_notes(chain->notes, stage, name, flags);
 }
 
-static void run_function(const struct pq_stage *stage, struct pq_lane *lane)
+static void run_function(struct pq_poll *poll, const struct pq_stage *stage, struct pq_lane *lane)
 {
     struct pq_scalar_arg args[PQ_STAGE_PARAMS_MAX] = { { &stage->params[0], 0 },
                                                        { &stage->params[1], 0 } };
@@ -179,42 +192,46 @@ static void run_function(const struct pq_stage *stage, struct pq_lane *lane)
         lane->points = 0;
         return;
     }
-    pq_values_function(stage->function, lane->values, lane->count, args, stage->param_count);
+    for (size_t k = 0, end; (end = pq_poll_piece(poll, k, lane->count)) > k; k = end)
+        pq_values_function(stage->function, lane->values + k, end - k, args, stage->param_count);
 }
 
-static void run_binary(const struct pq_stage *stage, struct pq_lane *lane, uint8_t *keep)
+/* The part [from, until) of the lane. */
+static void run_binary(const struct pq_stage *stage, struct pq_lane *lane, uint8_t *keep,
+                       size_t from, size_t until)
 {
     struct pq_scalar_arg arg = { &stage->params[0], 0 };
+    double *values = lane->values + from;
 
     if (!pq_op_compares(stage->op)) {
-        pq_values_arith(stage->op, lane->values, lane->count, arg, stage->scalar_left);
+        pq_values_arith(stage->op, values, until - from, arg, stage->scalar_left);
         return;
     }
-    pq_values_compare(stage->op, lane->values, lane->count, arg, stage->scalar_left, keep);
+    pq_values_compare(stage->op, values, until - from, arg, stage->scalar_left, keep);
     if (stage->return_bool) {
-        for (size_t k = 0; k < lane->count; k++)
-            lane->values[k] = keep[k];
+        for (size_t k = 0; k < until - from; k++)
+            values[k] = keep[k];
         return;
     }
-    lane->points = 0;
-    for (size_t k = 0; k < lane->count; k++) {
-        lane->present[k] &= keep[k];
-        lane->points += lane->present[k];
+    for (size_t k = from; k < until; k++) {
+        uint8_t kept = lane->present[k] & keep[k - from];
+
+        lane->points -= (size_t)(lane->present[k] - kept);
+        lane->present[k] = kept;
     }
 }
 
 /* The most samples any one window holds: what Prometheus has in memory at a step. */
-static size_t widest_window(const struct pq_stage *stage, const struct pq_fn_samples *samples)
+static size_t widest_window(struct pq_poll *poll, const struct pq_stage *stage,
+                            const struct pq_fn_samples *samples)
 {
     size_t widest = 0, low = 0, high = 0;
 
-    for (size_t k = 0; k < stage->grid.count; k++) {
+    PQ_POLL_EACH (poll, k, 0, (size_t)stage->grid.count) {
         int64_t end = pq_grid_time(&stage->grid, k) - stage->offset_ms;
 
-        while (high < samples->count && samples->ts[high] <= end)
-            high++;
-        while (low < high && samples->ts[low] <= end - stage->range_ms)
-            low++;
+        high = pq_fn_advance(samples->ts, samples->count, high, end);
+        low = pq_fn_advance(samples->ts, high, low, end - stage->range_ms);
         widest = QF_MAX(widest, high - low);
     }
     return widest;
@@ -230,7 +247,7 @@ static qf_rc count_points(struct pq_chain *chain, const struct pq_stage *stage,
     if (chain->samples_max == 0)
         return QF_OK;
     if (samples && chain->points + samples->count > chain->samples_max)
-        held = widest_window(stage, samples);
+        held = widest_window(chain->poll, stage, samples);
     if (chain->points + held > chain->samples_max)
         return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
     return QF_OK;
@@ -251,9 +268,10 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
         qf_rc rc;
 
         if (stage->kind == PQ_STAGE_FUNCTION) {
-            run_function(stage, lane);
+            run_function(chain->poll, stage, lane);
         } else if (stage->kind == PQ_STAGE_BINARY) {
-            run_binary(stage, lane, other->present);
+            for (size_t k = 0, end; (end = pq_poll_piece(chain->poll, k, lane->count)) > k; k = end)
+                run_binary(stage, lane, other->present, k, end);
         } else {
             bool window = stage->kind == PQ_STAGE_WINDOW;
 
@@ -265,12 +283,10 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
             else if (window)
                 run_window(chain, stage, name, &samples, other);
             else if (stage->smoothed)
-                run_smoothed(stage, &samples, other);
+                run_smoothed(chain->poll, stage, &samples, other);
             else
-                run_instant(stage, series, other);
-            rc = pq_leaf_canceled(chain->canceled, err);
-            if (rc == QF_OK)
-                rc = count_points(chain, stage, window ? &samples : NULL, other, err);
+                run_instant(chain->poll, stage, series, other);
+            rc = count_points(chain, stage, window ? &samples : NULL, other, err);
             if (rc != QF_OK)
                 return rc;
             below = &stage->grid;

@@ -3,6 +3,7 @@
 #define PROMQL_LEAF_LEAF_INT_H
 
 #include "base/pure/map.h"
+#include "promql/func/poll.h"
 #include "promql/func/range.h"
 #include "promql/leaf.h"
 #include "promql/leaf/cells.h"
@@ -20,9 +21,9 @@ struct pq_lane {
 struct pq_chain {
     const struct pq_leaf *leaf;
     struct pq_notes *notes;
-    const atomic_bool *canceled; /* or NULL */
     uint64_t samples_max;
     uint64_t points; /* values that came out of stages that look at time, all series so far */
+    struct pq_poll *poll;
     /* Room for samples without stale markers, or for the values of a lower grid. */
     int64_t *ts, *start_ts;
     double *values, *order;
@@ -32,7 +33,7 @@ struct pq_chain {
 };
 
 void pq_chain_init(struct pq_chain *chain, const struct pq_leaf *leaf, uint64_t samples_max,
-                   struct pq_notes *notes);
+                   struct pq_notes *notes, struct pq_poll *poll);
 void pq_chain_done(struct pq_chain *chain);
 /* Run @series through all stages; the lane is borrowed until the next call. */
 QF_MUST_CHECK qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series,
@@ -59,7 +60,7 @@ struct pq_counted {
 struct pq_sink {
     const struct pq_leaf *leaf;
     struct qf_arena *arena;
-    const atomic_bool *canceled; /* or NULL */
+    struct pq_poll *poll;
     size_t steps;
     struct pq_grouping grouping;
     bool unnames;  /* metric names go before grouping */
@@ -84,7 +85,7 @@ struct pq_sink {
 
 /* False: budget spent. */
 QF_MUST_CHECK bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf,
-                                struct qf_arena *arena);
+                                struct qf_arena *arena, struct pq_poll *poll);
 void pq_sink_done(struct pq_sink *sink);
 QF_MUST_CHECK qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels,
                                 const struct pq_lane *lane, struct qf_err *err);
@@ -94,9 +95,14 @@ QF_MUST_CHECK qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *re
 
 /* samples.c: leaves that pass on raw samples. */
 QF_MUST_CHECK qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
-                                   const struct pq_leaf_limits *limits, const atomic_bool *canceled,
+                                   const struct pq_leaf_limits *limits, struct pq_poll *poll,
                                    struct qf_arena *arena, struct pq_leaf_result *result,
                                    struct qf_err *err);
+/* run.c: pq_leaf_run with the poll in the caller's hands. */
+QF_MUST_CHECK qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
+                                       const struct pq_leaf_limits *limits, struct pq_poll *poll,
+                                       struct qf_arena *arena, struct pq_leaf_result *ret_result,
+                                       struct qf_err *err);
 
 /* spec_check.c: the stages and numbers of a leaf make sense together. */
 bool pq_leaf_valid(const struct pq_leaf *leaf);
@@ -110,7 +116,10 @@ bool pq_stage_drops_names(const struct pq_stage *stage);
  * stage looks at it. */
 QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *series,
                                          struct qf_err *err);
-QF_MUST_CHECK qf_rc pq_leaf_canceled(const atomic_bool *canceled, struct qf_err *err);
+static inline qf_rc pq_leaf_canceled(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ECANCELED, "canceled");
+}
 static inline qf_rc pq_leaf_no_memory(struct qf_err *err)
 {
     return qf_err_set(err, QF_ELIMIT, "the leaf needs more memory than its limit");

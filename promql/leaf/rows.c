@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "promql/func/sort.h"
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/topk.h"
 
@@ -49,12 +50,13 @@ static bool allocate(struct pq_sink *sink, size_t series_count, size_t row_count
 }
 
 /* Where the rows of each step begin. */
-static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, size_t *begin)
+static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, struct pq_poll *poll,
+                         size_t *begin)
 {
     size_t total = 0;
 
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < steps; k++)
+        PQ_POLL_EACH (poll, k, 0, steps)
             begin[k] += lanes[i].present[k];
     for (size_t k = 0; k < steps; k++) {
         size_t here = begin[k];
@@ -70,12 +72,14 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
 {
     const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
-    size_t rows = count_rows(lanes, count, sink->steps, next);
+    size_t rows = count_rows(lanes, count, sink->steps, sink->poll, next);
     size_t column_count = pq_leaf_columns(sink->leaf->kind);
     double *columns[PQ_LEAF_COLUMNS_MAX];
     int64_t *ts;
     uint32_t *series;
 
+    if (sink->poll->stopped)
+        return pq_leaf_canceled(err);
     if (!allocate(sink, count, rows, result, columns))
         return pq_leaf_no_memory(err);
     ts = (int64_t *)(uintptr_t)result->rows.ts;
@@ -85,11 +89,8 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
     /* A few steps at a time: each step is a stream of its own to write to. */
     for (size_t from = 0; from < sink->steps; from += TILE_STEPS) {
         size_t until = QF_MIN(from + TILE_STEPS, sink->steps);
-        qf_rc rc = pq_leaf_canceled(sink->canceled, err);
 
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count && !pq_poll_work(sink->poll, until - from); i++)
             for (size_t k = from; k < until; k++) {
                 size_t row;
 
@@ -131,7 +132,7 @@ static qf_rc kept_rows(struct pq_sink *sink, struct pq_leaf_result *result, stru
         const struct pq_kept *kept = &sink->kept[i];
 
         /* A series that is a candidate nowhere does not travel. */
-        if (!memchr(kept->present, 1, sink->steps))
+        if (pq_poll_work(sink->poll, sink->steps / 8) || !memchr(kept->present, 1, sink->steps))
             continue;
         lanes[count].labels = kept->labels;
         lanes[count].columns[0] = kept->values;
@@ -151,6 +152,8 @@ static qf_rc number_groups(struct pq_sink *sink, uint32_t *group_of, size_t *ret
         struct qf_str key;
         bool fresh;
 
+        if (pq_poll_work(sink->poll, 1))
+            return pq_leaf_canceled(err);
         if ((sink->unnames && !pq_labels_unnamed(sink->arena, labels, &labels)) ||
             !pq_grouping_labels(&sink->grouping, sink->arena, labels, &labels))
             return pq_leaf_no_memory(err);
@@ -198,6 +201,8 @@ static qf_rc keep_candidates(struct pq_sink *sink, struct qf_err *err)
     heaps = qf_xcalloc(groups + 1, sizeof(*heaps));
     items = make_heaps(sink, group_of, heaps, groups);
     for (size_t k = 0; k < sink->steps; k++) {
+        if (pq_poll_work(sink->poll, sink->kept_count + groups))
+            return pq_leaf_canceled(err);
         for (size_t g = 0; g < groups; g++)
             heaps[g].count = 0;
         for (size_t i = 0; i < sink->kept_count; i++) {
@@ -242,13 +247,12 @@ static qf_rc counted_rows(struct pq_sink *sink, struct pq_leaf_result *result, s
         rank[ranked[i].index] = (uint32_t)i;
         result->series[i] = ranked[i].labels;
     }
-    for (size_t i = 0; i < sink->counted_count; i++)
+    PQ_POLL_EACH (sink->poll, i, 0, sink->counted_count)
         sink->counted[i].group = rank[sink->counted[i].group];
-    if (sink->counted_count)
-        qsort(sink->counted, sink->counted_count, sizeof(*sink->counted), by_step);
+    pq_sort(sink->counted, sink->counted_count, sizeof(*sink->counted), by_step, sink->poll);
     ts = (int64_t *)(uintptr_t)result->rows.ts;
     series = (uint32_t *)(uintptr_t)result->rows.series;
-    for (size_t i = 0; i < sink->counted_count; i++) {
+    PQ_POLL_EACH (sink->poll, i, 0, sink->counted_count) {
         if (i > 0 && by_step(&sink->counted[i - 1], &sink->counted[i]) == 0) {
             columns[0][rows - 1]++;
             continue;

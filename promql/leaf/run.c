@@ -3,8 +3,8 @@
 #include "promql/leaf/leaf_int.h"
 
 static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limits,
-                     const atomic_bool *canceled, struct pq_chain *chain, struct pq_sink *sink,
-                     struct pq_leaf_result *result, struct qf_err *err)
+                     struct pq_chain *chain, struct pq_sink *sink, struct pq_leaf_result *result,
+                     struct qf_err *err)
 {
     uint64_t series_count = 0;
 
@@ -12,7 +12,7 @@ static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limi
         struct pq_series series;
         struct pq_lane lane;
         bool more = false;
-        qf_rc rc = pq_leaf_canceled(canceled, err);
+        qf_rc rc = pq_poll_look(chain->poll) ? pq_leaf_canceled(err) : QF_OK;
 
         if (rc == QF_OK)
             rc = source->next(source, &series, &more, err);
@@ -27,6 +27,8 @@ static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limi
             rc = pq_chain_run(chain, &series, &lane, err);
         if (rc == QF_OK)
             rc = pq_sink_add(sink, series.labels, &lane, err);
+        if (rc == QF_OK && chain->poll->stopped)
+            rc = pq_leaf_canceled(err);
         if (rc != QF_OK)
             return rc;
     }
@@ -35,6 +37,16 @@ static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limi
 qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
                   const struct pq_leaf_limits *limits, const atomic_bool *canceled,
                   struct qf_arena *arena, struct pq_leaf_result *ret_result, struct qf_err *err)
+{
+    struct pq_poll poll = { .canceled = canceled };
+
+    return pq_leaf_run_polled(leaf, source, limits, &poll, arena, ret_result, err);
+}
+
+qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
+                         const struct pq_leaf_limits *limits, struct pq_poll *poll,
+                         struct qf_arena *arena, struct pq_leaf_result *ret_result,
+                         struct qf_err *err)
 {
     static const struct pq_leaf_limits no_limits;
     struct pq_leaf_result result = { .kind = leaf->kind, .notes.arena = arena };
@@ -45,18 +57,19 @@ qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
     if (!limits)
         limits = &no_limits;
     if (leaf->kind == PQ_LEAF_SAMPLES) {
-        rc = pq_samples_run(leaf, source, limits, canceled, arena, &result, err);
+        rc = pq_samples_run(leaf, source, limits, poll, arena, &result, err);
         if (rc == QF_OK)
             *ret_result = result;
         return rc;
     }
-    if (!pq_sink_init(&sink, leaf, arena))
+    if (!pq_sink_init(&sink, leaf, arena, poll))
         return pq_leaf_no_memory(err);
-    pq_chain_init(&chain, leaf, limits->samples_max, &result.notes);
-    chain.canceled = sink.canceled = canceled;
-    rc = run_all(source, limits, canceled, &chain, &sink, &result, err);
+    pq_chain_init(&chain, leaf, limits->samples_max, &result.notes, poll);
+    rc = run_all(source, limits, &chain, &sink, &result, err);
     if (rc == QF_OK)
         rc = pq_sink_rows(&sink, &result, err);
+    if (rc == QF_OK && poll->stopped)
+        rc = pq_leaf_canceled(err);
     pq_chain_done(&chain);
     pq_sink_done(&sink);
     if (rc == QF_OK)
@@ -109,13 +122,6 @@ qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *s
             return info_histogram(series->labels, err);
         return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
     }
-    return QF_OK;
-}
-
-qf_rc pq_leaf_canceled(const atomic_bool *canceled, struct qf_err *err)
-{
-    if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
-        return qf_err_set(err, QF_ECANCELED, "canceled");
     return QF_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "base/pure/duration.h"
 #include "base/pure/number.h"
 #include "base/pure/vec.h"
+#include "promql/func/sort.h"
 #include "promql/leaf/leaf_int.h"
 
 struct sample {
@@ -47,9 +48,9 @@ static bool in_a_window(const struct pq_stage *stage, int64_t ts)
 
 static qf_rc take_series(struct samples *samples, const struct pq_leaf *leaf,
                          const struct pq_series *series, uint32_t id, uint64_t samples_max,
-                         struct qf_err *err)
+                         struct pq_poll *poll, struct qf_err *err)
 {
-    for (size_t i = 0; i < series->count; i++) {
+    PQ_POLL_EACH (poll, i, 0, series->count) {
         if (qf_is_stale(series->values[i]) || !in_a_window(&leaf->stages[0], series->ts[i]))
             continue;
         if (samples_max && samples->count >= samples_max)
@@ -59,7 +60,7 @@ static qf_rc take_series(struct samples *samples, const struct pq_leaf *leaf,
     return QF_OK;
 }
 
-static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena,
+static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena, struct pq_poll *poll,
                      struct pq_leaf_result *result, struct qf_err *err)
 {
     int64_t *ts = qf_arena_alloc(arena, samples->count * sizeof(*ts));
@@ -68,20 +69,21 @@ static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena,
 
     if (!ts || !series || !values)
         return pq_leaf_no_memory(err);
-    if (samples->count)
-        qsort(samples->items, samples->count, sizeof(*samples->items), by_time);
-    for (size_t i = 0; i < samples->count; i++) {
+    pq_sort(samples->items, samples->count, sizeof(*samples->items), by_time, poll);
+    PQ_POLL_EACH (poll, i, 0, samples->count) {
         ts[i] = samples->items[i].ts;
         series[i] = samples->items[i].series;
         values[i] = samples->items[i].value;
     }
+    if (poll->stopped)
+        return pq_leaf_canceled(err);
     result->rows = (struct pq_rows){ .count = samples->count, .ts = ts, .series = series };
     result->rows.columns[0] = values;
     return QF_OK;
 }
 
 qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
-                     const struct pq_leaf_limits *limits, const atomic_bool *canceled,
+                     const struct pq_leaf_limits *limits, struct pq_poll *poll,
                      struct qf_arena *arena, struct pq_leaf_result *result, struct qf_err *err)
 {
     QF_CLEANUP(samples_freep) struct samples samples = { 0 };
@@ -91,19 +93,21 @@ qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
         struct pq_series series;
         size_t before = samples.count;
         bool more = false;
-        qf_rc rc = pq_leaf_canceled(canceled, err);
+        qf_rc rc = pq_poll_look(poll) ? pq_leaf_canceled(err) : QF_OK;
 
         if (rc == QF_OK)
             rc = source->next(source, &series, &more, err);
         if (rc != QF_OK)
             return rc;
         if (!more)
-            return to_rows(&samples, arena, result, err);
+            return to_rows(&samples, arena, poll, result, err);
         result->samples_read += series.count;
         rc = pq_leaf_check_series(leaf, &series, err);
         if (rc == QF_OK)
             rc = take_series(&samples, leaf, &series, (uint32_t)result->series_count,
-                             limits->samples_max, err);
+                             limits->samples_max, poll, err);
+        if (rc == QF_OK && poll->stopped)
+            rc = pq_leaf_canceled(err);
         if (rc != QF_OK)
             return rc;
         if (samples.count == before)

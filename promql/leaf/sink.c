@@ -17,10 +17,12 @@ static bool name_is_pinned(const struct pq_select *select)
     return false;
 }
 
-bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_arena *arena)
+bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_arena *arena,
+                  struct pq_poll *poll)
 {
     *sink = (struct pq_sink){ .leaf = leaf,
                               .arena = arena,
+                              .poll = poll,
                               .steps = (size_t)pq_leaf_grid(leaf)->count,
                               .unnames = pq_leaf_drops_names(leaf) && !leaf->delayed_name_removal };
     sink->one_name = name_is_pinned(&leaf->select);
@@ -63,8 +65,10 @@ static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const stru
         !grow(sink->arena, &sink->kept, sink->kept_count, &sink->kept_capacity, sizeof(kept)) ||
         !qf_labels_copy(sink->arena, labels, &kept.labels))
         return pq_leaf_no_memory(err);
-    memcpy(kept.values, lane->values, lane->count * sizeof(double));
-    memcpy(kept.present, lane->present, lane->count);
+    for (size_t k = 0, end; (end = pq_poll_piece(sink->poll, k, lane->count)) > k; k = end) {
+        memcpy(kept.values + k, lane->values + k, (end - k) * sizeof(double));
+        memcpy(kept.present + k, lane->present + k, end - k);
+    }
     sink->kept[sink->kept_count++] = kept;
     return QF_OK;
 }
@@ -94,7 +98,7 @@ static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq
         return pq_leaf_no_memory(err);
     /* Values are too many groups with too few steps each for a cell per step. */
     if (sink->leaf->kind != PQ_LEAF_COUNT_VALUES &&
-        !pq_cells_init(&group->cells, sink->leaf->kind, sink->arena, sink->steps))
+        !pq_cells_init(&group->cells, sink->leaf->kind, sink->arena, sink->steps, sink->poll))
         return pq_leaf_no_memory(err);
     (void)qf_map_put(&sink->groups, key, sink->group_count++, NULL);
     *ret_group = group;
@@ -123,7 +127,7 @@ static qf_rc check_unnamed(struct pq_sink *sink, struct qf_labels unnamed,
         *value = (uint64_t)(uintptr_t)seen;
     }
     seen = (uint8_t *)(uintptr_t)*value;
-    for (size_t k = 0; k < lane->count; k++) {
+    PQ_POLL_EACH (sink->poll, k, 0, lane->count) {
         if (seen[k] & lane->present[k])
             return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
         seen[k] |= lane->present[k];
@@ -135,7 +139,7 @@ static qf_rc check_unnamed(struct pq_sink *sink, struct qf_labels unnamed,
 static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
                           struct qf_err *err)
 {
-    for (size_t k = 0; k < lane->count; k++) {
+    PQ_POLL_EACH (sink->poll, k, 0, lane->count) {
         char text[QF_DOUBLE_TEXT_MAX];
         struct qf_labels with_value;
         struct pq_group *group;
@@ -188,6 +192,7 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, const struct pq
         return count_values(sink, grouped, lane, err);
     rc = find_group(sink, grouped, &group, err);
     if (rc == QF_OK)
-        pq_cells_add(&group->cells, leaf->kind, lane->values, lane->present, lane->count);
+        pq_cells_add(&group->cells, leaf->kind, lane->values, lane->present, lane->count,
+                     sink->poll);
     return rc;
 }

@@ -145,7 +145,7 @@ struct pq_leaf_limits {
     "query processing would load too many samples into memory in query execution"
 
 /* Run @leaf over one shard. @source is read to its end and not closed. The result lives in @arena.
- * @canceled (may be NULL) is looked at once per series.
+ * @canceled (may be NULL) is looked at every few milliseconds of work, also inside one series.
  *
  * QF_ECANCELED, QF_ELIMIT (samples, series or arena), QF_EUNSUPPORTED (native histograms), QF_EEXEC
  * (PromQL run-time errors with Prometheus's text), or what the source returned. */

@@ -108,9 +108,9 @@ TEST(long_arrays_are_sorted_too)
 
     for (size_t i = 0; i < 101; i++)
         values[i] = (double)((i * 37) % 101);
-    CHECK_BITS(pq_fn_quantile(0.5, values, 101), 50.0);
+    CHECK_BITS(pq_fn_quantile(0.5, values, 101, NULL), 50.0);
     values[7] = NAN;
-    pq_fn_sort_values(values, 101);
+    pq_fn_sort_values(values, 101, NULL);
     CHECK(isnan(values[0]));
     CHECK_BITS(values[1], 0.0);
 }
