@@ -16,22 +16,29 @@ struct random_series {
     double values[SAMPLES_MAX];
     int64_t start_ts[SAMPLES_MAX];
     struct pq_fn_samples samples;
+    int64_t even; /* 0, or how far all timestamps are apart */
 };
 
-/* Counters with restarts, gauges, gaps, NaNs and infinities, equal values, signed zeros. */
+/* Counters with restarts, gauges, gaps, NaNs and infinities, equal values, signed zeros. Half of
+ * them are scraped evenly, of which some miss scrapes. */
 static void make_series(struct qf_prng *prng, struct random_series *s)
 {
     double drop = qf_prng_unit(prng) * (qf_prng_chance(prng, 0.2) ? 0.9 : 0.05);
     bool odd_values = qf_prng_chance(prng, 0.2);
     int64_t at = (int64_t)qf_prng_below(prng, 100000) - 50000;
-    double value = 0;
+    double misses = qf_prng_chance(prng, 0.2) ? 0.02 : 0;
+    double value = qf_prng_chance(prng, 0.5) ? 0 : 1e6;
 
+    s->even = qf_prng_chance(prng, 0.5) ? 1 + (int64_t)qf_prng_below(prng, 1000) : 0;
     s->samples = (struct pq_fn_samples){ .ts = s->ts,
                                          .values = s->values,
                                          .start_ts = qf_prng_chance(prng, 0.3) ? s->start_ts : NULL,
                                          .count = qf_prng_below(prng, SAMPLES_MAX) };
     for (size_t i = 0; i < s->samples.count; i++) {
-        at += 1 + (int64_t)qf_prng_below(prng, qf_prng_chance(prng, 0.05) ? 50000 : 1000);
+        if (s->even)
+            at += s->even * (qf_prng_chance(prng, misses) ? 5 : 1);
+        else
+            at += 1 + (int64_t)qf_prng_below(prng, qf_prng_chance(prng, 0.05) ? 50000 : 1000);
         value = qf_prng_chance(prng, drop) ? qf_prng_unit(prng) * value
                                            : value + floor(qf_prng_unit(prng) * 3);
         s->ts[i] = at;
@@ -46,9 +53,9 @@ static void make_series(struct qf_prng *prng, struct random_series *s)
     }
 }
 
-static struct pq_fn_grid make_grid(struct qf_prng *prng)
+static struct pq_fn_grid make_grid(struct qf_prng *prng, int64_t even)
 {
-    return (struct pq_fn_grid){
+    struct pq_fn_grid grid = {
         .start = (int64_t)qf_prng_below(prng, 200000) - 100000,
         .step = 1 + (int64_t)qf_prng_below(prng, 5000),
         .count = 1 + qf_prng_below(prng, STEPS_MAX - 1),
@@ -56,6 +63,10 @@ static struct pq_fn_grid make_grid(struct qf_prng *prng)
         .fixed = qf_prng_chance(prng, 0.1),
         .at = (int64_t)qf_prng_below(prng, 100000),
     };
+
+    if (even && qf_prng_chance(prng, 0.8))
+        grid.step = even * (1 + (int64_t)qf_prng_below(prng, 4));
+    return grid;
 }
 
 static void check_same(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
@@ -84,13 +95,13 @@ TEST(sliding_windows_equal_separate_windows)
     double *scratch = qf_xmalloc(SAMPLES_MAX * sizeof(*scratch));
     size_t compared = 0;
 
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= 1000; seed++) {
         struct qf_prng prng = { seed };
         struct pq_fn_grid grid;
         int64_t range;
 
         make_series(&prng, series);
-        grid = make_grid(&prng);
+        grid = make_grid(&prng, series->even);
         range = 1 + (int64_t)qf_prng_below(&prng, qf_prng_chance(&prng, 0.3) ? 100000 : 10000);
         for (int fn = 0; fn < PQ_FN__COUNT; fn++) {
             for (int mode = PQ_WINDOW_PLAIN; mode <= PQ_WINDOW_SMOOTHED; mode++) {
@@ -108,7 +119,7 @@ TEST(sliding_windows_equal_separate_windows)
             }
         }
     }
-    CHECK(compared == 300 * (26 + 5 + 3));
+    CHECK(compared == 1000 * (26 + 5 + 3));
     free(scratch);
     free(series);
 }
