@@ -154,6 +154,7 @@ TEST(a_canceled_call_reads_no_further_window)
     const int64_t ts[] = { 10, 20, 30, 40 };
     const double values[] = { 1, 2, 3, 4 };
     atomic_bool canceled = false;
+    struct pq_poll poll = { .canceled = &canceled };
     double scratch[4], out[4];
     uint8_t present[4];
     struct pq_fn_samples series = { .ts = ts, .values = values, .count = 4 };
@@ -161,11 +162,12 @@ TEST(a_canceled_call_reads_no_further_window)
                                      .range_ms = 20,
                                      .params = { 0.5 },
                                      .scratch = scratch,
-                                     .canceled = &canceled };
+                                     .poll = &poll };
     struct pq_fn_grid grid = { .start = 10, .step = 10, .count = 4 };
 
     CHECK_EQ(pq_fn_range_steps(&call, &series, &grid, out, present, NULL), 4);
     atomic_store(&canceled, true);
+    CHECK(pq_poll_look(&poll));
     CHECK_EQ(pq_fn_range_steps(&call, &series, &grid, out, present, NULL), 0);
 }
 
