@@ -1,6 +1,21 @@
 /* eval_flow.c - EvalFlow: leaf results in, steps of the answer out, in order of time. */
 #include "promql/eval/exec.h"
 
+/* Each shard kept to the limit; so must all of them. */
+static qf_rc check_points(const struct pq_eval *eval, size_t leaf, struct qf_err *err)
+{
+    uint64_t limit = eval->plan->params.samples_max, points = 0;
+
+    for (size_t i = 0; i < eval->shard_count; i++) {
+        const struct pq_leaf_reader *reader = eval->readers[leaf * eval->shard_count + i];
+
+        points += reader ? QF_MIN(reader->points, UINT64_MAX - points) : 0;
+    }
+    if (limit && points > limit)
+        return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
+    return QF_OK;
+}
+
 static qf_rc build(struct pq_eval *eval, struct qf_err *err)
 {
     const struct pq_plan *plan = eval->plan;
@@ -12,6 +27,8 @@ static qf_rc build(struct pq_eval *eval, struct qf_err *err)
         qf_rc rc = pq_merge_new(eval->arena, plan->leaves[i], eval->readers + i * eval->shard_count,
                                 eval->shard_count, &eval->merges[i], err);
 
+        if (rc == QF_OK)
+            rc = check_points(eval, i, err);
         if (rc != QF_OK)
             return rc;
     }

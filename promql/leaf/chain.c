@@ -221,7 +221,8 @@ static void run_binary(const struct pq_stage *stage, struct pq_lane *lane, uint8
     }
 }
 
-/* The most samples any one window holds: what Prometheus has in memory at a step. */
+/* The most samples any one window holds. Prometheus adds them to the points it has so far; here
+ * only one window alone counts, because what "so far" is depends on the shards. */
 static size_t widest_window(struct pq_poll *poll, const struct pq_stage *stage,
                             const struct pq_fn_samples *samples)
 {
@@ -246,9 +247,9 @@ static qf_rc count_points(struct pq_chain *chain, const struct pq_stage *stage,
     chain->points += out->points;
     if (chain->samples_max == 0)
         return QF_OK;
-    if (samples && chain->points + samples->count > chain->samples_max)
+    if (samples && samples->count > chain->samples_max)
         held = widest_window(chain->poll, stage, samples);
-    if (chain->points + held > chain->samples_max)
+    if (chain->points > chain->samples_max || held > chain->samples_max)
         return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
     return QF_OK;
 }

@@ -70,6 +70,7 @@ qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
         rc = pq_sink_rows(&sink, &result, err);
     if (rc == QF_OK && poll->stopped)
         rc = pq_leaf_canceled(err);
+    result.points = chain.points;
     pq_chain_done(&chain);
     pq_sink_done(&sink);
     if (rc == QF_OK)
@@ -161,6 +162,7 @@ struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
                                             .series_count = result->series_count,
                                             .notes = result->notes,
                                             .samples_read = result->samples_read,
+                                            .points = result->points,
                                             .next = memory_next,
                                             .close = memory_close };
     self->result = result;

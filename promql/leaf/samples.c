@@ -77,6 +77,7 @@ static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena, stru
     }
     if (poll->stopped)
         return pq_leaf_canceled(err);
+    result->points = samples->count;
     result->rows = (struct pq_rows){ .count = samples->count, .ts = ts, .series = series };
     result->rows.columns[0] = values;
     return QF_OK;

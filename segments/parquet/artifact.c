@@ -16,6 +16,7 @@
 #define KEY_VERSION "promfabric.artifact_version"
 #define KEY_KIND "promfabric.kind"
 #define KEY_SAMPLES_READ "promfabric.samples_read"
+#define KEY_POINTS "promfabric.points"
 #define KEY_SERIES "promfabric.series"
 #define KEY_NOTES "promfabric.notes"
 
@@ -185,6 +186,7 @@ static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_re
     set_number(writer, KEY_VERSION, ARTIFACT_SCHEMA_VERSION);
     set_number(writer, KEY_KIND, result->kind);
     set_number(writer, KEY_SAMPLES_READ, result->samples_read);
+    set_number(writer, KEY_POINTS, result->points);
     set_series(writer, result);
     set_notes(writer, &result->notes);
     rc = colfile_finish(writer, false, buf, &written, err);
@@ -492,7 +494,8 @@ static qf_rc reader_start(struct reader *reader, struct qf_err *err)
 
     if (!meta_number(reader->file, KEY_VERSION, &version) ||
         !meta_number(reader->file, KEY_KIND, &kind) ||
-        !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read))
+        !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read) ||
+        !meta_number(reader->file, KEY_POINTS, &reader->base.points))
         return corrupt(reader, "not an artifact", err);
     if (version != ARTIFACT_SCHEMA_VERSION)
         return qf_err_set(err, QF_EUNSUPPORTED, "%s: artifact version %llu; this build reads %d",

@@ -8,9 +8,9 @@
  *     histogram binary      optional; only there if some row has a native histogram
  *
  * in row groups of at most ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
- * encoding), the notes, the kind and samples_read travel in the key/value metadata. Every byte is
- * covered by a checksum (column_file.h), on top of the one the transport checks. Equal results give
- * equal bytes.
+ * encoding), the notes, the kind, samples_read and points travel in the key/value metadata. Every
+ * byte is covered by a checksum (column_file.h), on top of the one the transport checks. Equal
+ * results give equal bytes.
  *
  * Reading trusts nothing: malformed input is QF_ECORRUPT with the file's name. */
 #ifndef SEGMENTS_PARQUET_ARTIFACT_H

@@ -136,8 +136,11 @@ const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf);
 void pq_leaf_print(struct qf_strbuf *buf, const struct pq_leaf *leaf);
 
 struct pq_leaf_limits {
-    uint64_t samples_max; /* values held at once, as Prometheus counts them; 0: no limit */
-    uint64_t series_max;  /* 0: no limit */
+    /* Values that windows give, over all series and steps, and the samples of one window; 0: no
+     * limit. What all shards together give is checked by the evaluation again, so that the number
+     * of shards does not matter. */
+    uint64_t samples_max;
+    uint64_t series_max; /* 0: no limit */
 };
 
 /* Prometheus's words for samples_max. */

@@ -52,7 +52,8 @@ struct pq_leaf_result {
     size_t series_count;
     struct pq_rows rows;
     struct pq_notes notes;
-    uint64_t samples_read; /* samples the leaf looked at: for limits and statistics */
+    uint64_t samples_read; /* samples the leaf looked at: for statistics */
+    uint64_t points;       /* values that came out of its windows: what samples_max counts */
 };
 
 /* Reads one leaf result back. `next` fills @ret_rows with the next batch (borrowed until the next
@@ -62,7 +63,7 @@ struct pq_leaf_reader {
     const struct qf_labels *series;
     size_t series_count;
     struct pq_notes notes;
-    uint64_t samples_read;
+    uint64_t samples_read, points;
     qf_rc (*next)(struct pq_leaf_reader *reader, struct pq_rows *ret_rows, struct qf_err *err);
     void (*close)(struct pq_leaf_reader *reader); /* frees the reader */
 };

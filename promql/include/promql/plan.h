@@ -28,7 +28,7 @@ struct pq_query_params {
     bool start_timestamps;
 
     /* Limits; 0: none. */
-    uint64_t samples_max; /* values held at once */
+    uint64_t samples_max; /* values of one leaf, held at once, or of the result */
     uint64_t series_max;  /* series of one leaf or of the result */
 
     /* For comparison and debugging: leaves are selectors with their range function, no more. */

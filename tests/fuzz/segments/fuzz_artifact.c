@@ -54,6 +54,7 @@ static void read_sealed(const uint8_t *data, size_t size)
     colfile_set_meta(writer, QF_STR("promfabric.artifact_version"), QF_STR("1"));
     colfile_set_meta(writer, QF_STR("promfabric.kind"), QF_STR("0"));
     colfile_set_meta(writer, QF_STR("promfabric.samples_read"), QF_STR("0"));
+    colfile_set_meta(writer, QF_STR("promfabric.points"), QF_STR("0"));
     colfile_set_meta(writer, QF_STR("promfabric.series"), half);
     colfile_set_meta(writer, QF_STR("promfabric.notes"), rest);
     if (colfile_finish(writer, false, &buf, &written, NULL) != QF_OK)

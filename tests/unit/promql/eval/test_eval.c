@@ -165,6 +165,40 @@ TEST(the_limit_on_samples_has_prometheus_words)
     check_same_for_all_shards(series, "m", &params, "m 0@0 1@60000\n");
 }
 
+/* What one shard may have, many together may have as well, and not more. */
+TEST(the_limit_on_samples_does_not_know_of_shards)
+{
+    const char *const queries[] = { "sum(m)", "count(rate(m[2m]))", "sum(sum_over_time(m[2m:1m]))",
+                                    "topk(1, m)" };
+    const char *const error =
+        "error: query processing would load too many samples into memory in query execution\n";
+    struct pq_query_params params = minutes;
+    SERIES(series, 60000);
+    char line[40];
+
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(line, sizeof(line), "m{i=\"%d\"} 0+1x10", i);
+        memory_series_add(series, line);
+    }
+    params.start_ms = 120000;
+    params.end_ms = 300000;
+    for (size_t i = 0; i < QF_COUNT_OF(queries); i++) {
+        char want[400];
+        uint64_t most = 0;
+
+        /* The least limit that is enough for one shard. */
+        do {
+            params.samples_max = ++most;
+            (void)snprintf(want, sizeof(want), "%s",
+                           memory_series_query(series, 1, queries[i], &params));
+        } while (strcmp(want, error) == 0);
+        CHECK(most >= 20 * 4);
+        check_same_for_all_shards(series, queries[i], &params, want);
+        params.samples_max = most - 1;
+        check_same_for_all_shards(series, queries[i], &params, error);
+    }
+}
+
 TEST(a_range_query_of_a_scalar_is_a_matrix)
 {
     struct pq_query_params params = { .start_ms = 0, .end_ms = 2000, .step_ms = 1000 };

@@ -65,6 +65,7 @@ static struct pq_leaf_result make_result(struct qf_arena *arena, enum pq_leaf_ki
     if (histograms)
         result.rows.histograms = hist;
     result.samples_read = seed * 3 + 1;
+    result.points = seed * 5 + 2;
     result.notes.arena = arena;
     pq_note_add(&result.notes, PQ_NOTE_INFO, (struct pq_pos){ 3, 9 }, "seed %llu",
                 (unsigned long long)seed);
@@ -93,6 +94,7 @@ static qf_rc compare(struct pq_leaf_reader *reader, const struct pq_leaf_result 
 
     CHECK_EQ(reader->kind, want->kind);
     CHECK_EQ(reader->samples_read, want->samples_read);
+    CHECK_EQ(reader->points, want->points);
     CHECK_EQ(reader->series_count, want->series_count);
     for (size_t i = 0; i < want->series_count; i++)
         CHECK(qf_labels_eq(reader->series[i], want->series[i]));
