@@ -4,10 +4,12 @@
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
 #include "promql/eval/matrix.h"
+#include "promql/func/histogram.h"
 
 struct point {
     int64_t ts;
     double value;
+    const struct pq_histogram *histogram; /* NULL: a float */
 };
 
 /* The points of one series while they are gathered. */
@@ -39,12 +41,30 @@ static qf_rc no_memory(struct qf_err *err)
     return qf_err_set(err, QF_ELIMIT, "the result is larger than its limit");
 }
 
+static bool keep_histograms(struct qf_arena *arena, const struct points *points,
+                            struct pq_result_series *ret)
+{
+    const struct pq_histogram **histograms =
+        QF_ARENA_ARRAY(arena, const struct pq_histogram *, points->count);
+
+    for (size_t i = 0; histograms && i < points->count; i++) {
+        if (!points->items[i].histogram)
+            continue;
+        histograms[i] = pq_histogram_copy(arena, points->items[i].histogram);
+        if (!histograms[i])
+            return false;
+    }
+    ret->histograms = histograms;
+    return histograms != NULL;
+}
+
 static qf_rc keep_series(struct qf_arena *arena, struct qf_labels labels,
                          const struct points *points, struct pq_result_series *ret,
                          struct qf_err *err)
 {
     int64_t *ts = qf_arena_alloc(arena, points->count * sizeof(*ts));
     double *values = qf_arena_alloc(arena, points->count * sizeof(*values));
+    bool any = false;
 
     *ret = (struct pq_result_series){ .count = points->count, .ts = ts, .values = values };
     if (!ts || !values || !qf_labels_copy(arena, labels, &ret->labels))
@@ -52,8 +72,9 @@ static qf_rc keep_series(struct qf_arena *arena, struct qf_labels labels,
     for (size_t i = 0; i < points->count; i++) {
         ts[i] = points->items[i].ts;
         values[i] = points->items[i].value;
+        any |= points->items[i].histogram != NULL;
     }
-    return QF_OK;
+    return !any || keep_histograms(arena, points, ret) ? QF_OK : no_memory(err);
 }
 
 static int by_labels(const void *a, const void *b)
@@ -98,7 +119,9 @@ static void gather_batch(const struct pq_eval_batch *batch, struct gathered *gat
 
             QF_VEC_PUSH(&gathered->items[s],
                         (struct point){ batch->start_ms + (int64_t)k * batch->step_ms,
-                                        batch->values[s * batch->stride + k] });
+                                        batch->values[s * batch->stride + k],
+                                        batch->histograms ? batch->histograms[s * batch->stride + k]
+                                                          : NULL });
         }
 }
 
@@ -149,8 +172,8 @@ static qf_rc collect_samples(struct pq_eval *eval, struct qf_arena *arena,
         for (size_t i = 0; i < matrix.queues[s].count; i++) {
             size_t at = matrix.queues[s].first + i;
 
-            QF_VEC_PUSH(&gathered->items[s],
-                        (struct point){ matrix.queues[s].ts[at], matrix.queues[s].values[at] });
+            QF_VEC_PUSH(&gathered->items[s], (struct point){ matrix.queues[s].ts[at],
+                                                             matrix.queues[s].values[at], NULL });
             eval->stats.points++;
         }
     pq_matrix_done(&matrix);

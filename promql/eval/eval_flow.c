@@ -150,7 +150,8 @@ qf_rc pq_eval_next(struct pq_eval *eval, struct pq_eval_batch *ret_batch, struct
                                          .series_count = root->batch.series_count,
                                          .stride = root->batch.stride,
                                          .values = root->batch.values,
-                                         .present = root->batch.present };
+                                         .present = root->batch.present,
+                                         .histograms = root->batch.histograms };
     if (ret_batch->steps == 0)
         ret_batch->series_count = 0;
     return QF_OK;

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "promql/func/histogram.h"
+
 static pq_exec_make *const makers[PQ_PLAN__COUNT] = {
     [PQ_PLAN_NUMBER] = pq_node_number,
     [PQ_PLAN_EMPTY] = pq_node_empty,
@@ -83,6 +85,15 @@ size_t pq_exec_steps(const struct pq_exec *exec)
     return (size_t)QF_MIN(left, (uint64_t)PQ_BLOCK);
 }
 
+static bool any_child_histograms(const struct pq_exec *exec)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < exec->child_count; i++)
+        any |= exec->children[i] && exec->children[i]->batch.histograms;
+    return any;
+}
+
 qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
 {
     qf_rc rc;
@@ -94,6 +105,8 @@ qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
     if (pq_poll_look(&exec->eval->poll))
         return pq_eval_canceled(err);
     rc = exec->ops->next(exec, err);
+    if (!exec->ops->takes_histograms && any_child_histograms(exec))
+        return pq_eval_refuse("this operation", err);
     if (rc == QF_OK && exec->eval->poll.stopped)
         return pq_eval_canceled(err);
     if (rc == QF_OK)
@@ -148,9 +161,51 @@ qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err)
     batch->stride = stride;
     batch->series_count = count;
     batch->order = NULL;
+    batch->histograms = NULL;
     if (count)
         memset(batch->present, 0, count * sizeof(*batch->present));
     return QF_OK;
+}
+
+qf_rc pq_eval_refuse(const char *what, struct qf_err *err)
+{
+    return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, what);
+}
+
+qf_rc pq_exec_make_histograms(struct pq_exec *exec, struct qf_err *err)
+{
+    struct pq_batch *batch = &exec->batch;
+
+    if (!batch->histograms)
+        batch->histograms = QF_ARENA_ARRAY(exec->eval->arena, const struct pq_histogram *,
+                                           batch->series_count * batch->stride);
+    return batch->histograms ? QF_OK : pq_eval_no_memory(err);
+}
+
+qf_rc pq_exec_copy_histogram(struct pq_exec *exec, uint32_t out, const struct pq_batch *from,
+                             size_t s, size_t k, struct qf_err *err)
+{
+    const struct pq_histogram *histogram = pq_batch_histogram(from, s, k);
+    qf_rc rc = histogram ? pq_exec_make_histograms(exec, err) : QF_OK;
+
+    if (histogram && rc == QF_OK)
+        exec->batch.histograms[out * exec->batch.stride + k] = histogram;
+    return rc;
+}
+
+bool pq_batch_drop_histograms(struct pq_batch *batch)
+{
+    bool any = false;
+
+    for (size_t s = 0; batch->histograms && s < batch->series_count; s++)
+        for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
+            if (!batch->histograms[s * batch->stride + (size_t)__builtin_ctzll(bits)])
+                continue;
+            batch->present[s] &= ~(bits & -bits);
+            any = true;
+        }
+    batch->histograms = NULL;
+    return any;
 }
 
 void pq_exec_alias(struct pq_exec *exec, const struct pq_exec *child)

@@ -26,6 +26,8 @@ struct pq_batch {
     size_t series_count; /* rows that are filled */
     double *values;
     uint64_t *present;
+    /* NULL, or like values: NULL for a float. Not to be written to unless the node made it. */
+    const struct pq_histogram **histograms;
     const uint32_t *order; /* of an instant query, if a node asked for one: ids, best first */
     size_t order_count;
 };
@@ -36,6 +38,9 @@ struct pq_exec_ops {
     /* Fill exec->batch for the block at exec->position. */
     qf_rc (*next)(struct pq_exec *exec, struct qf_err *err);
     void (*close)(struct pq_exec *exec); /* may be NULL */
+    /* The node knows what to do with native histograms of its children; otherwise they are
+     * refused. */
+    bool takes_histograms;
 };
 
 struct pq_exec {
@@ -86,6 +91,21 @@ static inline uint64_t pq_all_steps(size_t steps)
 QF_MUST_CHECK qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err);
 /* Use the child's batch as one's own, to change in place. */
 void pq_exec_alias(struct pq_exec *exec, const struct pq_exec *child);
+
+/* Give the node's own batch room for histograms, all NULL, if it has none yet. */
+QF_MUST_CHECK qf_rc pq_exec_make_histograms(struct pq_exec *exec, struct qf_err *err);
+/* Put the histogram that @from has at (@s, @k), if any, to (@out, @k) of the node's own batch. */
+QF_MUST_CHECK qf_rc pq_exec_copy_histogram(struct pq_exec *exec, uint32_t out,
+                                           const struct pq_batch *from, size_t s, size_t k,
+                                           struct qf_err *err);
+/* Take all histograms out of a batch; true if there was any. */
+bool pq_batch_drop_histograms(struct pq_batch *batch);
+static inline const struct pq_histogram *pq_batch_histogram(const struct pq_batch *batch, size_t s,
+                                                            size_t k)
+{
+    return batch->histograms ? batch->histograms[s * batch->stride + k] : NULL;
+}
+qf_rc pq_eval_refuse(const char *what, struct qf_err *err);
 
 /* Add a series, labels borrowed. */
 QF_MUST_CHECK qf_rc pq_exec_add(struct pq_exec *exec, struct qf_labels labels, bool drop,

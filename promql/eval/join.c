@@ -49,6 +49,10 @@ qf_rc pq_join_batch(const struct pq_join *join, struct pq_exec *exec, const stru
             size_t k = (size_t)__builtin_ctzll(bits);
 
             row[k] = pq_row(in, s)[k];
+            if (in->histograms)
+                rc = pq_exec_copy_histogram(exec, out, in, s, k, err);
+            if (rc != QF_OK)
+                return rc;
         }
     }
     return QF_OK;

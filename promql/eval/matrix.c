@@ -127,6 +127,8 @@ qf_rc pq_matrix_read(struct pq_matrix *matrix, int64_t until, struct qf_err *err
             return rc;
         matrix->started = true;
         matrix->ended = matrix->child->batch.steps == 0;
+        if (matrix->child->batch.histograms)
+            return pq_eval_refuse("subqueries over expressions", err);
         if (!matrix->ended)
             take_batch(matrix);
         rc = check_held(matrix, err);

@@ -179,6 +179,22 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
+/* Some count histograms as well, some leave them out, some would have to compute with them. */
+static qf_rc sort_out_histograms(struct pq_exec *exec, struct qf_err *err)
+{
+    enum pq_agg op = exec->plan->ast->aggregate.op;
+    struct pq_batch *in = &exec->children[0]->batch;
+
+    if (!in->histograms || op == PQ_AGG_COUNT || op == PQ_AGG_GROUP)
+        return QF_OK;
+    if (op == PQ_AGG_SUM || op == PQ_AGG_AVG)
+        return pq_eval_refuse(pq_agg_text(op), err);
+    if (pq_batch_drop_histograms(in))
+        pq_note_histogram_ignored_agg(
+            &exec->eval->notes, pq_unwrap(exec->plan->ast->aggregate.expr)->pos, pq_agg_text(op));
+    return QF_OK;
+}
+
 static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct aggregate *self = (struct aggregate *)exec;
@@ -186,6 +202,8 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
 
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
+    if (rc == QF_OK)
+        rc = sort_out_histograms(exec, err);
     if (rc == QF_OK)
         rc = update_groups(self, err);
     if (rc == QF_OK)
@@ -201,7 +219,7 @@ static void aggregate_close(struct pq_exec *exec)
     pq_groups_done(&((struct aggregate *)exec)->groups);
 }
 
-static const struct pq_exec_ops aggregate_ops = { aggregate_next, aggregate_close };
+static const struct pq_exec_ops aggregate_ops = { aggregate_next, aggregate_close, true };
 
 struct pq_exec *pq_node_aggregate(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

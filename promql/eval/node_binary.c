@@ -5,6 +5,8 @@
  * labels come out is worked out once per pair of series. */
 #include "promql/eval/groups.h"
 #include "promql/func/binary_op.h"
+#include "promql/func/histogram.h"
+#include "promql/func/texts.h"
 #include "promql/leaf/values.h"
 
 enum { MANY, ONE }; /* sides; without group_right the many side is the left one */
@@ -240,7 +242,69 @@ static qf_rc meet(struct binary *self, struct qf_err *err)
 struct operand {
     const double *row; /* NULL: fill */
     double fill;
+    const struct pq_histogram *const *histograms; /* NULL, or per step NULL for a float */
 };
+
+static const struct pq_histogram *histogram_of(const struct operand *operand, size_t k)
+{
+    return operand->histograms ? operand->histograms[k] : NULL;
+}
+
+static const struct pq_histogram *const *histogram_row(const struct pq_batch *batch, size_t s)
+{
+    return batch->histograms ? batch->histograms + s * batch->stride : NULL;
+}
+
+/* Operators that make a histogram of operands of these kinds, one of which is one at least. */
+static bool computes_histogram(enum pq_op op, bool left, bool right)
+{
+    if (left && right)
+        return op == PQ_OP_ADD || op == PQ_OP_SUB;
+    if (left)
+        return op == PQ_OP_MUL || op == PQ_OP_DIV || op == PQ_OP_TRIM_UPPER ||
+               op == PQ_OP_TRIM_LOWER;
+    return op == PQ_OP_MUL;
+}
+
+/* left op right where one is a histogram. *ret_kept false: there is no result, with an info unless
+ * both can be compared. */
+static qf_rc compute_histograms(struct binary *self, const struct pq_histogram *left,
+                                const struct pq_histogram *right, bool *ret_kept,
+                                struct qf_err *err)
+{
+    const struct pq_node *ast = self->exec.plan->ast;
+    enum pq_op op = ast->binary.op;
+
+    *ret_kept = false;
+    if (computes_histogram(op, left, right))
+        return pq_eval_refuse(pq_op_text(op), err);
+    if (left && right && (op == PQ_OP_EQLC || op == PQ_OP_NEQ))
+        *ret_kept = pq_histogram_equal(left, right) == (op == PQ_OP_EQLC);
+    else
+        pq_note_binop_types(&self->exec.eval->notes, self->exec.plan->pos, pq_kind_text(left),
+                            pq_op_text(op), pq_kind_text(right));
+    return QF_OK;
+}
+
+/* Store what came of two histograms that were compared. */
+static qf_rc store_compared(struct binary *self, const struct pq_histogram *left, bool kept,
+                            uint32_t out, size_t k, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    bool return_bool = exec->plan->ast->binary.return_bool;
+    qf_rc rc = QF_OK;
+
+    if (!kept && !return_bool)
+        return QF_OK;
+    exec->batch.present[out] |= (uint64_t)1 << k;
+    pq_row(&exec->batch, out)[k] = kept && return_bool;
+    if (return_bool)
+        return QF_OK;
+    rc = pq_exec_make_histograms(exec, err);
+    if (rc == QF_OK)
+        exec->batch.histograms[out * exec->batch.stride + k] = left;
+    return rc;
+}
 
 static double value_of(const struct operand *operand, size_t k)
 {
@@ -268,6 +332,8 @@ static qf_rc compute(struct binary *self, uint32_t group, struct operand many, s
     const struct pq_node *ast = exec->plan->ast;
     double *row = pq_row(&exec->batch, out);
     bool one_to_one = matching_of(self)->card == PQ_CARD_ONE_TO_ONE;
+    bool trims = ast->binary.op == PQ_OP_TRIM_UPPER || ast->binary.op == PQ_OP_TRIM_LOWER;
+    bool equality = ast->binary.op == PQ_OP_EQLC || ast->binary.op == PQ_OP_NEQ;
 
     for (; bits; bits &= bits - 1) {
         size_t k = (size_t)__builtin_ctzll(bits);
@@ -281,6 +347,21 @@ static qf_rc compute(struct binary *self, uint32_t group, struct operand many, s
             return collision(self, self->matched[group] & bit, err);
         self->matched[group] |= bit;
         self->claimed[out] |= bit;
+        if (many.histograms || one.histograms || trims) {
+            const struct pq_histogram *hl = histogram_of(self->swapped ? &one : &many, k);
+            const struct pq_histogram *hr = histogram_of(self->swapped ? &many : &one, k);
+            bool kept = false;
+            qf_rc rc = QF_OK;
+
+            if (hl || hr || trims)
+                rc = compute_histograms(self, hl, hr, &kept, err);
+            if (rc == QF_OK && hl && hr && equality)
+                rc = store_compared(self, hl, kept, out, k, err);
+            if (rc != QF_OK)
+                return rc;
+            if (hl || hr || trims)
+                continue;
+        }
         if (!pq_fn_binary(ast->binary.op, left, right, ast->binary.return_bool, &value))
             continue;
         exec->batch.present[out] |= bit;
@@ -293,7 +374,7 @@ static qf_rc compute_many(struct binary *self, size_t s, struct qf_err *err)
 {
     const struct pq_batch *many = &side(self, MANY)->batch, *one = &side(self, ONE)->batch;
     uint32_t group = self->members[MANY].group_of[s];
-    struct operand left = { .row = pq_row(many, s) };
+    struct operand left = { .row = pq_row(many, s), .histograms = histogram_row(many, s) };
     qf_rc rc = QF_OK;
 
     for (const struct pair *pair = self->pairs[s]; pair && rc == QF_OK; pair = pair->next) {
@@ -302,6 +383,7 @@ static qf_rc compute_many(struct binary *self, size_t s, struct qf_err *err)
 
         if (pair->one != NO_SERIES) {
             right.row = pq_row(one, pair->one);
+            right.histograms = histogram_row(one, pair->one);
             bits = many->present[s] & one->present[pair->one];
         } else if (!fills(self, ONE)) {
             continue;
@@ -327,7 +409,7 @@ static qf_rc compute_all(struct binary *self, struct qf_err *err)
     for (size_t o = 0; fills(self, MANY) && o < one->series_count && rc == QF_OK; o++) {
         uint32_t group = self->members[ONE].group_of[o];
         struct operand filled = { .fill = matching_of(self)->fill_left };
-        struct operand there = { .row = pq_row(one, o) };
+        struct operand there = { .row = pq_row(one, o), .histograms = histogram_row(one, o) };
         uint64_t bits = one->present[o] & ~self->there[MANY][group];
 
         if (bits)
@@ -339,11 +421,8 @@ static qf_rc compute_all(struct binary *self, struct qf_err *err)
 static qf_rc binary_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct binary *self = (struct binary *)exec;
-    enum pq_op op = exec->plan->ast->binary.op;
     qf_rc rc = QF_OK;
 
-    if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER)
-        return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
     for (size_t i = 0; i < 2 && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
     for (int which = MANY; which <= ONE && rc == QF_OK; which++)
@@ -370,7 +449,7 @@ static void binary_close(struct pq_exec *exec)
     pq_label_index_done(&self->index);
 }
 
-static const struct pq_exec_ops binary_ops = { binary_next, binary_close };
+static const struct pq_exec_ops binary_ops = { binary_next, binary_close, true };
 
 struct pq_exec *pq_node_binary(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -309,6 +309,36 @@ static qf_rc run_classic(struct buckets *self, struct qf_err *err)
     return rc;
 }
 
+/* What is written in the histogram itself; floats are passed over in silence. */
+static qf_rc run_native(struct pq_exec *exec, struct qf_err *err)
+{
+    int function = exec->plan->function;
+    const char *name = pq_function_get((enum pq_function_id)function)->name;
+    struct pq_exec *child = exec->children[0];
+    const struct pq_batch *in = &child->batch;
+    qf_rc rc = in->histograms ? pq_exec_mirror(exec, child, err) : QF_OK;
+
+    if (rc == QF_OK)
+        rc = pq_exec_begin(exec, err);
+    for (size_t s = 0; rc == QF_OK && in->histograms && s < in->series_count; s++)
+        for (uint64_t bits = in->present[s]; bits && rc == QF_OK; bits &= bits - 1) {
+            size_t k = (size_t)__builtin_ctzll(bits);
+            const struct pq_histogram *h = pq_batch_histogram(in, s, k);
+
+            if (!h)
+                continue;
+            if (function == PQ_FN_HISTOGRAM_COUNT)
+                rc = put(exec, (uint32_t)s, k, h->count, err);
+            else if (function == PQ_FN_HISTOGRAM_SUM)
+                rc = put(exec, (uint32_t)s, k, h->sum, err);
+            else if (function == PQ_FN_HISTOGRAM_AVG)
+                rc = put(exec, (uint32_t)s, k, h->sum / h->count, err);
+            else
+                rc = pq_eval_refuse(name, err);
+        }
+    return rc;
+}
+
 static qf_rc buckets_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct buckets *self = (struct buckets *)exec;
@@ -320,9 +350,12 @@ static qf_rc buckets_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     if (function == PQ_FN_HISTOGRAM_QUANTILE || function == PQ_FN_HISTOGRAM_QUANTILES ||
-        function == PQ_FN_HISTOGRAM_FRACTION)
+        function == PQ_FN_HISTOGRAM_FRACTION) {
+        if (exec->children[0]->batch.histograms)
+            return pq_eval_refuse(pq_function_get((enum pq_function_id)function)->name, err);
         return run_classic(self, err);
-    return pq_exec_begin(exec, err); /* floats are passed over in silence */
+    }
+    return run_native(exec, err);
 }
 
 static void buckets_close(struct pq_exec *exec)
@@ -334,7 +367,7 @@ static void buckets_close(struct pq_exec *exec)
     free(self->scratch);
 }
 
-static const struct pq_exec_ops buckets_ops = { buckets_next, buckets_close };
+static const struct pq_exec_ops buckets_ops = { buckets_next, buckets_close, true };
 
 struct pq_exec *pq_node_buckets(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -2,6 +2,7 @@
 #include "promql/eval/exec.h"
 #include "promql/func/binary_op.h"
 #include "promql/func/math.h"
+#include "promql/func/texts.h"
 #include "promql/leaf/values.h"
 
 #define ARGS_MAX 2
@@ -30,6 +31,7 @@ static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
+    (void)pq_batch_drop_histograms(&exec->batch);
     for (size_t i = 0; i < arg_count; i++)
         args[i] = (struct pq_scalar_arg){ exec->children[i + 1]->batch.values, 1 };
     for (size_t k = 0; k < exec->batch.steps; k++)
@@ -43,7 +45,7 @@ static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops function_ops = { function_next, NULL };
+static const struct pq_exec_ops function_ops = { function_next, NULL, true };
 
 struct pq_exec *pq_node_function(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -81,6 +83,33 @@ static void extreme(struct pq_exec *exec, bool min)
         values[k] = min ? pq_fn_min_of(values[k], other[k]) : pq_fn_max_of(values[k], other[k]);
 }
 
+/* A vector with histograms and a scalar. */
+static qf_rc sort_out_histograms(struct pq_exec *exec, enum pq_op op, bool left, struct qf_err *err)
+{
+    bool computes = op == PQ_OP_MUL || op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER ||
+                    (op == PQ_OP_DIV && !left);
+
+    if (!exec->batch.histograms)
+        return QF_OK;
+    if (computes)
+        return pq_eval_refuse(pq_op_text(op), err);
+    if (pq_batch_drop_histograms(&exec->batch))
+        pq_note_binop_types(&exec->eval->notes, exec->plan->pos, left ? "float" : "histogram",
+                            pq_op_text(op), left ? "histogram" : "float");
+    return QF_OK;
+}
+
+/* Only histograms can be trimmed. */
+static void drop_floats(struct pq_exec *exec, enum pq_op op)
+{
+    for (size_t s = 0; s < exec->batch.series_count; s++) {
+        if (exec->batch.present[s])
+            pq_note_binop_types(&exec->eval->notes, exec->plan->pos, "float", pq_op_text(op),
+                                "float");
+        exec->batch.present[s] = 0;
+    }
+}
+
 static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
 {
     const struct pq_node *ast = exec->plan->ast;
@@ -99,12 +128,15 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_mirror(exec, vector, err);
     if (rc != QF_OK)
         return rc;
-    if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER)
-        return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
     pq_exec_alias(exec, vector);
+    rc = sort_out_histograms(exec, op, left, err);
+    if (rc != QF_OK)
+        return rc;
     arg = (struct pq_scalar_arg){ scalar->batch.values, 1 };
     if (call) {
         extreme(exec, exec->plan->function == PQ_FN_MIN_OF);
+    } else if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER) {
+        drop_floats(exec, op);
     } else if (pq_op_compares(op)) {
         compare_rows(&exec->batch, op, arg, left, return_bool);
     } else {
@@ -115,7 +147,7 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops scalar_op_ops = { scalar_op_next, NULL };
+static const struct pq_exec_ops scalar_op_ops = { scalar_op_next, NULL, true };
 
 struct pq_exec *pq_node_scalar_op(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

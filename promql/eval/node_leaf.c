@@ -21,7 +21,9 @@ static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     block = (struct pq_merge_block){ .values = exec->batch.values, .present = exec->batch.present };
-    return pq_merge_next(self->merge, exec->position, &block, err);
+    rc = pq_merge_next(self->merge, exec->position, &block, err);
+    exec->batch.histograms = block.histograms;
+    return rc;
 }
 
 static const struct pq_exec_ops leaf_ops = { leaf_next, NULL };

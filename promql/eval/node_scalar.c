@@ -73,14 +73,14 @@ static qf_rc to_vector_next(struct pq_exec *exec, struct qf_err *err)
     return rc;
 }
 
-static const struct pq_exec_ops to_vector_ops = { to_vector_next, NULL };
+static const struct pq_exec_ops to_vector_ops = { to_vector_next, NULL, true };
 
 struct pq_exec *pq_node_to_vector(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
     return pq_exec_new(eval, plan, &to_vector_ops, sizeof(struct pq_exec));
 }
 
-/* The value of the only series present, NaN if there is not exactly one. */
+/* The value of the only float present, NaN if there is not exactly one. */
 static qf_rc to_scalar_next(struct pq_exec *exec, struct qf_err *err)
 {
     const struct pq_batch *in = &exec->children[0]->batch;
@@ -92,13 +92,18 @@ static qf_rc to_scalar_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     for (size_t s = 0; s < in->series_count; s++) {
-        twice |= once & in->present[s];
-        for (uint64_t bits = in->present[s] & ~once; bits; bits &= bits - 1) {
+        uint64_t floats = in->present[s];
+
+        for (size_t k = 0; in->histograms && k < in->steps; k++)
+            if (pq_batch_histogram(in, s, k))
+                floats &= ~((uint64_t)1 << k);
+        twice |= once & floats;
+        for (uint64_t bits = floats & ~once; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
 
             exec->batch.values[k] = pq_row(in, s)[k];
         }
-        once |= in->present[s];
+        once |= floats;
     }
     for (size_t k = 0; k < exec->batch.steps; k++)
         if (!((once & ~twice) >> k & 1))
@@ -106,7 +111,7 @@ static qf_rc to_scalar_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops to_scalar_ops = { to_scalar_next, NULL };
+static const struct pq_exec_ops to_scalar_ops = { to_scalar_next, NULL, true };
 
 struct pq_exec *pq_node_to_scalar(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -123,13 +128,14 @@ static qf_rc timestamp_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
+    exec->batch.histograms = NULL;
     for (size_t s = 0; s < exec->batch.series_count; s++)
         for (size_t k = 0; k < exec->batch.steps; k++)
             pq_row(&exec->batch, s)[k] = (double)pq_exec_time(exec, k) / 1000;
     return QF_OK;
 }
 
-static const struct pq_exec_ops timestamp_ops = { timestamp_next, NULL };
+static const struct pq_exec_ops timestamp_ops = { timestamp_next, NULL, true };
 
 struct pq_exec *pq_node_timestamp(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -156,13 +162,21 @@ static qf_rc repeat_next(struct pq_exec *exec, struct qf_err *err)
         exec->batch.present[s] = pq_all_steps(exec->batch.steps);
         for (size_t k = 0; k < exec->batch.steps; k++)
             pq_row(&exec->batch, s)[k] = value;
+        if (!pq_batch_histogram(&child->batch, s, 0))
+            continue;
+        rc = pq_exec_make_histograms(exec, err);
+        if (rc != QF_OK)
+            return rc;
+        for (size_t k = 0; k < exec->batch.steps; k++)
+            exec->batch.histograms[s * exec->batch.stride + k] =
+                pq_batch_histogram(&child->batch, s, 0);
     }
     exec->batch.order = child->batch.order;
     exec->batch.order_count = child->batch.order_count;
     return QF_OK;
 }
 
-static const struct pq_exec_ops repeat_ops = { repeat_next, NULL };
+static const struct pq_exec_ops repeat_ops = { repeat_next, NULL, true };
 
 struct pq_exec *pq_node_repeat(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -149,6 +149,7 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct select *self = (struct select *)exec;
+    enum pq_agg op = exec->plan->ast->aggregate.op;
     qf_rc rc = pq_exec_next(exec->children[0], err);
 
     if (rc == QF_OK)
@@ -160,6 +161,9 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
+    if ((op == PQ_AGG_TOPK || op == PQ_AGG_BOTTOMK) && pq_batch_drop_histograms(&exec->batch))
+        pq_note_histogram_ignored_agg(
+            &exec->eval->notes, pq_unwrap(exec->plan->ast->aggregate.expr)->pos, pq_agg_text(op));
     return exec->plan->ast->aggregate.op == PQ_AGG_LIMIT_RATIO ? select_ratio(self, err)
                                                                : select_best(self, err);
 }
@@ -169,7 +173,7 @@ static void select_close(struct pq_exec *exec)
     pq_groups_done(&((struct select *)exec)->groups);
 }
 
-static const struct pq_exec_ops select_ops = { select_next, select_close };
+static const struct pq_exec_ops select_ops = { select_next, select_close, true };
 
 struct pq_exec *pq_node_select(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -87,6 +87,12 @@ static qf_rc copy_side(struct set *self, size_t side, struct qf_err *err)
             size_t k = (size_t)__builtin_ctzll(bits);
 
             pq_row(&exec->batch, out)[k] = pq_row(in, s)[k];
+            if (in->histograms) {
+                qf_rc rc = pq_exec_copy_histogram(exec, out, in, s, k, err);
+
+                if (rc != QF_OK)
+                    return rc;
+            }
         }
     }
     return QF_OK;
@@ -135,7 +141,7 @@ static void set_close(struct pq_exec *exec)
     pq_label_index_done(&self->index);
 }
 
-static const struct pq_exec_ops set_ops = { set_next, set_close };
+static const struct pq_exec_ops set_ops = { set_next, set_close, true };
 
 struct pq_exec *pq_node_set(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -99,6 +99,9 @@ static qf_rc sort_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
+    /* By value only floats can be sorted. */
+    if (exec->plan->function == PQ_FN_SORT || exec->plan->function == PQ_FN_SORT_DESC)
+        (void)pq_batch_drop_histograms(&exec->batch);
     if (params->start_ms != params->end_ms) {
         pq_note_sort_range(&exec->eval->notes, exec->plan->pos);
         return QF_OK;
@@ -106,7 +109,7 @@ static qf_rc sort_next(struct pq_exec *exec, struct qf_err *err)
     return exec->plan->grid.count == 1 ? sort_step((struct sort *)exec, err) : QF_OK;
 }
 
-static const struct pq_exec_ops sort_ops = { sort_next, NULL };
+static const struct pq_exec_ops sort_ops = { sort_next, NULL, true };
 
 struct pq_exec *pq_node_sort(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

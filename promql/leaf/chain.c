@@ -29,6 +29,7 @@ void pq_chain_done(struct pq_chain *chain)
     for (size_t i = 0; i < QF_COUNT_OF(chain->lanes); i++) {
         free(chain->lanes[i].values);
         free(chain->lanes[i].present);
+        free(chain->lanes[i].histograms);
     }
     free(chain->ts);
     free(chain->start_ts);
@@ -36,7 +37,7 @@ void pq_chain_done(struct pq_chain *chain)
     free(chain->order);
 }
 
-static void reserve(struct pq_chain *chain, size_t count)
+void pq_chain_reserve(struct pq_chain *chain, size_t count)
 {
     if (count <= chain->capacity)
         return;
@@ -62,7 +63,7 @@ static struct pq_fn_samples without_stale(struct pq_chain *chain, const struct p
     const int64_t *start_ts = chain->leaf->start_timestamps ? series->start_ts : NULL;
     struct pq_fn_samples samples = { series->ts, series->values, start_ts, series->count };
 
-    reserve(chain, series->count);
+    pq_chain_reserve(chain, series->count);
     if (!has_stale(chain, series))
         return samples;
     samples.count = 0;
@@ -83,7 +84,7 @@ static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_la
 {
     size_t count = 0;
 
-    reserve(chain, lane->points);
+    pq_chain_reserve(chain, lane->points);
     PQ_POLL_EACH (chain->poll, k, 0, lane->count) {
         if (!lane->present[k])
             continue;
@@ -94,20 +95,27 @@ static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_la
 }
 
 /* Newest sample of (ref - lookback, ref] for each step; a stale marker ends the series. */
-static void run_instant(struct pq_poll *poll, const struct pq_stage *stage,
+static void run_instant(struct pq_chain *chain, const struct pq_stage *stage,
                         const struct pq_series *series, struct pq_lane *out)
 {
+    bool histograms = series->histograms && stage->take == PQ_TAKE_VALUE;
     int64_t ref = stage->grid.start_ms - stage->offset_ms;
     size_t next = 0; /* first sample after ref */
 
     out->points = 0;
-    PQ_POLL_EACH (poll, k, 0, out->count) {
+    if (histograms)
+        pq_lane_begin_histograms(chain, out);
+    PQ_POLL_EACH (chain->poll, k, 0, out->count) {
         next = pq_fn_advance(series->ts, series->count, next, ref);
         out->present[k] = next > 0 && series->ts[next - 1] > ref - stage->range_ms &&
                           !qf_is_stale(series->values[next - 1]);
         out->values[k] = out->present[k] ? series->values[next - 1] : 0;
         out->points += out->present[k];
         ref += stage->grid.step_ms;
+        if (histograms && out->present[k]) {
+            out->histograms[k] = series->histograms[next - 1];
+            out->any_histogram |= out->histograms[k] != NULL;
+        }
         if (!out->present[k] || stage->take == PQ_TAKE_VALUE)
             continue;
         if (stage->take == PQ_TAKE_TIMESTAMP || stage->take == PQ_TAKE_INFO)
@@ -139,6 +147,25 @@ static void clear_lane(struct pq_lane *lane)
     memset(lane->values, 0, lane->count * sizeof(*lane->values));
     memset(lane->present, 0, lane->count);
     lane->points = 0;
+}
+
+/* The values of the grid below a subquery with histograms among them. */
+static qf_rc run_window_below(struct pq_chain *chain, const struct pq_stage *stage,
+                              const struct pq_grid *below, struct qf_str name,
+                              const struct pq_lane *lane, struct pq_lane *out, struct qf_err *err)
+{
+    struct pq_fn_samples samples = from_lane(chain, lane, below);
+    QF_CLEANUP(qf_freep)
+    const struct pq_histogram **items = qf_xcalloc(samples.count + 1, sizeof(*items));
+    struct pq_series series = {
+        .ts = samples.ts, .values = samples.values, .histograms = items, .count = samples.count
+    };
+    size_t count = 0;
+
+    for (size_t k = 0; k < lane->count && count < samples.count; k++)
+        if (lane->present[k])
+            items[count++] = lane->histograms[k];
+    return pq_chain_window_mixed(chain, stage, name, &series, true, out, err);
 }
 
 static enum pq_window_mode window_mode(const struct pq_stage *stage)
@@ -254,6 +281,35 @@ static qf_rc count_points(struct pq_chain *chain, const struct pq_stage *stage,
     return QF_OK;
 }
 
+/* A stage that looks at time: at the series, or at the lane below it. */
+static qf_rc run_time(struct pq_chain *chain, const struct pq_stage *stage,
+                      const struct pq_grid *below, struct qf_str name,
+                      const struct pq_series *series, struct pq_lane *lane, struct pq_lane *out,
+                      struct qf_err *err)
+{
+    bool window = stage->kind == PQ_STAGE_WINDOW, plain = !stage->anchored && !stage->smoothed;
+    struct pq_fn_samples samples = { 0 };
+    qf_rc rc = QF_OK;
+
+    if (!window && !stage->smoothed) {
+        run_instant(chain, stage, series, out);
+        return count_points(chain, stage, NULL, out, err);
+    }
+    if (window && plain && (below ? lane->any_histogram : series->histograms != NULL)) {
+        rc = below ? run_window_below(chain, stage, below, name, lane, out, err)
+                   : pq_chain_window_mixed(chain, stage, name, series, false, out, err);
+        return rc == QF_OK ? count_points(chain, stage, NULL, out, err) : rc;
+    }
+    samples = below ? from_lane(chain, lane, below) : without_stale(chain, series);
+    if (samples.count == 0)
+        clear_lane(out);
+    else if (window)
+        run_window(chain, stage, name, &samples, out);
+    else
+        run_smoothed(chain->poll, stage, &samples, out);
+    return count_points(chain, stage, window ? &samples : NULL, out, err);
+}
+
 qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struct pq_lane *ret_lane,
                    struct qf_err *err)
 {
@@ -265,29 +321,21 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
     for (size_t i = 0; i < leaf->stage_count; i++) {
         const struct pq_stage *stage = &leaf->stages[i];
         struct pq_lane *lane = &chain->lanes[current], *other = &chain->lanes[1 - current];
-        struct pq_fn_samples samples;
         qf_rc rc;
 
         if (stage->kind == PQ_STAGE_FUNCTION) {
+            (void)pq_lane_drop_histograms(lane);
             run_function(chain->poll, stage, lane);
         } else if (stage->kind == PQ_STAGE_BINARY) {
+            rc = pq_lane_binary_histograms(stage, lane, chain->notes, err);
+            if (rc != QF_OK)
+                return rc;
             for (size_t k = 0, end; (end = pq_poll_piece(chain->poll, k, lane->count)) > k; k = end)
                 run_binary(stage, lane, other->present, k, end);
         } else {
-            bool window = stage->kind == PQ_STAGE_WINDOW;
-
             other->count = (size_t)stage->grid.count;
-            if (window || stage->smoothed)
-                samples = below ? from_lane(chain, lane, below) : without_stale(chain, series);
-            if ((window || stage->smoothed) && samples.count == 0)
-                clear_lane(other);
-            else if (window)
-                run_window(chain, stage, name, &samples, other);
-            else if (stage->smoothed)
-                run_smoothed(chain->poll, stage, &samples, other);
-            else
-                run_instant(chain->poll, stage, series, other);
-            rc = count_points(chain, stage, window ? &samples : NULL, other, err);
+            other->any_histogram = false;
+            rc = run_time(chain, stage, below, name, series, lane, other, err);
             if (rc != QF_OK)
                 return rc;
             below = &stage->grid;

@@ -15,6 +15,9 @@ struct pq_lane {
     uint8_t *present;
     size_t count;  /* steps */
     size_t points; /* how many are present */
+    /* If any_histogram: NULL for a float, per step that is present. Borrowed from the series. */
+    const struct pq_histogram **histograms;
+    bool any_histogram;
 };
 
 /* chain.c: the stages. Buffers grow to the longest series and the finest grid and are reused. */
@@ -39,11 +42,29 @@ void pq_chain_done(struct pq_chain *chain);
 QF_MUST_CHECK qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series,
                                  struct pq_lane *ret_lane, struct qf_err *err);
 
+/* Room for the samples of a series in the buffers. */
+void pq_chain_reserve(struct pq_chain *chain, size_t count);
+
+/* mixed.c: where there are native histograms. Start a lane that may have some: all are NULL. */
+void pq_lane_begin_histograms(struct pq_chain *chain, struct pq_lane *lane);
+/* Take all steps with a histogram away; returns how many there were. */
+size_t pq_lane_drop_histograms(struct pq_lane *lane);
+/* What a BINARY stage does to the histograms of a lane: they go, with an info, or are refused. */
+QF_MUST_CHECK qf_rc pq_lane_binary_histograms(const struct pq_stage *stage, struct pq_lane *lane,
+                                              struct pq_notes *notes, struct qf_err *err);
+/* A WINDOW stage over a series, or over the values below as a @subquery. */
+QF_MUST_CHECK qf_rc pq_chain_window_mixed(struct pq_chain *chain, const struct pq_stage *stage,
+                                          struct qf_str name, const struct pq_series *series,
+                                          bool subquery, struct pq_lane *out, struct qf_err *err);
+/* QF_EUNSUPPORTED: @what cannot be done with native histograms. */
+qf_rc pq_leaf_refuse(const char *what, struct qf_err *err);
+
 /* A series kept as it is. */
 struct pq_kept {
     struct qf_labels labels;
     double *values;
     uint8_t *present;
+    const struct pq_histogram **histograms; /* or NULL */
 };
 
 struct pq_group {
@@ -61,6 +82,7 @@ struct pq_sink {
     const struct pq_leaf *leaf;
     struct qf_arena *arena;
     struct pq_poll *poll;
+    struct pq_notes *notes;
     size_t steps;
     struct pq_grouping grouping;
     bool unnames;  /* metric names go before grouping */
@@ -85,10 +107,11 @@ struct pq_sink {
 
 /* False: budget spent. */
 QF_MUST_CHECK bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf,
-                                struct qf_arena *arena, struct pq_poll *poll);
+                                struct qf_arena *arena, struct pq_notes *notes,
+                                struct pq_poll *poll);
 void pq_sink_done(struct pq_sink *sink);
-QF_MUST_CHECK qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels,
-                                const struct pq_lane *lane, struct qf_err *err);
+QF_MUST_CHECK qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane *lane,
+                                struct qf_err *err);
 /* rows.c: everything as rows, sorted. */
 QF_MUST_CHECK qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *result,
                                  struct qf_err *err);
@@ -113,7 +136,7 @@ void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struc
 bool pq_stage_drops_names(const struct pq_stage *stage);
 
 /* What the two ways of running share. A native histogram is refused only where a step of the first
- * stage looks at it. */
+ * stage looks at it and would have to compute with it. */
 QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *series,
                                          struct qf_err *err);
 static inline qf_rc pq_leaf_canceled(struct qf_err *err)

@@ -14,6 +14,7 @@ struct lane {
     struct qf_labels labels;
     const double *columns[PQ_LEAF_COLUMNS_MAX];
     const uint8_t *present;
+    const struct pq_histogram *const *histograms; /* or NULL */
 };
 
 static int by_labels(const void *a, const void *b)
@@ -49,6 +50,18 @@ static bool allocate(struct pq_sink *sink, size_t series_count, size_t row_count
     return !qf_arena_failed(arena);
 }
 
+/* Room for histograms, if there is any. */
+static bool allocate_histograms(struct pq_sink *sink, const struct lane *lanes, size_t count,
+                                size_t rows, const struct pq_histogram ***ret)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++)
+        any |= lanes[i].histograms != NULL;
+    *ret = any ? QF_ARENA_ARRAY(sink->arena, const struct pq_histogram *, rows) : NULL;
+    return !any || *ret;
+}
+
 /* Where the rows of each step begin. */
 static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, struct pq_poll *poll,
                          size_t *begin)
@@ -74,14 +87,17 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
     size_t rows = count_rows(lanes, count, sink->steps, sink->poll, next);
     size_t column_count = pq_leaf_columns(sink->leaf->kind);
+    const struct pq_histogram **histograms;
     double *columns[PQ_LEAF_COLUMNS_MAX];
     int64_t *ts;
     uint32_t *series;
 
     if (sink->poll->stopped)
         return pq_leaf_canceled(err);
-    if (!allocate(sink, count, rows, result, columns))
+    if (!allocate(sink, count, rows, result, columns) ||
+        !allocate_histograms(sink, lanes, count, rows, &histograms))
         return pq_leaf_no_memory(err);
+    result->rows.histograms = histograms;
     ts = (int64_t *)(uintptr_t)result->rows.ts;
     series = (uint32_t *)(uintptr_t)result->rows.series;
     for (size_t i = 0; i < count; i++)
@@ -99,6 +115,8 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
                 row = next[k]++;
                 ts[row] = pq_grid_time(grid, k);
                 series[row] = (uint32_t)i;
+                if (lanes[i].histograms)
+                    histograms[row] = lanes[i].histograms[k];
                 for (size_t c = 0; c < column_count; c++)
                     columns[c][row] = lanes[i].columns[c][k];
             }
@@ -136,6 +154,7 @@ static qf_rc kept_rows(struct pq_sink *sink, struct pq_leaf_result *result, stru
             continue;
         lanes[count].labels = kept->labels;
         lanes[count].columns[0] = kept->values;
+        lanes[count].histograms = kept->histograms;
         lanes[count++].present = kept->present;
     }
     return transpose(sink, lanes, count, result, err);

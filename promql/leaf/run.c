@@ -62,7 +62,7 @@ qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
             *ret_result = result;
         return rc;
     }
-    if (!pq_sink_init(&sink, leaf, arena, poll))
+    if (!pq_sink_init(&sink, leaf, arena, &result.notes, poll))
         return pq_leaf_no_memory(err);
     pq_chain_init(&chain, leaf, limits->samples_max, &result.notes, poll);
     rc = run_all(source, limits, &chain, &sink, &result, err);
@@ -113,15 +113,19 @@ qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *s
 {
     const struct pq_stage *stage = &leaf->stages[0];
 
-    if (!series->histograms || stage->take == PQ_TAKE_TIMESTAMP ||
-        stage->take == PQ_TAKE_START_TIMESTAMP)
+    bool plain = !stage->anchored && !stage->smoothed && stage->kind != PQ_STAGE_SAMPLES;
+
+    if (!series->histograms || (plain && stage->take != PQ_TAKE_INFO))
         return QF_OK;
     for (size_t i = 0; i < series->count; i++) {
         if (!series->histograms[i] || !sees_sample(stage, series, i))
             continue;
         if (stage->take == PQ_TAKE_INFO)
             return info_histogram(series->labels, err);
-        return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
+        return pq_leaf_refuse(stage->smoothed   ? "smoothed selectors"
+                              : stage->anchored ? "anchored selectors"
+                                                : "raw samples",
+                              err);
     }
     return QF_OK;
 }

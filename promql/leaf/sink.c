@@ -5,6 +5,8 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "promql/func/aggregate.h"
+#include "promql/func/histogram.h"
+#include "promql/func/texts.h"
 #include "promql/leaf/cells.h"
 #include "promql/leaf/leaf_int.h"
 
@@ -18,11 +20,12 @@ static bool name_is_pinned(const struct pq_select *select)
 }
 
 bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_arena *arena,
-                  struct pq_poll *poll)
+                  struct pq_notes *notes, struct pq_poll *poll)
 {
     *sink = (struct pq_sink){ .leaf = leaf,
                               .arena = arena,
                               .poll = poll,
+                              .notes = notes,
                               .steps = (size_t)pq_leaf_grid(leaf)->count,
                               .unnames = pq_leaf_drops_names(leaf) && !leaf->delayed_name_removal };
     sink->one_name = name_is_pinned(&leaf->select);
@@ -55,6 +58,36 @@ static bool grow(struct qf_arena *arena, void *array, size_t count, size_t *capa
     return true;
 }
 
+static bool keep_histograms(struct pq_sink *sink, const struct pq_lane *lane, struct pq_kept *kept)
+{
+    kept->histograms = QF_ARENA_ARRAY(sink->arena, const struct pq_histogram *, lane->count);
+    for (size_t k = 0; kept->histograms && k < lane->count; k++) {
+        if (!lane->present[k] || !lane->histograms[k])
+            continue;
+        kept->histograms[k] = pq_histogram_copy(sink->arena, lane->histograms[k]);
+        if (!kept->histograms[k])
+            return false;
+    }
+    return kept->histograms != NULL;
+}
+
+/* Aggregations that have no use for histograms leave them out and say so. */
+static qf_rc sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane, struct qf_err *err)
+{
+    const struct pq_leaf *leaf = sink->leaf;
+
+    if (leaf->kind == PQ_LEAF_SUM || leaf->kind == PQ_LEAF_AVG ||
+        leaf->kind == PQ_LEAF_COUNT_VALUES)
+        return pq_leaf_refuse(pq_agg_text(leaf->agg), err);
+    if (leaf->kind == PQ_LEAF_SERIES || leaf->kind == PQ_LEAF_COUNT ||
+        leaf->kind == PQ_LEAF_GROUP || leaf->agg == PQ_AGG_LIMITK)
+        return QF_OK;
+    if (pq_lane_drop_histograms(lane) > 0)
+        pq_note_histogram_ignored_agg(sink->notes, leaf->stages[leaf->stage_count - 1].pos,
+                                      pq_agg_text(leaf->agg));
+    return QF_OK;
+}
+
 static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
                        struct qf_err *err)
 {
@@ -69,6 +102,8 @@ static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const stru
         memcpy(kept.values + k, lane->values + k, (end - k) * sizeof(double));
         memcpy(kept.present + k, lane->present + k, end - k);
     }
+    if (lane->any_histogram && !keep_histograms(sink, lane, &kept))
+        return pq_leaf_no_memory(err);
     sink->kept[sink->kept_count++] = kept;
     return QF_OK;
 }
@@ -165,7 +200,7 @@ static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const s
     return QF_OK;
 }
 
-qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
+qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane *lane,
                   struct qf_err *err)
 {
     const struct pq_leaf *leaf = sink->leaf;
@@ -173,6 +208,11 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, const struct pq
     struct pq_group *group;
     qf_rc rc;
 
+    if (lane->any_histogram) {
+        rc = sort_out_histograms(sink, lane, err);
+        if (rc != QF_OK)
+            return rc;
+    }
     if (lane->points == 0)
         return QF_OK;
     if (leaf->kind == PQ_LEAF_SERIES)

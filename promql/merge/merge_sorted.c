@@ -6,6 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
+#include "promql/func/histogram.h"
 #include "promql/leaf/cells.h"
 
 #define BLOCK_STEPS 64
@@ -26,6 +27,7 @@ struct kept_block {
     size_t unread; /* consumers */
     double *values;
     uint64_t *present;
+    const struct pq_histogram **histograms; /* or NULL */
 };
 
 struct pq_merge {
@@ -179,8 +181,6 @@ static qf_rc load_rows(struct pq_merge *merge, struct shard *shard, struct qf_er
 
         if (rc != QF_OK)
             return rc;
-        if (shard->rows.histograms)
-            return qf_err_set(err, QF_EUNSUPPORTED, "native histograms are not supported here yet");
         shard->next_row = 0;
         shard->ended = shard->rows.count == 0;
         merge->rows += shard->rows.count;
@@ -204,7 +204,8 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
     size_t cell;
     uint32_t id;
 
-    if (local >= shard->reader->series_count)
+    if (local >= shard->reader->series_count ||
+        (shard->rows.histograms && shard->rows.histograms[row]))
         return corrupt_row(err);
     id = shard->ids[local];
     cell = (id * block->stride + step) * columns;
@@ -215,8 +216,21 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
     return QF_OK;
 }
 
+/* Rows are there until the next ones are read, a block is there for longer. */
+static qf_rc put_histogram(struct pq_merge *merge, const struct pq_histogram *histogram, size_t at,
+                           struct pq_merge_block *block, struct qf_err *err)
+{
+    if (!block->histograms)
+        block->histograms = QF_ARENA_ARRAY(merge->arena, const struct pq_histogram *,
+                                           merge->series_count * merge->stride);
+    if (!block->histograms)
+        return no_memory(err);
+    block->histograms[at] = pq_histogram_copy(merge->arena, histogram);
+    return block->histograms[at] ? QF_OK : no_memory(err);
+}
+
 /* Rows of plain values need no merging: straight into the block. */
-static qf_rc put_value(const struct shard *shard, size_t row, size_t step,
+static qf_rc put_value(struct pq_merge *merge, const struct shard *shard, size_t row, size_t step,
                        struct pq_merge_block *block, struct qf_err *err)
 {
     uint32_t local = shard->rows.series[row];
@@ -227,6 +241,9 @@ static qf_rc put_value(const struct shard *shard, size_t row, size_t step,
     id = shard->ids[local];
     block->values[id * block->stride + step] = shard->rows.columns[0][row];
     block->present[id] |= (uint64_t)1 << step;
+    if (shard->rows.histograms && shard->rows.histograms[row])
+        return put_histogram(merge, shard->rows.histograms[row], id * block->stride + step, block,
+                             err);
     return QF_OK;
 }
 
@@ -254,7 +271,7 @@ static qf_rc read_shard(struct pq_merge *merge, struct shard *shard, bool plain,
             step = (size_t)((ts - start) / step_ms);
             last_ts = ts;
         }
-        rc = plain ? put_value(shard, shard->next_row, step, block, err)
+        rc = plain ? put_value(merge, shard, shard->next_row, step, block, err)
                    : put_row(merge, shard, shard->next_row, step, block, err);
         if (rc != QF_OK)
             return rc;
@@ -296,6 +313,7 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
     size_t cell_count = merge->series_count * merge->stride * pq_leaf_columns(kind);
 
     block->stride = merge->stride;
+    block->histograms = NULL;
     block->steps = (size_t)QF_MIN(merge->grid->count - merge->position, (uint64_t)BLOCK_STEPS);
     for (size_t i = 0; i < merge->series_count; i++)
         block->present[i] = 0;
@@ -337,6 +355,7 @@ static void hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq_
 {
     block->steps = kept->steps;
     block->stride = merge->stride;
+    block->histograms = kept->histograms;
     if (merge->series_count) {
         memcpy(block->values, kept->values, merge->series_count * merge->stride * sizeof(double));
         memcpy(block->present, kept->present, merge->series_count * sizeof(uint64_t));
@@ -370,6 +389,7 @@ static qf_rc read_shared(struct pq_merge *merge, uint64_t first, struct pq_merge
         if (rc != QF_OK)
             return rc;
         kept->steps = into.steps;
+        kept->histograms = into.histograms;
         kept->unread = merge->consumer_count;
         kept->next = NULL;
         if (merge->kept_last)
@@ -406,7 +426,8 @@ qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
                 return rc;
             if (shard->ended || shard->rows.ts[row] > until)
                 break;
-            if (shard->rows.series[row] >= shard->reader->series_count)
+            if (shard->rows.series[row] >= shard->reader->series_count ||
+                (shard->rows.histograms && shard->rows.histograms[row]))
                 return corrupt_row(err);
             take(ctx, shard->ids[shard->rows.series[row]], shard->rows.ts[row],
                  shard->rows.columns[0][row]);

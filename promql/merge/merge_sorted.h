@@ -29,6 +29,8 @@ struct pq_merge_block {
     size_t steps, stride;
     double *values;
     uint64_t *present;
+    /* NULL, or like values: NULL for a float. Set by pq_merge_next; lives as long as the merge. */
+    const struct pq_histogram **histograms;
 };
 
 /* The block that begins with step @first, into @block, whose arrays have room for all series. Every

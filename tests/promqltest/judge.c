@@ -7,6 +7,8 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/regex/regex.h"
+#include "promql/func/histogram.h"
+#include "tests/promqltest/histogram.h"
 
 #define EPSILON 1e-6
 
@@ -35,7 +37,7 @@ static void add_number(struct qf_strbuf *why, double value)
 static void add_value(struct qf_strbuf *why, double value, const struct pq_histogram *histogram)
 {
     if (histogram)
-        qf_strbuf_printf(why, "{{count:%g sum:%g ...}}", histogram->count, histogram->sum);
+        histogram_print(why, histogram);
     else
         add_number(why, value);
 }
@@ -85,12 +87,13 @@ static const struct pq_histogram *histogram_of(const struct pq_result_series *se
     return series->histograms ? series->histograms[p] : NULL;
 }
 
-/* Native histograms cannot be compared yet: evals that expect them are skipped before. */
 static bool same_value(const struct pq_result_series *series, size_t p,
                        const struct pq_sequence_value *want, struct qf_strbuf *why)
 {
     const struct pq_histogram *histogram = histogram_of(series, p);
 
+    if (histogram && want->histogram && histogram_matches(histogram, want->histogram))
+        return true;
     if (!histogram && !want->histogram && judge_float(series->values[p], want->value))
         return true;
     qf_labels_print(why, series->labels);
@@ -370,6 +373,13 @@ static bool same_bits(double got, double want)
     return qf_double_bits(got) == qf_double_bits(want) || (isnan(got) && isnan(want));
 }
 
+static bool same_histogram(const struct pq_histogram *got, const struct pq_histogram *want)
+{
+    if (!got || !want)
+        return got == want;
+    return got->reset_hint == want->reset_hint && pq_histogram_equal(got, want);
+}
+
 static bool same_series(const struct pq_result_series *got, const struct pq_result_series *want,
                         struct qf_strbuf *why)
 {
@@ -380,7 +390,9 @@ static bool same_series(const struct pq_result_series *got, const struct pq_resu
         return false;
     }
     for (size_t p = 0; p < got->count; p++) {
-        if (got->ts[p] == want->ts[p] && same_bits(got->values[p], want->values[p]))
+        if (got->ts[p] == want->ts[p] &&
+            same_histogram(histogram_of(got, p), histogram_of(want, p)) &&
+            (histogram_of(got, p) || same_bits(got->values[p], want->values[p])))
             continue;
         qf_labels_print(why, got->labels);
         qf_strbuf_printf(why, " at %lld: %.17g, not %.17g", (long long)got->ts[p], got->values[p],

@@ -8,6 +8,7 @@
 #include "base/pure/number.h"
 #include "base/pure/vec.h"
 #include "promql/ast.h"
+#include "tests/promqltest/histogram.h"
 #include "tests/promqltest/nhcb.h"
 
 struct stored {
@@ -114,6 +115,22 @@ static struct stored *find_series(struct storage *storage, struct qf_labels labe
     return stored;
 }
 
+/* The histogram as it would be read back: what is known of resets is where it lies in a chunk. */
+static const struct pq_histogram *with_hint(struct storage *storage, const struct stored *stored,
+                                            const struct pq_histogram *histogram)
+{
+    size_t count = stored->histograms.count;
+    const struct pq_histogram *prev = count ? stored->histograms.items[count - 1] : NULL;
+    struct pq_histogram *copy = QF_ARENA_NEW(storage->arena, struct pq_histogram);
+
+    *copy = *histogram;
+    copy->reset_hint_given = false;
+    if (histogram->reset_hint != PQ_RESET_GAUGE)
+        copy->reset_hint =
+            prev && histogram_extends(prev, histogram) ? PQ_RESET_NO : PQ_RESET_UNKNOWN;
+    return copy;
+}
+
 qf_rc storage_append(struct storage *storage, struct qf_labels labels, struct storage_sample sample,
                      struct qf_err *err)
 {
@@ -127,6 +144,8 @@ qf_rc storage_append(struct storage *storage, struct qf_labels labels, struct st
             return QF_OK;
         return qf_err_set(err, QF_EINVAL, "out of order sample at %lld", (long long)sample.ts);
     }
+    if (sample.histogram)
+        sample.histogram = with_hint(storage, stored, sample.histogram);
     QF_VEC_PUSH(&stored->ts, sample.ts);
     QF_VEC_PUSH(&stored->values, sample.value);
     QF_VEC_PUSH(&stored->histograms, sample.histogram);
