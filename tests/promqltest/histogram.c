@@ -1,6 +1,8 @@
 /* histogram.c - native histograms as scripts see them. */
 #include "tests/promqltest/histogram.h"
 
+#include <math.h>
+
 #include "base/pure/number.h"
 #include "tests/promqltest/judge.h"
 
@@ -78,8 +80,68 @@ static bool same_shape(const struct pq_histogram *a, const struct pq_histogram *
     return same;
 }
 
+static double exponential_bound(int32_t schema, int64_t index)
+{
+    return exp2((double)index * exp2(-schema));
+}
+
+struct bounds {
+    double low, high, count;
+};
+
+static struct bounds bounds_of(const struct pq_histogram *h, int64_t index, double count,
+                               bool positive)
+{
+    int64_t last = (int64_t)h->custom_value_count;
+    struct bounds b = { exponential_bound(h->schema, index - 1),
+                        exponential_bound(h->schema, index), count };
+
+    if (h->schema == PQ_SCHEMA_CUSTOM) {
+        b.low = index > 0 && index <= last ? h->custom_values[index - 1] : -INFINITY;
+        b.high = index >= 0 && index < last ? h->custom_values[index] : INFINITY;
+    }
+    return positive ? b : (struct bounds){ -b.high, -b.low, count };
+}
+
+/* @got, which has bounds only, has this bucket. */
+static bool has_bucket(const struct pq_histogram *got, struct bounds want)
+{
+    for (size_t i = 0; i + 2 < got->custom_value_count; i += 3)
+        if (judge_float(got->custom_values[i], want.low) &&
+            judge_float(got->custom_values[i + 1], want.high) &&
+            judge_float(got->custom_values[i + 2], want.count))
+            return true;
+    return false;
+}
+
+static bool bounds_match(const struct pq_histogram *got, const struct pq_histogram *want)
+{
+    size_t buckets = 0;
+
+    if (!judge_float(got->count, want->count) || !judge_float(got->sum, want->sum))
+        return false;
+    for (int positive = 0; positive <= 1; positive++) {
+        struct walk walk = walk_begin(want, positive);
+        int64_t index;
+        double count;
+
+        for (; walk_next(&walk, &index, &count); buckets++)
+            if (!has_bucket(got, bounds_of(want, index, count, positive)))
+                return false;
+    }
+    if (want->zero_count != 0) {
+        buckets++;
+        if (!has_bucket(got, (struct bounds){ -want->zero_threshold, want->zero_threshold,
+                                              want->zero_count }))
+            return false;
+    }
+    return got->custom_value_count == 3 * buckets;
+}
+
 bool histogram_matches(const struct pq_histogram *got, const struct pq_histogram *want)
 {
+    if (got->schema == HISTOGRAM_BOUNDS)
+        return bounds_match(got, want);
     return same_shape(got, want) && judge_float(got->count, want->count) &&
            judge_float(got->sum, want->sum) && judge_float(got->zero_count, want->zero_count) &&
            buckets_match(got, want, true) && buckets_match(got, want, false) &&

@@ -13,6 +13,11 @@ bool histogram_matches(const struct pq_histogram *got, const struct pq_histogram
  * counter nothing that went down. What follows in a chunk is known not to be a reset. */
 bool histogram_extends(const struct pq_histogram *prev, const struct pq_histogram *next);
 
+/* A histogram that came as JSON knows the bounds of its buckets and not its schema: this one, with
+ * lower bound, upper bound and count of each bucket as custom values. histogram_matches takes it as
+ * @got. */
+#define HISTOGRAM_BOUNDS 127
+
 void histogram_print(struct qf_strbuf *buf, const struct pq_histogram *histogram);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "promql/plan.h"
+#include "tests/promqltest/histogram.h"
 #include "tests/promqltest/http_load.h"
 
 #define ANSWER_BYTES_MAX ((size_t)256 << 20)
@@ -103,28 +104,86 @@ static struct qf_labels read_labels(struct qf_arena *arena, const json_t *metric
     return qf_labels_normalize(items, count);
 }
 
+/* Bounds and counts of the buckets, as judges of histograms take them. */
+static const struct pq_histogram *read_histogram(struct qf_arena *arena, const json_t *json)
+{
+    struct pq_histogram *h = QF_ARENA_NEW(arena, struct pq_histogram);
+    const json_t *buckets = json_object_get(json, "buckets");
+    size_t count = json_array_size(buckets);
+    double *numbers = QF_ARENA_ARRAY(arena, double, 3 * count + 1);
+
+    for (size_t i = 0; i < 3 * count; i++)
+        if (!read_number(json_array_get(json_array_get(buckets, i / 3), i % 3 + 1), &numbers[i]))
+            return NULL;
+    h->schema = HISTOGRAM_BOUNDS;
+    h->custom_values = numbers;
+    h->custom_value_count = 3 * count;
+    return read_number(json_object_get(json, "count"), &h->count) &&
+                   read_number(json_object_get(json, "sum"), &h->sum)
+               ? h
+               : NULL;
+}
+
+/* Points while they are read: floats and histograms come in two lists. */
+struct points {
+    int64_t *ts;
+    double *values;
+    const struct pq_histogram **histograms;
+    size_t count;
+};
+
+static bool read_point(struct qf_arena *arena, const json_t *json, struct points *points)
+{
+    const json_t *value = json_array_get(json, 1);
+    int64_t ts = read_time(json_array_get(json, 0));
+    size_t at = points->count++;
+
+    for (; at > 0 && points->ts[at - 1] > ts; at--) {
+        points->ts[at] = points->ts[at - 1];
+        points->values[at] = points->values[at - 1];
+        points->histograms[at] = points->histograms[at - 1];
+    }
+    points->ts[at] = ts;
+    points->values[at] = 0;
+    points->histograms[at] = NULL;
+    if (json_is_object(value)) {
+        points->histograms[at] = read_histogram(arena, value);
+        return points->histograms[at] != NULL;
+    }
+    if (!read_number(value, &points->values[at]))
+        return false;
+    if (isnan(points->values[at]))
+        points->values[at] = qf_double_from_bits(QF_NORMAL_NAN_BITS);
+    return true;
+}
+
 static bool read_series(struct qf_arena *arena, const json_t *json, struct pq_result_series *series)
 {
     const json_t *values = json_object_get(json, "values"), *value = json_object_get(json, "value");
-    size_t count = value ? 1 : json_array_size(values);
-    int64_t *ts = QF_ARENA_ARRAY(arena, int64_t, count + 1);
-    double *numbers = QF_ARENA_ARRAY(arena, double, count + 1);
+    const json_t *many = json_object_get(json, "histograms");
+    const json_t *one = json_object_get(json, "histogram");
+    size_t count = json_array_size(values) + json_array_size(many) + 2;
+    struct points points = { .ts = QF_ARENA_ARRAY(arena, int64_t, count),
+                             .values = QF_ARENA_ARRAY(arena, double, count),
+                             .histograms =
+                                 QF_ARENA_ARRAY(arena, const struct pq_histogram *, count) };
+    bool good = true;
 
-    for (size_t i = 0; i < count; i++) {
-        const json_t *point = value ? value : json_array_get(values, i);
-
-        ts[i] = read_time(json_array_get(point, 0));
-        if (!read_number(json_array_get(point, 1), &numbers[i]))
-            return false;
-        if (isnan(numbers[i]))
-            numbers[i] = qf_double_from_bits(QF_NORMAL_NAN_BITS);
-    }
+    for (size_t i = 0; i < json_array_size(values); i++)
+        good = good && read_point(arena, json_array_get(values, i), &points);
+    for (size_t i = 0; i < json_array_size(many); i++)
+        good = good && read_point(arena, json_array_get(many, i), &points);
+    if (value)
+        good = good && read_point(arena, value, &points);
+    if (one)
+        good = good && read_point(arena, one, &points);
     *series =
         (struct pq_result_series){ .labels = read_labels(arena, json_object_get(json, "metric")),
-                                   .count = count,
-                                   .ts = ts,
-                                   .values = numbers };
-    return true;
+                                   .count = points.count,
+                                   .ts = points.ts,
+                                   .values = points.values,
+                                   .histograms = points.histograms };
+    return good;
 }
 
 static bool read_data(struct qf_arena *arena, const json_t *data, struct pq_result *result)

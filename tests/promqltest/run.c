@@ -135,7 +135,7 @@ static bool needs_histograms(struct runner *runner, const struct attempt *attemp
     bool any = storage_contact(runner->storage, &contact);
 
     if (attempt->unsupported) {
-        qf_strbuf_puts(why, "segments cannot hold the series");
+        qf_strbuf_printf(why, "the API does not support it: %s", attempt->err.msg);
         return true;
     }
     if (attempt->rc != QF_EUNSUPPORTED || !any)
