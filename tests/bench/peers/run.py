@@ -245,7 +245,7 @@ def report(args, servers, samples):
                 ratios[peer, heavy].append(ratio)
         asked = {k: v for k, v in params.items() if k != "nocache"}
         ours, theirs = (compare.ask(s.base, path, asked) for s in servers[:2])
-        print(row + "  " + (compare.difference(ours, theirs, 1e-9) or "same"), flush=True)
+        print(row + "  " + (compare.difference(text, ours, theirs, 1e-9) or "same"), flush=True)
     print()
     for peer in ("prometheus", "victoria"):
         print_means(peer, ratios[peer, True], ratios[peer, False])
