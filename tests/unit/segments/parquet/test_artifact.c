@@ -191,6 +191,7 @@ TEST(a_file_has_the_same_bytes_as_memory)
     struct qf_err err = { 0 };
     struct pq_leaf_reader *reader;
     char path[] = "/tmp/promfabric-test-XXXXXX";
+    atomic_bool canceled = true;
 
     CHECK(mkdtemp(path));
     char *name = qf_arena_printf(arena, "%s/a.parquet", path);
@@ -198,9 +199,9 @@ TEST(a_file_has_the_same_bytes_as_memory)
     CHECK_OK(artifact_write_file(&result, name, NULL, &in_file, &err), &err);
     CHECK_STR(in_file.checksum, in_memory.checksum);
     CHECK_EQ(artifact_write_file(&result, name, NULL, NULL, &err), QF_EEXIST);
-    CHECK_EQ(artifact_write_file(&result, qf_arena_printf(arena, "%s/b", path),
-                                 &(atomic_bool){ true }, NULL, &err),
-             QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
+    CHECK_EQ(
+        artifact_write_file(&result, qf_arena_printf(arena, "%s/b", path), &canceled, NULL, &err),
+        QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
     err = (struct qf_err){ 0 };
     reader = artifact_open_file(name, NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
