@@ -182,7 +182,9 @@ class Generator:
             return Node(VECTOR, rng.choice(HISTOGRAM_ONLY) + "({})", [self.vector(depth - 1)])
         if kind < 0.94:
             which = rng.choice(["", ', {{version="1.0"}}', ', {{version=~".+"}}', ', {{build_id="x"}}'])
-            return Node(VECTOR, "info({}" + which + ")", [self.selector(["steady"])])
+            # No shift: after 3.5 info series are read at the argument's own offset and @.
+            base = Node(VECTOR, self.escape("steady" + self.matchers()))
+            return Node(VECTOR, "info({}" + which + ")", [base])
         if kind < 0.95:
             factors = rng.choice(["0.5, 0.5", "0.1, 0.9", "0.99, 0.01"])
             return Node(VECTOR, "double_exponential_smoothing({}, " + factors + ")", [self.matrix(depth)])
