@@ -45,6 +45,9 @@ class Faults:
         with self.lock, open(self.log, "a", encoding="utf-8") as f:
             f.write(f"{time.strftime('%H:%M:%S')} {time.monotonic() - self.zero:9.3f} {text}\n")
 
+    def targets(self, kind):
+        return {str(fault.target) for fault in self.records if fault.kind == kind}
+
     def near_records(self, answer):
         for fault in reversed(self.records):
             if fault.begin < answer.begin - 300:

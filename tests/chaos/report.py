@@ -32,6 +32,8 @@ MUST_SHOW = {"kill": "workers lost", "partition": "workers lost", "corrupt_artif
 OFTEN = 8
 # No fault of the campaign is a reason for these, even if the query was answered in the end.
 NEVER = r'msg="work failed.* code=(not_found|internal|protocol|bad_data|parse|execution|limit|denied|unauthenticated)'
+# Except this, of a worker whose disk was full: it lets go of artifacts, and their work is done again.
+EVICTED = r'code=not_found reason="the artifact expired or was evicted"'
 
 
 def noticed(apis):
@@ -45,13 +47,19 @@ def noticed(apis):
     return counts
 
 
-def unexplained(apis):
-    """Lines of the logs that nothing excuses."""
+def unexplained(apis, full_disks):
+    """Lines of the logs that nothing excuses. @full_disks: workers whose disk was full at some time."""
     lines = []
     for api in apis:
         with open(api.log, encoding="utf-8", errors="replace") as f:
-            lines += [f"{api.name} logged: {line.strip()}" for line in f if re.search(NEVER, line)]
+            lines += [f"{api.name} logged: {line.strip()}" for line in f
+                      if re.search(NEVER, line) and not evicted(line, full_disks)]
     return lines
+
+
+def evicted(line, full_disks):
+    worker = re.search(r"worker_id=(\S+)", line)
+    return re.search(EVICTED, line) and worker and worker.group(1) in full_disks
 
 
 def without_trace(faults, seen):

@@ -158,8 +158,10 @@ def test_trace(folder):
     check("with a trace they are fine", report.without_trace({"full_disk": 99}, seen) == [])
     path = os.path.join(folder, "api.log")
     with open(path, "w", encoding="utf-8") as f:
-        f.write('msg="work failed" work_id=1 code=not_found reason=x\nmsg="work failed" work_id=1 code=io reason=x\n')
-    check("what nothing excuses is told", len(report.unexplained([FakeApi(path)])) == 1)
+        f.write('msg="work failed" work_id=1 code=not_found reason=x\nmsg="work failed" work_id=1 code=io reason=x\n'
+                'msg="work failed" worker_id=w1 code=not_found reason="the artifact expired or was evicted"\n')
+    check("what nothing excuses is told", len(report.unexplained([FakeApi(path)], {"w1"})) == 1)
+    check("only a full disk excuses an eviction", len(report.unexplained([FakeApi(path)], {"w2"})) == 2)
 
 
 def main():
