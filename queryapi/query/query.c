@@ -133,7 +133,7 @@ void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc
     struct qf_strbuf body = QF_STRBUF_INIT;
 
     message = message_for(rc, message);
-    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE)
+    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC)
         qa_stream_header(stream, "Retry-After", "1");
     if (kind == QA_QUERY_EVENTS) {
         qf_strbuf_printf(&body,

@@ -181,7 +181,7 @@ class Judge:
 
     def judge_error(self, key, api, answer):
         word = answer.error
-        if word == "internal":  # JSON has no finer word; the log has
+        if word in ("internal", "unavailable"):  # JSON has no finer word; the log has
             word = outcome_in_log(api.log, answer.query_id) or word
         if word in ("refused", "cut"):
             allowed = self.faults.api_was_away(api, answer) or \

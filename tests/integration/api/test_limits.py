@@ -27,7 +27,7 @@ class Bounds(FabricCase):
                 (["--query-samples=100"], 422, "execution"),
                 (["--query-series=5"], 422, "execution"),
                 (["--query-work-items=2"], 422, "execution"),
-                (["--spool-bytes=1000B"], 500, "internal")):
+                (["--spool-bytes=1000B"], 503, "unavailable")):
             with self.subTest(flags=flags):
                 fabric = Fabric(1, flags)
                 try:
@@ -102,7 +102,7 @@ class Bounds(FabricCase):
         fabric.wait_workers(1)
         for _ in range(3):
             status, answer = fabric.json("/api/v1/query_range", large)
-            self.assertEqual((status, answer.get("errorType")), (500, "internal"), str(answer)[:500])
+            self.assertEqual((status, answer.get("errorType")), (503, "unavailable"), str(answer)[:500])
             self.assertIn("spool", answer["error"])
             self.assertEqual(len(fabric.query("up", END)["result"]), 2)
         wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
