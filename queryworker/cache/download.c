@@ -23,6 +23,8 @@ static qf_rc fetch_to(struct qw_download *d, const char *temp)
         return qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                           "cannot make %s: %s", temp, strerror(errno));
     rc = store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
+    if (rc == QF_ECORRUPT) /* on the way here: another worker may get the segment whole */
+        rc = d->err.rc = QF_EIO;
     if (close(fd) != 0 && rc == QF_OK)
         rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                         "cannot write %s: %s", temp, strerror(errno));
