@@ -1,23 +1,8 @@
 /* extended.c - anchored and smoothed windows. */
 #include "promql/func/extended.h"
 
+#include "promql/func/range.h"
 #include "promql/func/rate.h"
-
-/* The first sample later than @at (or not before it, if @or_equal), count if there is none. */
-static size_t first_after(const int64_t *ts, size_t count, int64_t at, bool or_equal)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (ts[middle] > at || (or_equal && ts[middle] == at))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
 
 /* On the line from sample @i to the next. A counter that restarts in between climbs from zero. */
 static double interpolate(const struct pq_window *w, size_t i, int64_t at, bool counter)
@@ -40,11 +25,11 @@ static bool find_bounds(const struct pq_window *w, bool smoothed, struct bounds 
 
     if (w->count == 0)
         return false;
-    after = first_after(w->ts, w->count, w->range_start, false);
+    after = pq_fn_advance(w->ts, w->count, 0, w->range_start);
     ret->first = after > 0 ? after - 1 : 0;
     ret->last = w->count - 1;
     if (smoothed) {
-        size_t last = first_after(w->ts, w->count, w->range_end, true);
+        size_t last = pq_fn_advance(w->ts, w->count, 0, w->range_end - 1);
 
         if (last < w->count)
             ret->last = last;
@@ -157,7 +142,7 @@ bool pq_fn_smoothed_at(const int64_t *ts, const double *values, size_t count, in
                        double *ret_value)
 {
     struct pq_window w = { .ts = ts, .values = values, .count = count };
-    size_t after = first_after(ts, count, at, false);
+    size_t after = pq_fn_advance(ts, count, 0, at);
 
     if (after == 0)
         return false;

@@ -168,24 +168,9 @@ size_t pq_fn_drop_stale(const int64_t *ts, const double *values, const int64_t *
     return kept;
 }
 
-static size_t first_after(const int64_t *ts, size_t count, int64_t at)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (ts[middle] > at)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 size_t pq_fn_find_window(const int64_t *ts, size_t count, int64_t after, int64_t until,
                          size_t *ret_first)
 {
-    *ret_first = first_after(ts, count, after);
-    return first_after(ts, count, until) - *ret_first;
+    *ret_first = pq_fn_advance(ts, count, 0, after);
+    return pq_fn_advance(ts, count, *ret_first, until) - *ret_first;
 }
