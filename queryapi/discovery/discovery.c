@@ -23,6 +23,7 @@ struct qa_discovery {
     struct qf_thread *thread;
     struct qf_lock *lock; /* to sleep on */
     bool brief;           /* the last watch ended at once without a change */
+    bool full;            /* the last look found too many, which was logged */
     atomic_bool stop;
 };
 
@@ -44,15 +45,15 @@ void qa_endpoints_add(struct endpoints *list, const char *fmt, ...)
     char address[300];
     va_list args;
 
-    if (list->count == QA_ENDPOINTS_MAX)
-        return;
     va_start(args, fmt);
     (void)vsnprintf(address, sizeof(address), fmt, args);
     va_end(args);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i], address) == 0)
             return;
-    list->items[list->count++] = qf_xstrdup(address);
+    list->full = list->count == QA_ENDPOINTS_MAX;
+    if (!list->full)
+        list->items[list->count++] = qf_xstrdup(address);
 }
 
 void qa_endpoints_clear(struct endpoints *list)
@@ -93,6 +94,10 @@ static bool look(struct qa_discovery *discovery, char version[VERSION_MAX], bool
     else if (!ok && !*failed && !atomic_load(&discovery->stop))
         QF_LOG_WARN("discovery failed, the workers known so far stay",
                     QF_KV_STR("reason", err.msg));
+    if (list->full && !discovery->full)
+        QF_LOG_WARN("discovery found more workers than the API keeps, the others get no work",
+                    QF_KV_U64("kept", QA_ENDPOINTS_MAX));
+    discovery->full = list->full;
     *failed = !ok;
     qa_endpoints_clear(list);
     free(list);

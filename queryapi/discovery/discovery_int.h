@@ -10,6 +10,7 @@
 struct endpoints {
     char *items[QA_ENDPOINTS_MAX];
     size_t count;
+    bool full; /* there are more than have room */
 };
 
 void qa_endpoints_add(struct endpoints *list, const char *fmt, ...) QF_PRINTF(2, 3);
