@@ -42,7 +42,8 @@ static bool demo;
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &store, "DIR", NULL,
       "where segments live: a folder (made if missing) or s3://bucket/prefix; ./store if absent" },
-    { "workers", CLI_FLAG_U64, &worker_count, "N", "0", "worker processes; 0: one per core" },
+    { "workers", CLI_FLAG_U64, &worker_count, "N", "0",
+      "worker processes; 0: one per core, at most 64" },
     { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL,
       "put the last hours of demo data into the store first; without --store into one of its own" },
     { "http-listen", CLI_FLAG_STR, &listen_on, "HOST:PORT", "127.0.0.1:8080",
@@ -95,7 +96,11 @@ static void free_children(void)
             free(children[i].args[k]);
 }
 
-/* A port of the loopback that is free now. */
+/* Sockets that keep the ports found so far: the system may well give a free one twice. */
+static int held[1 + 2 * WORKERS_MAX];
+static size_t held_count;
+
+/* A port of the loopback that is free now, and held until release_ports(). */
 static int free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
@@ -107,23 +112,42 @@ static int free_port(void)
         getsockname(fd, (struct sockaddr *)&address, &len) == 0)
         port = ntohs(address.sin_port);
     if (fd >= 0)
-        (void)close(fd);
+        held[held_count++] = fd;
     return port;
+}
+
+static void release_ports(void)
+{
+    while (held_count)
+        (void)close(held[--held_count]);
+}
+
+/* The addresses that HOST:PORT stands for; NULL if it cannot be resolved. */
+static struct addrinfo *resolve(const char *address, int how)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = how };
+    const char *colon = strrchr(address, ':');
+    size_t len = (size_t)(colon - address);
+    struct addrinfo *found = NULL;
+    char host[256];
+
+    if (len >= 2 && address[0] == '[' && address[len - 1] == ']') {
+        address++;
+        len -= 2;
+    }
+    (void)snprintf(host, sizeof(host), "%.*s", (int)len, address);
+    return getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, &found) == 0 ? found : NULL;
 }
 
 /* Whether the API can listen there. Whoever has the port would be taken for our API otherwise. What
  * cannot be resolved is left for the API to complain about. */
 static bool port_is_free(const char *address)
 {
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    const char *colon = strrchr(address, ':');
-    struct addrinfo *found = NULL;
-    char host[256];
+    struct addrinfo *found = resolve(address, AI_PASSIVE);
     int fd, yes = 1;
     bool ok;
 
-    (void)snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
-    if (getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, &found) != 0)
+    if (!found)
         return true;
     fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -169,12 +193,10 @@ static void start(struct child *child)
 static void describe_children(char *http_listen, size_t size)
 {
     struct child *api = &children[child_count++];
-    char address[64];
+    char *port = strrchr(http_listen, ':') + 1; /* prepare() saw to it that there is one */
 
-    if (strcmp(http_listen + strlen(http_listen) - 2, ":0") == 0) {
-        (void)snprintf(address, sizeof(address), "127.0.0.1:%d", free_port());
-        (void)snprintf(http_listen, size, "%s", address);
-    }
+    if (strcmp(port, "0") == 0)
+        (void)snprintf(port, size - (size_t)(port - http_listen), "%d", free_port());
     (void)snprintf(api->name, sizeof(api->name), "api");
     add_arg(api, "promfabric");
     add_arg(api, "api");
@@ -202,6 +224,7 @@ static void describe_children(char *http_listen, size_t size)
         add_arg(worker, "--log-level=%s", log_level);
         add_arg(worker, "--log-format=%s", log_format);
     }
+    release_ports();
 }
 
 /* Run a command of this executable to its end; its exit code. */
@@ -277,24 +300,34 @@ static bool wait_signal(int signal_fd, int timeout_ms)
     return end;
 }
 
-/* Does GET /readyz say 200? */
-static bool is_ready(const char *address)
+static bool says_ready(const struct addrinfo *peer)
 {
-    const char *colon = strrchr(address, ':');
-    struct sockaddr_in peer = { .sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)strtol(colon + 1, NULL, 10)),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct timeval limit = { .tv_sec = 2 };
     const char *request = "GET /readyz HTTP/1.0\r\n\r\n";
     char answer[32] = "";
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(peer->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool ok;
 
+    if (fd < 0)
+        return false;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    ok = connect(fd, (struct sockaddr *)&peer, sizeof(peer)) == 0 &&
+    ok = connect(fd, peer->ai_addr, peer->ai_addrlen) == 0 &&
          send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 &&
          recv(fd, answer, sizeof(answer) - 1, 0) > 12 && strncmp(answer + 9, "200", 3) == 0;
     (void)close(fd);
+    return ok;
+}
+
+/* Does GET /readyz say 200? A name may stand for several addresses, and the API listens on one. */
+static bool is_ready(const char *address)
+{
+    struct addrinfo *peers = resolve(address, 0);
+    bool ok = false;
+
+    for (const struct addrinfo *peer = peers; peer && !ok; peer = peer->ai_next)
+        ok = says_ready(peer);
+    if (peers)
+        freeaddrinfo(peers);
     return ok;
 }
 
@@ -426,13 +459,15 @@ static bool make_state(void)
 
 static bool prepare(void)
 {
+    long cores = QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+
     if (!worker_count)
-        worker_count = (uint64_t)QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+        worker_count = (uint64_t)QF_MIN(cores, (long)WORKERS_MAX);
     if (worker_count > WORKERS_MAX) {
         fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
         return false;
     }
-    if (!strrchr(listen_on, ':')) {
+    if (!strrchr(listen_on, ':') || strlen(listen_on) > 255) {
         fprintf(stderr, "error: --http-listen: %s is not HOST:PORT\n", listen_on);
         return false;
     }

@@ -110,6 +110,11 @@ class Up(unittest.TestCase):
         self.end()
         self.assertNotIn("level=", self.text())  # nothing to warn of in all of this
 
+    def test_it_listens_where_it_is_told_to(self):
+        url = self.start("--workers=1", f"--store={self.folder}/store", "--http-listen=127.0.0.2:0")
+        self.assertTrue(url.startswith("http://127.0.0.2:"), url)
+        self.end()
+
     def run_up(self, *flags, env=None):
         """Exit code and stderr of an `up` that is expected to end by itself."""
         run = subprocess.run([BINARY, "up", *flags], capture_output=True, text=True, timeout=60,
