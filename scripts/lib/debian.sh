@@ -17,20 +17,22 @@ private_apt() {
 }
 
 # Unpack programs of Debian packages from suite $1 into folder $2, once. They are not installed.
+# Callers ask `unpack_packages ... || skip`, where bash ignores errexit: every step says what it is worth.
 # usage: unpack_packages SUITE FOLDER PACKAGE...
-unpack_packages() {
-    local suite=$1 folder=$2 work deb
+unpack_packages() (
+    suite=$1 folder=$2
     shift 2
-    [ -e "$folder/.complete" ] && return
-    work=$(mktemp -d "$cache/unpack.XXXXXX")
+    exec 8>"$folder.lock" && flock 8 || exit 1 # several tests may want it at once
+    [ -e "$folder/.complete" ] && exit 0
+    work=$(mktemp -d "$cache/unpack.XXXXXX") || exit 1
+    trap 'rm -rf "$work"' EXIT
     private_apt "$work/apt" "$suite"
     long_step "fetching the package list of $suite" "$cache/unpack-update.log" \
         apt-get "${private_apt[@]}" update
-    (cd "$work" && long_step "downloading $*" "$cache/unpack-download.log" \
-        apt-get "${private_apt[@]}" download "$@")
+    cd "$work" || exit 1
+    long_step "downloading $*" "$cache/unpack-download.log" apt-get "${private_apt[@]}" download "$@"
     rm -rf "$folder"
-    mkdir -p "$folder"
-    for deb in "$work"/*.deb; do dpkg -x "$deb" "$folder"; done
+    mkdir -p "$folder" || exit 1
+    for deb in ./*.deb; do dpkg -x "$deb" "$folder" || exit 1; done
     touch "$folder/.complete"
-    rm -rf "$work"
-}
+)
