@@ -4,7 +4,8 @@
 # `private_apt` to the options that make apt-get use it; the caller runs `update` first.
 private_apt() {
     local folder=$1 suite=$2 mirror
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -m 1 -E '/debian/?$') ||
+    # Debian's cloud images name a file of mirrors instead of one.
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -m 1 -E '/debian(\.list)?/?$') ||
         die "no Debian mirror in the apt configuration: add one to the machine's sources and run again"
     mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
     local signed='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
