@@ -14,12 +14,13 @@ die() {
     exit 1
 }
 
-# Run a command as root: directly, or through sudo.
+# Run a command as root: directly, or through sudo (which drops the environment). apt-get asks nothing:
+# its questions would go into a log file.
 as_root() {
     if [ "$(id -u)" = 0 ]; then
-        "$@"
+        env DEBIAN_FRONTEND=noninteractive "$@"
     elif command -v sudo >/dev/null; then
-        sudo "$@"
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
     else
         die "installing packages needs root: run this script as root or install sudo"
     fi
