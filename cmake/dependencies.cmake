@@ -3,9 +3,9 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 # A private Arrow GLib build of scripts/setup, if there is one.
-if(DEFINED ENV{PROMFABRIC_CACHE})
+if(NOT "$ENV{PROMFABRIC_CACHE}" STREQUAL "")
   set(pf_cache $ENV{PROMFABRIC_CACHE})
-elseif(DEFINED ENV{XDG_CACHE_HOME})
+elseif(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(pf_cache $ENV{XDG_CACHE_HOME}/promfabric)
 else()
   set(pf_cache $ENV{HOME}/.cache/promfabric)

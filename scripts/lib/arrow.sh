@@ -30,7 +30,10 @@ arrow_ensure() {
     fi
     (
         exec 9>"$cache/arrow.lock"
-        flock 9 # two checkouts may be set up at once
+        flock -n 9 || { # two checkouts may be set up at once
+            say "another set-up on this machine builds Arrow GLib: waiting for it"
+            flock 9
+        }
         [ -e "$arrow_prefix/.complete" ] || arrow_build
     )
     arrow_use_prefix
