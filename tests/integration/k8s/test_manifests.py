@@ -316,6 +316,7 @@ class Alerts(unittest.TestCase):
         rules = find("s3", "PrometheusRule")["spec"]["groups"][0]["rules"]
         quiet = {'promfabric_api_queries_total{outcome="ok"}': "0+600x60",
                  'promfabric_api_queries_total{outcome="timeout"}': "0x60",
+                 'promfabric_api_queries_total{outcome="unsupported"}': "0+60x60",
                  'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+600x60",
                  'promfabric_api_query_duration_seconds_bucket{le="10"}': "0+600x60",
                  'promfabric_api_query_duration_seconds_bucket{le="+Inf"}': "0+600x60",
