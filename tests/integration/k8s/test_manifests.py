@@ -71,6 +71,12 @@ def environment(overlay, role, **more):
     return {**seen, **more}
 
 
+def setting(overlay, role, flag):
+    """What the manifests say, or the flag's default."""
+    return environment(overlay, role).get("PROMFABRIC_" + flag.upper().replace("-", "_")) or \
+        flags_of(role)[flag]
+
+
 def seconds(text):
     match = re.fullmatch(r"(\d+)(ms|s|m|h)", text)
     return int(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[match[2]]
@@ -134,10 +140,11 @@ class Shape(unittest.TestCase):
             self.assertIn("emptyDir", volume)
 
     def test_the_disk_budget_fits_its_volume(self):
-        for overlay in OVERLAYS:
-            volume, = [v for v in pod_of(overlay, "worker")["volumes"] if v["name"] == "spool"]
+        for overlay, role, pod, _ in self.each():
+            volume, = [v for v in pod["volumes"] if v["name"] == "spool"]
             size = int(volume["emptyDir"]["sizeLimit"].removesuffix("Gi"))
-            budget = environment(overlay, "worker")["PROMFABRIC_DISK_BUDGET"]
+            flag = {"api": "spool-bytes", "worker": "disk-budget"}[role]
+            budget = setting(overlay, role, flag)
             self.assertLess(int(budget.removesuffix("GiB")), size)
 
     def test_resources_are_asked_for_and_memory_is_bounded(self):
