@@ -152,6 +152,19 @@ class Shape(unittest.TestCase):
             self.assertEqual(set(container["resources"]["requests"]), {"cpu", "memory"})
             self.assertIn("memory", container["resources"]["limits"])
 
+    def test_what_works_may_take_fits_the_memory_of_the_pod(self):
+        def mib(text):
+            number, unit = re.fullmatch(r"(\d+)(Mi|Gi)B?", text).groups()
+            return int(number) * {"Mi": 1, "Gi": 1024}[unit]
+        for overlay in OVERLAYS:
+            def at(flag):
+                return setting(overlay, "worker", flag)
+            self.assertGreater(int(at("slots")), 0)
+            used = int(at("slots")) * 2 * mib(at("work-memory-max")) + \
+                mib(at("open-segments-memory")) + mib(at("artifact-memory"))
+            limit = container_of(overlay, "worker")["resources"]["limits"]["memory"]
+            self.assertLess(used, mib(limit), overlay)
+
     def test_every_probe_is_there(self):
         for _, role, _, container in self.each():
             for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
