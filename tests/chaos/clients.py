@@ -77,8 +77,8 @@ def read_events(body, answer):
 
 
 def read_response(key, response, answer):
+    answer.query_id = response.getheader("X-Query-Id") or ""  # first: what follows may be cut
     body = response.read()
-    answer.query_id = response.getheader("X-Query-Id") or ""
     if response.status == 200 and key[0] == "json":
         answer.body = body
     elif response.status == 200:
@@ -105,6 +105,8 @@ def ask(api, key, timeout_s=QUERY_TIMEOUT_S):
     except (OSError, http.client.HTTPException) as e:
         answer.error = "refused" if isinstance(e, ConnectionRefusedError) else "cut"
         answer.detail = f"{type(e).__name__}: {e}"
+    except (ValueError, LookupError, TypeError, AttributeError) as e:  # whole, but no answer of ours
+        answer.error, answer.body = None, f"not an answer: {type(e).__name__}: {e}".encode()
     finally:
         answer.end = time.monotonic()
         connection.close()
@@ -226,7 +228,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.host, self.apis, self.judged, self.rng = host, apis, judge, random.Random(seed)
         self.over = threading.Event()
-        self.dropped = 0
+        self.dropped, self.ended = 0, False
 
     def run(self):
         self.host.settle()
@@ -242,6 +244,7 @@ class Client(threading.Thread):
             self.judged.judge(key, api, answer, timeout_s)
             if answer.error:
                 time.sleep(0.05)
+        self.ended = True
 
     def drop(self, api, key):
         """Ask and hang up: the query and its works must end by themselves."""

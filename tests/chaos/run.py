@@ -248,6 +248,8 @@ class Campaign:
             client.join(3 * QUERY_TIMEOUT_S + 30)
             if client.is_alive():
                 self.judge.fail("a client hangs")
+            elif not client.ended:
+                self.judge.fail("a client died: its traceback is above")
         self.check_all("after the faults")
         self.check_leaks()
 

@@ -2,6 +2,7 @@
 """test_parts - the campaign's own tools do what they say: the judge finds what is wrong, rules between
 hosts hold and are lifted, disks fill up, and a run without any trace of its faults fails."""
 import errno
+import http.server
 import os
 import socket
 import sys
@@ -11,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
-from clients import Answer, GRACE_S, Judge, read_events  # noqa: E402
+from clients import Answer, GRACE_S, Judge, ask, read_events  # noqa: E402
 from cluster import Spawner  # noqa: E402
 from faults import Faults  # noqa: E402
 from hosts import Hosts, partition, reunite  # noqa: E402
@@ -92,6 +93,38 @@ def test_events():
         check(what, holds(a))
 
 
+def test_ask():
+    """Answers that are cut or make no sense come back as such; they do not end the client."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        body, length = b"", 0
+
+        def do_POST(self):
+            self.send_response(200)
+            self.send_header("X-Query-Id", "q-7")
+            self.send_header("Content-Length", str(self.length))
+            self.end_headers()
+            self.wfile.write(self.body)
+
+        def log_message(self, *_):
+            pass
+
+    class Api:
+        class host:
+            ip = "127.0.0.1"
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    Api.http_port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Handler.body, Handler.length = b"half", 8
+    a = ask(Api, KEY)
+    check("a cut answer keeps its id", a.error == "cut" and a.query_id == "q-7")
+    Handler.body = b"data: {]\n\n"
+    Handler.length = len(Handler.body)
+    a = ask(Api, ("events",) + KEY[1:])
+    check("a stream that is no JSON is a wrong answer", a.error is None and b"not an answer" in a.body)
+    server.shutdown()
+    server.server_close()
+
+
 def reaches(source, target, port):
     with source.inside():
         try:
@@ -169,6 +202,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="promfabric-chaos-test-") as folder:
         test_judge(folder)
         test_events()
+        test_ask()
         test_trace(folder)
         hosts = Hosts(["a", "b", "c"])
         if hosts.why_plain:
