@@ -310,7 +310,7 @@ class Campaign:
         judge, args = self.judge, self.args
         again, seen = report.reassigned_ids(self.cluster.apis), report.noticed(self.cluster.apis)
         lines = report.unexplained(self.cluster.apis, self.faults.targets("full_disk"))
-        for text in report.without_trace(self.faults.counts(), seen) + lines[:5]:
+        for text in report.without_trace(self.faults.counts(), seen) + report.given_up(judge) + lines[:5]:
             judge.fail(text)
         latency, by_kind = report.latencies(judge.asked, again, self.faults)
         store = "S3 (Swift, behind a proxy that fails)" if self.cluster.store.kind == "s3" else \

@@ -188,6 +188,11 @@ def test_trace(folder):
     seen = dict.fromkeys(report.NOTICED, 0)
     check("faults without a trace are told", len(report.without_trace({"full_disk": 99}, seen)) == 1)
     seen["works failed for a full disk"] = 1
+    judge = Judge({}, None)
+    judge.queries, judge.errors = 10000, {"unavailable": 150, "timeout": 40, "cut": 900}
+    check("some queries may be given up", report.given_up(judge) == [])
+    judge.errors["timeout"] = 60
+    check("many may not", len(report.given_up(judge)) == 1)
     check("with a trace they are fine", report.without_trace({"full_disk": 99}, seen) == [])
     path = os.path.join(folder, "api.log")
     with open(path, "w", encoding="utf-8") as f:
