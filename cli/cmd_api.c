@@ -170,7 +170,7 @@ static int run(int signal_fd)
     if (qa_api_run(&o, signal_fd, &err) == QF_OK)
         return 0;
     (void)cli_bad(err.msg);
-    return 1;
+    return err.rc == QF_EINVAL ? 2 : 1;
 }
 
 int cli_api(int argc, char **argv)

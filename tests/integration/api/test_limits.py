@@ -157,7 +157,8 @@ class Bounds(FabricCase):
     def test_bad_flags_and_missing_stores_are_one_line(self):
         worker, store = "--worker=x:1", "--store=/tmp"
         for args, code in (([store], 2), ([store, "--discovery=magic"], 2),
-                           ([worker, store, "--http-listen=nowhere"], 1),
+                           ([worker, store, "--http-listen=nowhere"], 2),
+                           ([store, "--discovery=kubernetes"], 2),
                            ([worker, "--store=/nonexistent/folder"], 1),
                            ([worker, store, "--query-timeout=soon"], 2),
                            ([worker, store, "--http-tls-cert=/x"], 2),
