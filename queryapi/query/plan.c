@@ -357,7 +357,7 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     query->snapshot = catalog_snapshot(env->catalog);
     if (rc == QF_OK && query->snapshot)
         return QF_OK;
-    /* An old index could miss segments: better no answer than a smaller one. */
+    /* The index is too old and could miss segments: better no answer than a smaller one. */
     return qf_err_set(err, rc ? rc : QF_EUNAVAILABLE, "cannot list the store: %s", cause.msg);
 }
 

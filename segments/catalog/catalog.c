@@ -247,6 +247,16 @@ static qf_rc check_call(const struct store_call *call, int64_t start_ms, struct 
     return QF_OK;
 }
 
+/* With the lock taken: did listing fail for so long that a query may not be answered from what is
+ * known? One that fails once, or a store that is away for some seconds, costs no query. */
+static bool is_old(const struct catalog *catalog)
+{
+    int64_t age_ms = qf_clock_mono_ms() - catalog->stats.refreshed_mono_ms;
+
+    return catalog->failure.rc &&
+           (!catalog->snapshot || age_ms > CATALOG_INTERVALS_MAX * catalog->refresh_interval_ms);
+}
+
 /* With the lock taken: wait until this thread is the one that refreshes, or until there is nothing
  * left to do since another has done it meanwhile (*ret_mine false). A refresh that had begun before
  * this call does not count: it may have passed by what the caller has just put. */
@@ -264,7 +274,9 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
             return QF_OK;
         if (mode != CATALOG_REFRESH_NOW && catalog->snapshot &&
             qf_clock_mono_ms() < catalog->due_ms)
-            return QF_OK;
+            return mode == CATALOG_REFRESH_DUE && is_old(catalog)
+                       ? qf_err_set(err, catalog->failure.rc, "%s", catalog->failure.msg)
+                       : QF_OK;
         if (!catalog->refreshing)
             break;
         rc = check_call(call, start_ms, err);
@@ -303,14 +315,17 @@ static void learn(struct catalog *catalog, const struct store_call *call)
 }
 
 /* When to list again: so long after the last listing began that what it passed by shows within the
- * interval, the time to list it included; later if little time would be left in between. */
-static int64_t next_due(const struct catalog *catalog, int64_t start_ms)
+ * interval, the time to list it included; later if little time would be left in between, and soon
+ * after one that failed. One that its caller gave up says nothing of the store. */
+static int64_t next_due(const struct catalog *catalog, int64_t start_ms, qf_rc rc)
 {
     int64_t share = catalog->refresh_interval_ms / SHARE;
     int64_t due = start_ms + catalog->refresh_interval_ms - share;
     int64_t rest = qf_clock_mono_ms() + share;
 
-    return due > rest ? due : rest;
+    if (rc == QF_ECANCELED)
+        return start_ms;
+    return due > rest && !rc ? due : rest;
 }
 
 /* What the index says is true as of @start_ms; those who wait for that go on. */
@@ -320,17 +335,19 @@ static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t s
     if (!rc) {
         stats->refreshed_mono_ms = start_ms;
         catalog->finished = catalog->started; /* one refreshes at a time */
+        catalog->failure = (struct qf_err){ 0 };
     }
     catalog->stats = *stats;
-    catalog->due_ms = next_due(catalog, start_ms);
+    catalog->due_ms = next_due(catalog, start_ms, rc);
     qf_lock_wake_all(catalog->lock);
 }
 
 static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                      const struct store_call *call, bool *ret_mine, struct qf_err *err)
 {
-    bool whole;
+    bool whole, excused;
     struct catalog_stats stats;
+    struct qf_err why = { 0 };
     int64_t start_ms;
     qf_rc rc;
 
@@ -345,25 +362,28 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
     whole = mode == CATALOG_REFRESH_NOW || store_has_tokens(catalog->store) || !catalog->snapshot;
     stats.refreshes++;
     if (whole) {
-        rc = refresh_whole(catalog, call, &stats, err);
+        rc = refresh_whole(catalog, call, &stats, &why);
     } else {
-        rc = refresh_changes(catalog, call, &stats, err);
+        rc = refresh_changes(catalog, call, &stats, &why);
         if (!rc) {
             qf_lock_take(catalog->lock);
             tell(catalog, &stats, start_ms, QF_OK);
             qf_lock_drop(catalog->lock);
-            rc = refresh_round(catalog, call, &stats, err);
+            rc = refresh_round(catalog, call, &stats, &why);
         }
     }
     stats.refresh_errors += rc != QF_OK;
 
     qf_lock_take(catalog->lock);
     tell(catalog, &stats, start_ms, rc);
+    if (rc && rc != QF_ECANCELED)
+        catalog->failure = why;
+    excused = mode == CATALOG_REFRESH_DUE && rc != QF_ECANCELED && !is_old(catalog);
     if (!rc && whole)
         catalog->whole = catalog->started;
     catalog->refreshing = false;
     qf_lock_drop(catalog->lock);
-    return rc;
+    return rc && !excused ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
 }
 
 qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,

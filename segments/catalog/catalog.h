@@ -63,8 +63,11 @@ enum catalog_refresh_mode {
 };
 
 /* Bring the index up to date; on success a snapshot exists. Queries use DUE or NOW and never wait
- * for summaries. After an error (those of store_list()) the last good snapshot stays. QF_ELIMIT:
- * more than segments_max. */
+ * for summaries. After an error (those of store_list()) the last good snapshot stays. DUE passes
+ * over it until that snapshot is CATALOG_INTERVALS_MAX intervals old: from then on it would miss
+ * too much, and every DUE gets the error until a refresh succeeds. QF_ELIMIT: more than
+ * segments_max. */
+#define CATALOG_INTERVALS_MAX 3
 QF_MUST_CHECK qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                                     const struct store_call *call, struct qf_err *err);
 /* Monotonic time (qf_clock_mono_ms) at which CATALOG_REFRESH_TIMER has something to do: to list, or

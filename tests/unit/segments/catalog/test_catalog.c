@@ -306,6 +306,28 @@ TEST(a_failed_refresh_keeps_the_last_good_snapshot)
     CHECK_STR(answer_text(&f, "t", T0, T0), "0/1:[g1 g2]");
 }
 
+/* For a while a query takes what is known; then each is told, also between two attempts to list. */
+TEST(while_the_store_cannot_be_listed_an_old_index_answers_nobody)
+{
+    QF_CLEANUP(fixture_done)
+    struct fixture f = fixture_new((struct catalog_options){ .refresh_interval_ms = 1000 });
+    struct qf_err err = { 0 };
+
+    refresh(&f);
+    memory_store_fail(f.memory, QF_EIO);
+    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, NULL, NULL), QF_EIO);
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    (void)usleep(CATALOG_INTERVALS_MAX * 1000000 + 100000);
+    for (int i = 0; i < 3; i++) {
+        err = (struct qf_err){ 0 };
+        CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &err), QF_EIO);
+        CHECK(strstr(err.msg, "told to fail"));
+    }
+    memory_store_fail(f.memory, QF_OK);
+    refresh(&f);
+    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+}
+
 /* Over the limit nothing is answered rather than a part. */
 TEST(more_segments_than_allowed_are_an_error)
 {
