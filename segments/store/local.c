@@ -417,18 +417,30 @@ static void close_dir(DIR **dir)
         (void)closedir(*dir);
 }
 
-static bool entry_kind(int folder, const struct dirent *found, bool *ret_folder)
+/* Is there nothing (any more) behind a name that was just read? Any other error says that there may
+ * be, and a listing without it would be one of a part. */
+static bool is_gone(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
+}
+
+enum kind { KIND_OTHER, KIND_FILE, KIND_FOLDER };
+
+/* An errno, or 0. */
+static int entry_kind(int folder, const struct dirent *found, enum kind *ret_kind)
 {
     struct stat st;
 
     if (found->d_type == DT_REG || found->d_type == DT_DIR) {
-        *ret_folder = found->d_type == DT_DIR;
-        return true;
+        *ret_kind = found->d_type == DT_DIR ? KIND_FOLDER : KIND_FILE;
+        return 0;
     }
-    if (fstatat(folder, found->d_name, &st, 0) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
-        return false;
-    *ret_folder = S_ISDIR(st.st_mode);
-    return true;
+    *ret_kind = KIND_OTHER;
+    if (fstatat(folder, found->d_name, &st, 0))
+        return is_gone(errno) ? 0 : errno;
+    if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        *ret_kind = S_ISDIR(st.st_mode) ? KIND_FOLDER : KIND_FILE;
+    return 0;
 }
 
 /* The entries of a folder, sorted; @hidden chooses those that start with '.' instead of the others.
@@ -451,11 +463,17 @@ static qf_rc read_folder(int root, const char *path, bool hidden, struct entries
     }
     while ((errno = 0, found = readdir(dir))) {
         struct entry entry;
+        enum kind kind;
+        int error;
 
         if (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0)
             continue;
-        if (!entry_kind(fd, found, &entry.folder))
+        error = entry_kind(fd, found, &kind);
+        if (error)
+            return fail(err, error, qf_str_from(found->d_name), "look at");
+        if (kind == KIND_OTHER)
             continue;
+        entry.folder = kind == KIND_FOLDER;
         if (hidden ? !entry.folder && found->d_name[0] != '.' : found->d_name[0] == '.')
             continue;
         entry.name = qf_xmalloc(strlen(found->d_name) + 2);
@@ -491,7 +509,7 @@ static bool worth_entering(const struct walk *walk, struct qf_str path)
     return qf_str_starts(walk->start_after, path) || qf_str_cmp(path, walk->start_after) >= 0;
 }
 
-static void list_file(struct walk *walk)
+static qf_rc list_file(struct walk *walk, struct qf_err *err)
 {
     struct qf_str name = qf_strbuf_view(&walk->path);
     struct store_object object = { .name = name };
@@ -500,14 +518,17 @@ static void list_file(struct walk *walk)
 
     if (!qf_str_starts(name, walk->prefix) || qf_str_cmp(name, walk->start_after) <= 0 ||
         !store_name_valid(name))
-        return;
-    if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st, 0) || !S_ISREG(st.st_mode))
-        return; /* Deleted since the folder was read. */
+        return QF_OK;
+    if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st, 0)) /* or deleted since */
+        return is_gone(errno) ? QF_OK : fail(err, errno, name, "look at");
+    if (!S_ISREG(st.st_mode))
+        return QF_OK;
     print_etag(&st, etag, sizeof(etag));
     object.size = (uint64_t)st.st_size;
     object.mtime_ms = mtime_ns(&st) / 1000000;
     object.etag = qf_str_from(etag);
     walk->stop = !walk->fn(walk->ctx, &object);
+    return QF_OK;
 }
 
 static qf_rc walk_folder(struct walk *walk, int depth, struct qf_err *err)
@@ -524,7 +545,7 @@ static qf_rc walk_folder(struct walk *walk, int depth, struct qf_err *err)
     for (size_t i = 0; !rc && !walk->stop && i < entries.count; i++) {
         qf_strbuf_puts(&walk->path, entries.items[i].name);
         if (!entries.items[i].folder)
-            list_file(walk);
+            rc = list_file(walk, err);
         else if (worth_entering(walk, qf_strbuf_view(&walk->path)))
             rc = walk_folder(walk, depth + 1, err);
         walk->path.len = len;
@@ -598,9 +619,12 @@ static qf_rc local_folders(struct store *base, struct qf_str prefix,
         qf_strbuf_str(&path, prefix);
         qf_strbuf_puts(&path, entries.items[i].name);
         folder.name = qf_strbuf_view(&path);
-        if (!store_name_valid(qf_str_sub(folder.name, 0, folder.name.len - 1)) ||
-            fstatat(store->root, qf_strbuf_cstr(&path), &st, 0))
+        if (!store_name_valid(qf_str_sub(folder.name, 0, folder.name.len - 1)))
             continue;
+        if (fstatat(store->root, qf_strbuf_cstr(&path), &st, 0)) {
+            rc = is_gone(errno) ? QF_OK : fail(err, errno, folder.name, "look at");
+            continue;
+        }
         folder.token = folder_token(&st);
         if (!fn(ctx, &folder))
             break;
