@@ -177,7 +177,10 @@ int import_cli_end(struct import_cli *cli, const struct import *import, qf_rc rc
 
         print_summary(cli, &summary);
     } else {
-        fprintf(stderr, "error: %s; nothing was imported\n", err->msg);
+        bool left = import && import_summary(import).segments_left;
+
+        fprintf(stderr, "error: %s; %s\n", err->msg,
+                left ? "a part was imported: import again" : "nothing was imported");
     }
     cli->opened = store_free(cli->opened);
     return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;

@@ -444,6 +444,7 @@ qf_rc import_commit(struct import *import, struct qf_err *err)
     if (rc != QF_OK) {
         size_t left = publish_roll_back(publish);
 
+        import->summary.segments_left = left;
         if (left)
             (void)qf_err_prefix(err, rc, "%zu segments could not be taken back", left);
     }

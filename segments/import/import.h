@@ -89,6 +89,7 @@ struct import_summary {
                                         per segment */
     uint64_t segments, segments_present; /* put; already there */
     uint64_t bytes;                      /* of segments put */
+    uint64_t segments_left;              /* after a failure: put and not taken back */
     uint64_t runs;                       /* times the memory was full */
     int64_t min_ts, max_ts;
 };

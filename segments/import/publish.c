@@ -15,6 +15,8 @@
 
 /* Readers are told of what was put this often while there is more to put, and at the end. */
 #define NOTE_INTERVAL_MS 1000
+/* Taking back ends when so many deletions failed in a row: the store is away. */
+#define ROLL_BACK_FAILURES_MAX 3
 
 struct publish {
     const struct import_options *options;
@@ -27,7 +29,8 @@ struct publish {
     uint32_t shard;
     uint64_t samples; /* of that segment */
     struct publish_result result;
-    QF_VEC(char *) put; /* keys, to take them back */
+    QF_VEC(char *) put;     /* keys, to take them back */
+    QF_VEC(char *) present; /* keys that were there already and are relied on */
     struct changes_note note;
     int64_t noted_ms;
 };
@@ -60,6 +63,9 @@ struct publish *publish_free(struct publish *p)
     for (size_t i = 0; i < p->put.count; i++)
         free(p->put.items[i]);
     QF_VEC_DONE(&p->put);
+    for (size_t i = 0; i < p->present.count; i++)
+        free(p->present.items[i]);
+    QF_VEC_DONE(&p->present);
     changes_note_done(&p->note);
     free(p);
     return NULL;
@@ -67,7 +73,7 @@ struct publish *publish_free(struct publish *p)
 
 struct search {
     const struct segment_name *name;
-    bool found;
+    char *found; /* its key */
 };
 
 static bool look(void *ctx, const struct store_object *object)
@@ -78,7 +84,7 @@ static bool look(void *ctx, const struct store_object *object)
     if (segment_name_parse(object->name, &other) && other.id == search->name->id &&
         other.min_ts == search->name->min_ts && other.max_ts == search->name->max_ts &&
         other.shard == search->name->shard && other.shard_count == search->name->shard_count)
-        search->found = true;
+        search->found = qf_xmemdup0(object->name.data, object->name.len);
     return !search->found;
 }
 
@@ -98,7 +104,9 @@ static qf_rc is_present(struct publish *p, const struct segment_name *name, bool
     rc = store_list(p->options->store,
                     (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 }, QF_STR(""),
                     &call, look, &search, err);
-    *ret_present = search.found;
+    *ret_present = search.found != NULL;
+    if (search.found)
+        QF_VEC_PUSH(&p->present, search.found);
     return rc;
 }
 
@@ -203,10 +211,33 @@ qf_rc publish_record(struct publish *p, const struct run_record *record, struct 
     return rc;
 }
 
+/* What was there already may belong to an import that failed meanwhile and took it back. */
+static qf_rc check_present(struct publish *p, struct qf_err *err)
+{
+    struct store_call call = { .cancel = p->options->cancel };
+
+    for (size_t i = 0; i < p->present.count; i++) {
+        struct store_info info;
+        struct qf_err why = { 0 };
+        qf_rc rc =
+            store_stat(p->options->store, qf_str_from(p->present.items[i]), &call, &info, &why);
+
+        if (rc == QF_ENOTFOUND)
+            return qf_err_set(err, rc,
+                              "%s was there and is gone: another import took it back; import again",
+                              p->present.items[i]);
+        if (rc)
+            return qf_err_set(err, rc, "%s", why.msg);
+    }
+    return QF_OK;
+}
+
 qf_rc publish_finish(struct publish *p, struct qf_err *err)
 {
     qf_rc rc = put_segment(p, err);
 
+    if (rc == QF_OK)
+        rc = check_present(p, err);
     return rc == QF_OK ? put_note(p, err) : rc;
 }
 
@@ -214,12 +245,14 @@ size_t publish_roll_back(struct publish *p)
 {
     /* Without the cancel flag: taking back is what a canceled import still has to do. */
     struct store_call call = { .timeout_ms = 30000 };
-    size_t left = 0;
+    size_t left = p->put.count, failures = 0;
 
-    for (size_t i = 0; i < p->put.count; i++) {
+    for (size_t i = 0; i < p->put.count && failures < ROLL_BACK_FAILURES_MAX; i++) {
         struct qf_str key = qf_str_from(p->put.items[i]);
+        bool gone = store_delete(p->options->store, key, &call, NULL) == QF_OK;
 
-        left += store_delete(p->options->store, key, &call, NULL) != QF_OK;
+        left -= gone;
+        failures = gone ? 0 : failures + 1;
         changes_note_add(&p->note, key);
     }
     /* Without a note readers find out when they miss a segment, or in time. */
