@@ -3,6 +3,7 @@
 
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/metadata.h>
+#include <parquet/properties.h>
 #include <parquet/schema.h>
 #include <parquet/statistics.h>
 #include <parquet-glib/metadata.hpp>
@@ -18,8 +19,13 @@ qf_rc shim_meta_parse(struct qf_str footer, GParquetFileMetadata **ret_meta, str
 {
     return shim_guard(QF_ECORRUPT, err, [&] {
         uint32_t length = static_cast<uint32_t>(footer.len);
+        parquet::ReaderProperties properties;
+
+        /* The series table of an artifact is one string, and may be most of the file. No string is
+         * longer than the footer, which is here already. */
+        properties.set_thrift_string_size_limit(INT32_MAX);
         std::shared_ptr<parquet::FileMetaData> meta =
-            parquet::FileMetaData::Make(footer.data, &length);
+            parquet::FileMetaData::Make(footer.data, &length, properties);
 
         *ret_meta = gparquet_file_metadata_new_raw(&meta);
     });
