@@ -148,11 +148,15 @@ static qf_rc read_note(struct store *store, const char *name, const struct store
                        struct changes_folders *folders, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *text = NULL;
+    struct qf_err why = { 0 };
     size_t len;
-    qf_rc rc = store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, err);
+    qf_rc rc = store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, &why);
 
-    if (rc) /* Expired meanwhile, or nothing we wrote: the round will see. */
-        return rc == QF_ENOTFOUND || rc == QF_ELIMIT ? QF_OK : rc;
+    /* Expired meanwhile, or nothing we wrote: the round will see. */
+    if (rc == QF_ENOTFOUND || rc == QF_ELIMIT || rc == QF_ECORRUPT || rc == QF_EDENIED)
+        return QF_OK;
+    if (rc)
+        return qf_err_set(err, rc, "%s", why.msg);
     for (size_t start = 0; start < len;) {
         const char *end = memchr(text + start, '\n', len - start);
         struct qf_str line = { text + start, end ? (size_t)(end - text) - start : len - start };
