@@ -257,6 +257,7 @@ struct reader {
     struct qf_purse *purse; /* or NULL */
     size_t capacity;        /* rows the buffers have room for */
     size_t paid;            /* what they took from the purse */
+    size_t table_paid;      /* and what the series table did */
     int64_t *ts;
     uint32_t *series;
     double *columns[PQ_LEAF_COLUMNS_MAX];
@@ -314,6 +315,12 @@ static qf_rc read_series(struct reader *reader, struct qf_err *err)
 
     if (!rest.data || !get_varint(&rest, QF_MIN(rest.len, (size_t)UINT32_MAX), &count))
         return corrupt(reader, "no series table", err);
+    /* It is there twice: as Thrift read it and as Arrow hands it out. */
+    if (reader->purse) {
+        if (!qf_purse_take(reader->purse, 2 * rest.len))
+            return no_memory(reader, err);
+        reader->table_paid = 2 * rest.len;
+    }
     series = QF_ARENA_ARRAY(reader->arena, struct qf_labels, count ? count : 1);
     if (!series)
         return no_memory(reader, err);
@@ -483,7 +490,7 @@ static void reader_close(struct pq_leaf_reader *base)
         free(reader->columns[i]);
     free(reader->histogram_rows);
     if (reader->purse)
-        qf_purse_give(reader->purse, reader->paid);
+        qf_purse_give(reader->purse, reader->paid + reader->table_paid);
     free(reader);
 }
 

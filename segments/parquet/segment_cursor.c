@@ -153,6 +153,15 @@ static qf_rc account(struct seg_cursor *cursor, uint64_t *held, uint64_t now, st
     return QF_OK;
 }
 
+static uint64_t texts_memory(const struct colfile_texts *texts)
+{
+    uint64_t memory = texts->count * 4;
+
+    for (size_t i = 0; i < texts->distinct_count; i++)
+        memory += sizeof(*texts->distinct) + texts->distinct[i].len;
+    return memory;
+}
+
 static uint64_t series_memory(const struct seg_cursor *cursor)
 {
     const struct seg_series *s = &cursor->series;
@@ -160,9 +169,7 @@ static uint64_t series_memory(const struct seg_cursor *cursor)
 
     if (!s->metric)
         return memory;
-    memory += (s->metric->count + s->names->count + s->values->count) * 4;
-    return memory +
-           (s->metric->distinct_count + s->names->distinct_count + s->values->distinct_count) * 48;
+    return memory + texts_memory(s->metric) + texts_memory(s->names) + texts_memory(s->values);
 }
 
 static qf_rc reserve_scratch(struct seg_cursor *cursor, size_t samples, struct qf_err *err)

@@ -267,6 +267,20 @@ static void set_extras(struct pq_series *series, const struct extras *extras)
     series->histograms = extras->histograms.count ? extras->histograms.items : NULL;
 }
 
+/* Do the gathered samples, and room to merge them, fit beside what the cursors hold? */
+static qf_rc check_memory(const struct source *source, struct qf_err *err)
+{
+    uint64_t limit = source->scratch.memory_limit;
+    uint64_t extras = source->extras.start_ts.count + source->extras.histograms.count;
+
+    if (!limit || source->scratch.memory + source->ts.count * 32 + extras * 16 +
+                          qf_arena_used(source->arena) <=
+                      limit)
+        return QF_OK;
+    return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
+                      (unsigned long long)limit);
+}
+
 /* Collect every part of the series of @first, from all cursors and row groups. */
 static qf_rc put_together(struct source *source, struct entry first, struct pq_series *ret_series,
                           struct qf_err *err)
@@ -281,8 +295,10 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
     extras_clear(&source->extras);
     gather(source, &first);
     for (;;) {
-        qf_rc rc = advance(source, first.cursor, err);
+        qf_rc rc = check_memory(source, err);
 
+        if (rc == QF_OK)
+            rc = advance(source, first.cursor, err);
         if (rc != QF_OK)
             return rc;
         top = qf_heap_top(&source->heap);
@@ -292,11 +308,6 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
         qf_heap_pop(&source->heap);
         gather(source, &first);
     }
-    if (source->scratch.memory_limit &&
-        source->scratch.memory + source->ts.count * 32 + qf_arena_used(source->arena) >
-            source->scratch.memory_limit)
-        return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
-                          (unsigned long long)source->scratch.memory_limit);
     *ret_series = (struct pq_series){ .labels = labels,
                                       .ts = source->ts.items,
                                       .values = source->values.items,
