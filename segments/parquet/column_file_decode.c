@@ -199,6 +199,9 @@ static qf_rc read_texts(struct shim_reader *reader, const struct shim_leaf *leaf
         else if ((rc = add_indexes(texts, &batch, err)) != QF_OK)
             return rc;
     }
+    /* A decoder may give fewer values than the levels announce; row starts count the latter. */
+    if (rc == QF_OK && leaf->definition_max && values != texts->index.count)
+        rc = qf_err_set(err, QF_ECORRUPT, "a page has too few values");
     return rc;
 }
 
