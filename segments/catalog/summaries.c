@@ -50,7 +50,7 @@ static bool passing(qf_rc rc)
 /* False to stop. What is wrong with a file is for the query to report that reads it; here it only
  * means that nothing is known. */
 static bool learn_folder(struct catalog *catalog, struct index_folder *folder,
-                         const struct store_call *call, int64_t until_ms)
+                         const struct store_call *call, size_t room, int64_t until_ms)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(TAIL_BYTES_MAX * 2);
 
@@ -61,6 +61,8 @@ static bool learn_folder(struct catalog *catalog, struct index_folder *folder,
 
         if (atomic_load_explicit(&entry->summary, memory_order_relaxed))
             continue;
+        if (atomic_load_explicit(&folder->summary_bytes, memory_order_relaxed) >= room)
+            return true; /* as much as may be known of it */
         if (qf_clock_mono_ms() >= until_ms)
             return false;
         qf_arena_reset(arena);
@@ -87,7 +89,7 @@ bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
 {
     int64_t until_ms = qf_clock_mono_ms() + catalog->summary_time_ms;
     struct index_folder **folders = qf_xcalloc(snapshot->count + 1, sizeof(*folders));
-    size_t bytes = 0, known = 0;
+    size_t bytes = 0, known = 0, most = catalog->summary_bytes_max / 10 * 9;
     bool complete = true;
 
     for (size_t i = 0; i < snapshot->count; i++)
@@ -98,9 +100,9 @@ bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
         size_t guess = known ? bytes / known : SUMMARY_GUESS;
 
         /* Stop short of the limit: what goes over it is forgotten by the next refresh. */
-        if (bytes + guess * folders[i]->count > catalog->summary_bytes_max / 10 * 9)
+        if (bytes + guess * folders[i]->count > most)
             break;
-        complete = learn_folder(catalog, folders[i], call, until_ms);
+        complete = learn_folder(catalog, folders[i], call, most - bytes, until_ms);
         bytes += atomic_load_explicit(&folders[i]->summary_bytes, memory_order_relaxed);
         known += folders[i]->count;
     }
