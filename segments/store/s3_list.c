@@ -353,11 +353,13 @@ qf_rc s3_sweep(struct store *base, int64_t age_ms, const struct store_limit *lim
     for (size_t i = 0; !rc && i < uploads.items.count; i++) {
         const struct upload *upload = &uploads.items.items[i];
         struct qf_str key = qf_str_from(upload->key);
+        struct qf_str name = qf_str_sub(key, prefix.len, key.len);
 
-        if (!qf_str_starts(key, prefix) || upload->started_ms >= older_than_ms)
+        /* Others may use the bucket, too: only segments are large enough to go up in parts. */
+        if (!qf_str_starts(key, prefix) || !qf_str_starts(name, QF_STR("tenant=")) ||
+            upload->started_ms >= older_than_ms)
             continue;
-        rc = s3_abort_upload(store, qf_str_sub(key, prefix.len, key.len), qf_str_from(upload->id),
-                             limit, err);
+        rc = s3_abort_upload(store, name, qf_str_from(upload->id), limit, err);
         removed += !rc;
     }
     if (!rc)
