@@ -26,6 +26,7 @@ static pq_window_fn *const kernels[PQ_FN__COUNT][3] = {
     [PQ_FN_MAX_OVER_TIME] = { pq_fn_max_over_time },
     [PQ_FN_COUNT_OVER_TIME] = { pq_fn_count_over_time },
     [PQ_FN_PRESENT_OVER_TIME] = { pq_fn_present_over_time },
+    [PQ_FN_ABSENT_OVER_TIME] = { pq_fn_present_over_time }, /* plan/calls.c turns it around */
     [PQ_FN_LAST_OVER_TIME] = { pq_fn_last_over_time },
     [PQ_FN_FIRST_OVER_TIME] = { pq_fn_first_over_time },
     [PQ_FN_STDDEV_OVER_TIME] = { pq_fn_stddev_over_time },
@@ -53,7 +54,8 @@ size_t pq_fn_range_arg(enum pq_function_id fn)
 
 bool pq_fn_range_keeps_name(enum pq_function_id fn)
 {
-    return fn == PQ_FN_LAST_OVER_TIME || fn == PQ_FN_FIRST_OVER_TIME;
+    return fn == PQ_FN_LAST_OVER_TIME || fn == PQ_FN_FIRST_OVER_TIME ||
+           fn == PQ_FN_ABSENT_OVER_TIME;
 }
 
 bool pq_fn_range_wants_counter(enum pq_function_id fn)

@@ -20,11 +20,12 @@
 enum pq_window_mode { PQ_WINDOW_PLAIN, PQ_WINDOW_ANCHORED, PQ_WINDOW_SMOOTHED };
 
 /* The kernel of a function in a mode; NULL if the function is no range function or does not allow
- * the mode. absent_over_time has none: it is about the absence of all series. */
+ * the mode. That of absent_over_time says where a series is present. */
 pq_window_fn *pq_fn_range_kernel(enum pq_function_id fn, enum pq_window_mode mode);
 /* The position of the range vector among the arguments: 1 for quantile_over_time, else 0. */
 size_t pq_fn_range_arg(enum pq_function_id fn);
-/* last_over_time, first_over_time: the result keeps the name of the metric. */
+/* last_over_time, first_over_time: the result keeps the name of the metric. To absent_over_time
+ * series that differ by name alone are no error. */
 bool pq_fn_range_keeps_name(enum pq_function_id fn);
 /* rate, increase: those that ask for a counter and note names that do not look like one. */
 bool pq_fn_range_wants_counter(enum pq_function_id fn);

@@ -84,6 +84,7 @@ static enum rule rule_of(int function)
     switch (function) {
     case PQ_FN_COUNT_OVER_TIME:
     case PQ_FN_PRESENT_OVER_TIME:
+    case PQ_FN_ABSENT_OVER_TIME:
     case PQ_FN_FIRST_OVER_TIME:
     case PQ_FN_LAST_OVER_TIME:
     case PQ_FN_TS_OF_FIRST_OVER_TIME:
@@ -130,10 +131,11 @@ static qf_rc pick(const struct mixed *mixed, int function, const struct mixed_wi
     int64_t ts;
 
     out->present[k] = 1;
-    if (function == PQ_FN_COUNT_OVER_TIME || function == PQ_FN_PRESENT_OVER_TIME) {
-        out->values[k] = function == PQ_FN_PRESENT_OVER_TIME
-                             ? 1
-                             : (double)(w->high - w->low + w->h_high - w->h_low);
+    if (function == PQ_FN_COUNT_OVER_TIME || function == PQ_FN_PRESENT_OVER_TIME ||
+        function == PQ_FN_ABSENT_OVER_TIME) {
+        out->values[k] = function == PQ_FN_COUNT_OVER_TIME
+                             ? (double)(w->high - w->low + w->h_high - w->h_low)
+                             : 1;
         return QF_OK;
     }
     histogram = end_of_window(mixed, w, last, &ts, &value);

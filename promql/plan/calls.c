@@ -112,23 +112,13 @@ static void any_series(struct pq_planner *p, struct pq_plan_node *child)
 static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_node *call,
                                         const struct pq_grid *grid)
 {
-    const struct pq_node *arg = call->call.args[0];
+    const struct pq_node *arg = pq_unwrap(call->call.args[0]);
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_ABSENT, call, grid, 1), *child;
 
     if (!node)
         return NULL;
-    if (call->call.function->id == PQ_FN_ABSENT_OVER_TIME) {
-        struct pq_node *present = QF_ARENA_NEW(p->arena, struct pq_node);
-
-        if (!present)
-            return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-        *present = *call;
-        present->call.function = pq_function_get(PQ_FN_PRESENT_OVER_TIME);
-        child = pq_plan_range_call(p, present, grid);
-        arg = pq_unwrap(arg);
-    } else {
-        child = pq_plan_expr(p, arg, grid);
-    }
+    child = call->call.function->id == PQ_FN_ABSENT_OVER_TIME ? pq_plan_range_call(p, call, grid)
+                                                              : pq_plan_expr(p, arg, grid);
     if (!child)
         return NULL;
     if (arg->kind == PQ_MATRIX_SELECTOR)
@@ -213,7 +203,8 @@ struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *ca
 {
     int function = call->call.function->id;
 
-    if (pq_fn_range_kernel((enum pq_function_id)function, PQ_WINDOW_PLAIN))
+    if (function != PQ_FN_ABSENT_OVER_TIME &&
+        pq_fn_range_kernel((enum pq_function_id)function, PQ_WINDOW_PLAIN))
         return pq_plan_range_call(p, call, grid);
     if (is_value_function(call))
         return plan_function(p, call, grid);

@@ -119,7 +119,7 @@ TEST(sliding_windows_equal_separate_windows)
             }
         }
     }
-    CHECK(compared == 1000 * (26 + 5 + 3));
+    CHECK(compared == 1000 * (27 + 5 + 3));
     free(scratch);
     free(series);
 }
