@@ -134,6 +134,8 @@ bool pq_leaf_valid(const struct pq_leaf *leaf);
 void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
                      unsigned flags);
 bool pq_stage_drops_names(const struct pq_stage *stage);
+/* An equality matcher says the name: no two series differ by name alone. */
+bool pq_select_pins_name(const struct pq_select *select);
 
 /* What the two ways of running share. A native histogram is refused only where a step of the first
  * stage looks at it and would have to compute with it. */

@@ -10,7 +10,7 @@
 #include "promql/leaf/cells.h"
 #include "promql/leaf/leaf_int.h"
 
-static bool name_is_pinned(const struct pq_select *select)
+bool pq_select_pins_name(const struct pq_select *select)
 {
     for (size_t i = 0; i < select->matcher_count; i++)
         if (select->matchers[i].type == PQ_MATCH_EQUAL &&
@@ -28,7 +28,7 @@ bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_ar
                               .notes = notes,
                               .steps = (size_t)pq_leaf_grid(leaf)->count,
                               .unnames = pq_leaf_drops_names(leaf) && !leaf->delayed_name_removal };
-    sink->one_name = name_is_pinned(&leaf->select);
+    sink->one_name = pq_select_pins_name(&leaf->select);
     return pq_grouping_init(&sink->grouping, arena, leaf->grouping, leaf->grouping_count,
                             leaf->without);
 }

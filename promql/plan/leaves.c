@@ -1,4 +1,6 @@
 /* leaves.c - leaves are drafted from selectors upwards and numbered once the tree stands. */
+#include "promql/leaf/leaf_int.h"
+#include "promql/leaf/values.h"
 #include "promql/plan/plan_int.h"
 
 /* All a leaf's first stage can look at. Windows are open on the left, hence the + 1. */
@@ -42,11 +44,22 @@ struct pq_leaf *pq_leaf_open(const struct pq_planner *p, const struct pq_plan_no
     return node->kind == PQ_PLAN_LEAF && node->leaf->kind == PQ_LEAF_SERIES ? node->leaf : NULL;
 }
 
+/* Series that lost their names clash wherever two with the same labels have a value. That is seen
+ * when the leaf is done, so nothing may take values away in between. */
+static bool hides_clash(const struct pq_leaf *leaf, const struct pq_stage *stage)
+{
+    bool filters =
+        stage->kind == PQ_STAGE_BINARY && pq_op_compares(stage->op) && !stage->return_bool;
+
+    return (filters || stage->kind == PQ_STAGE_WINDOW) && !leaf->delayed_name_removal &&
+           pq_leaf_drops_names(leaf) && !pq_select_pins_name(&leaf->select);
+}
+
 bool pq_leaf_push(struct pq_planner *p, struct pq_leaf *leaf, struct pq_stage stage)
 {
     struct pq_stage *grown;
 
-    if (leaf->stage_count == PQ_LEAF_STAGES_MAX)
+    if (leaf->stage_count == PQ_LEAF_STAGES_MAX || hides_clash(leaf, &stage))
         return false;
     grown = qf_arena_grow(p->arena, leaf->stages, leaf->stage_count, leaf->stage_count + 1,
                           sizeof(stage));

@@ -47,6 +47,15 @@ TEST(series_that_differ_by_name_alone_collide_once_it_is_dropped)
     /* Inside a leaf's own aggregation too. */
     check_same_for_all_shards(series, "sum(abs({x=\"1\"}))", &at,
                               "error: vector cannot contain metrics with the same labelset\n");
+    /* Even if only one of them gets through a filter. */
+    check_same_for_all_shards(series, "abs({x=\"1\"}) > 1", &at,
+                              "error: vector cannot contain metrics with the same labelset\n");
+    check_same_for_all_shards(series, "sum(abs({x=\"1\"}) > 1)", &at,
+                              "error: vector cannot contain metrics with the same labelset\n");
+    /* absent_over_time() asks whether there is any series, whatever its name. */
+    check_same_for_all_shards(series, "absent_over_time({x=\"1\"}[5m])", &at, "");
+    check_same_for_all_shards(series, "absent_over_time((a or on (__name__) b)[5m:1m])", &at, "");
+    check_same_for_all_shards(series, "absent_over_time({x=\"2\"}[5m])", &at, "{x=\"2\"} 1\n");
     at.delayed_name_removal = true;
     check_same_for_all_shards(series, "sum(abs({x=\"1\"}))", &at, "{} 3\n");
 }
