@@ -79,7 +79,8 @@ static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq
     return node;
 }
 
-/* The labels absent() can know: those that equality matchers pin down, each once. */
+/* The labels absent() can know: the first equality matcher of a name sets it, unless a further
+ * matcher of that name follows. What stands before it does not matter. */
 static struct qf_labels absent_labels(struct pq_planner *p, const struct pq_node *selector)
 {
     size_t count = selector->vector.matcher_count, kept = 0;
@@ -87,11 +88,15 @@ static struct qf_labels absent_labels(struct pq_planner *p, const struct pq_node
 
     for (size_t i = 0; i < count && items; i++) {
         const struct pq_matcher *m = &selector->vector.matchers[i];
-        bool unique = true;
+        bool known = m->type == PQ_MATCH_EQUAL;
 
-        for (size_t j = 0; j < count; j++)
-            unique &= j == i || !qf_str_eq(selector->vector.matchers[j].name, m->name);
-        if (unique && m->type == PQ_MATCH_EQUAL && !qf_str_is(m->name, QF_METRIC_NAME))
+        for (size_t j = 0; j < count; j++) {
+            const struct pq_matcher *other = &selector->vector.matchers[j];
+
+            if (j != i && (j > i || other->type == PQ_MATCH_EQUAL))
+                known &= !qf_str_eq(other->name, m->name);
+        }
+        if (known && !qf_str_is(m->name, QF_METRIC_NAME))
             items[kept++] = (struct qf_label){ m->name, m->value };
     }
     return items ? qf_labels_normalize(items, kept) : (struct qf_labels){ 0 };
