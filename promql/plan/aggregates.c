@@ -89,6 +89,29 @@ static bool count_values_label(struct pq_planner *p, struct pq_plan_node *node)
     return true;
 }
 
+/* The label is set before series are grouped: one that without() takes away again leaves counts. */
+static bool loses_its_label(const struct pq_plan_node *node)
+{
+    bool lost = qf_str_is(node->label, QF_METRIC_NAME);
+
+    for (size_t i = 0; i < node->grouping_count; i++)
+        lost |= qf_str_eq(node->grouping[i], node->label);
+    return lost && node->ast->aggregate.without;
+}
+
+static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_node *expr,
+                                       const struct pq_grid *grid)
+{
+    struct pq_node *count = QF_ARENA_NEW(p->arena, struct pq_node);
+
+    if (!count)
+        return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
+    *count = *expr;
+    count->aggregate.op = PQ_AGG_COUNT;
+    count->aggregate.param = NULL;
+    return pq_plan_aggregate(p, count, grid);
+}
+
 struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_node *expr,
                                        const struct pq_grid *grid)
 {
@@ -103,6 +126,8 @@ struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_nod
                                      &node->grouping_count);
     if (op == PQ_AGG_COUNT_VALUES && !count_values_label(p, node))
         return NULL;
+    if (op == PQ_AGG_COUNT_VALUES && loses_its_label(node))
+        return plan_count(p, expr, grid);
     child = pq_plan_expr(p, expr->aggregate.expr, grid);
     if (!child)
         return NULL;

@@ -116,6 +116,7 @@ TEST(partials_of_all_kinds_merge_to_the_same_answer)
                               "m{g=\"0\", i=\"00\"} 0\nm{g=\"1\", i=\"01\"} 1\n");
     check_same_for_all_shards(series, "limitk(2, m)", &at,
                               "m{g=\"0\", i=\"00\"} 0\nm{g=\"0\", i=\"02\"} 2\n");
+    check_same_for_all_shards(series, "count_values without (i, g) (\"g\", m)", &at, "{} 40\n");
     check_same_for_all_shards(series, "count_values by (g) (\"v\", m > bool 37)", &at,
                               "{g=\"0\", v=\"0\"} 19\n{g=\"0\", v=\"1\"} 1\n"
                               "{g=\"1\", v=\"0\"} 19\n{g=\"1\", v=\"1\"} 1\n");
