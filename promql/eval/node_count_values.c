@@ -7,6 +7,8 @@ struct count_values {
     struct pq_groups groups;
     struct pq_members members;
     struct pq_label_index index;
+    struct qf_label *items; /* room for the labels of one series */
+    size_t items_capacity;
 };
 
 /* The series for a value of a group. */
@@ -16,13 +18,17 @@ static qf_rc find_series(struct count_values *self, uint32_t group, double value
     struct pq_exec *exec = &self->exec;
     char text[QF_DOUBLE_TEXT_MAX];
     struct qf_str value_text = { text, qf_double_f(value, text) };
-    struct qf_labels labels, copy;
+    struct qf_labels labels = self->groups.labels[group], copy;
     bool fresh;
     qf_rc rc;
 
-    if (!qf_labels_set(exec->eval->arena, self->groups.labels[group], exec->plan->label, value_text,
-                       &labels))
+    if (!pq_grow(exec->eval->arena, &self->items, &self->items_capacity, labels.count + 1,
+                 sizeof(*self->items)))
         return pq_eval_no_memory(err);
+    for (size_t i = 0; i < labels.count; i++)
+        self->items[i] = labels.items[i];
+    self->items[labels.count] = (struct qf_label){ exec->plan->label, value_text };
+    labels = qf_labels_normalize(self->items, labels.count + 1);
     rc = pq_label_index_put(&self->index, exec->eval, labels, (uint32_t)exec->set.count, ret_id,
                             &fresh, err);
     if (rc != QF_OK || !fresh)

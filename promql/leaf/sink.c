@@ -174,19 +174,23 @@ static qf_rc check_unnamed(struct pq_sink *sink, struct qf_labels unnamed,
 static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
                           struct qf_err *err)
 {
+    struct qf_label *items = QF_ARENA_ARRAY(sink->arena, struct qf_label, labels.count + 1);
+
+    if (!items)
+        return pq_leaf_no_memory(err);
     PQ_POLL_EACH (sink->poll, k, 0, lane->count) {
         char text[QF_DOUBLE_TEXT_MAX];
-        struct qf_labels with_value;
         struct pq_group *group;
         qf_rc rc;
 
         if (!lane->present[k])
             continue;
-        if (!qf_labels_set(sink->arena, labels, sink->leaf->label,
-                           (struct qf_str){ text, qf_double_f(lane->values[k], text) },
-                           &with_value))
-            return pq_leaf_no_memory(err);
-        rc = find_group(sink, with_value, &group, err);
+        /* The same room for every value: what is new is copied. */
+        for (size_t i = 0; i < labels.count; i++)
+            items[i] = labels.items[i];
+        items[labels.count] =
+            (struct qf_label){ sink->leaf->label, { text, qf_double_f(lane->values[k], text) } };
+        rc = find_group(sink, qf_labels_normalize(items, labels.count + 1), &group, err);
         if (rc != QF_OK)
             return rc;
         if (sink->counted_count == sink->counted_capacity) {
