@@ -83,7 +83,7 @@ double pq_fn_bucket_quantile(double q, struct pq_bucket *buckets, size_t count,
 {
     struct pq_bucket_repair repaired = { 0 };
     double rank, start = 0, inside;
-    size_t b = 0;
+    size_t b = 0, end;
 
     if (ret_repair)
         *ret_repair = repaired;
@@ -102,8 +102,15 @@ double pq_fn_bucket_quantile(double q, struct pq_bucket *buckets, size_t count,
     if (ret_repair)
         *ret_repair = repaired;
     rank = q * buckets[count - 1].count;
-    while (b < count - 1 && !(buckets[b].count >= rank))
-        b++;
+    /* Binary, as in Prometheus: with NaNs among the counts it matters where one looks. */
+    for (end = count - 1; b < end;) {
+        size_t middle = b + (end - b) / 2;
+
+        if (buckets[middle].count >= rank)
+            end = middle;
+        else
+            b = middle + 1;
+    }
     if (b == count - 1)
         return buckets[count - 2].le;
     if (b == 0 && buckets[0].le <= 0)
