@@ -108,14 +108,13 @@ static qf_rc keep_artifact(struct qw_task *task, const struct pq_leaf_result *re
 static qf_rc write_artifact(struct qw_task *task, const struct pq_leaf_result *result)
 {
     QF_CLEANUP(qf_freep) char *path = NULL;
-    bool kept = false;
     qf_rc rc = QF_OK;
 
     if (atomic_load(&task->cancel))
         return qf_err_set(&task->err, QF_ECANCELED, "canceled");
     if (looks_small(task, result))
-        rc = keep_artifact(task, result, &kept);
-    if (rc || kept)
+        rc = keep_artifact(task, result, &task->in_memory);
+    if (rc || task->in_memory)
         return rc;
     path = qw_spool_temp_path(task->spool, &task->token);
     rc = artifact_write_file(result, path, &task->cancel, &task->info, &task->err);

@@ -38,6 +38,7 @@ struct qw_task {
     qf_rc rc;
     struct qf_err err;
     struct artifact_info info;
+    bool in_memory; /* the artifact is no file */
     uint64_t series_count, samples_read;
     int64_t started_ns, scanned_ns, ended_ns;
 };

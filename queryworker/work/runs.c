@@ -89,12 +89,18 @@ static void forget(struct qw_coordinator *co, struct qw_run *run)
     free(run);
 }
 
+/* Where its artifact is counted: the disk budget is about files alone. */
+static uint64_t *bytes_with(struct qw_coordinator *co, const struct qw_run *run)
+{
+    return run->in_memory ? &co->memory_bytes : &co->spool_bytes;
+}
+
 static void remove_artifact(struct qw_coordinator *co, struct qw_run *run)
 {
     if (run->phase != QW_RUN_KEPT)
         return;
     qw_spool_remove(co->options.spool, &run->token);
-    co->spool_bytes -= run->ready.artifact_size_bytes;
+    *bytes_with(co, run) -= run->ready.artifact_size_bytes;
     *token_link(co, &run->token) = run->token_next;
 }
 
@@ -303,7 +309,8 @@ static void succeed(struct qw_coordinator *co, struct qw_run *run, const struct 
     run->hold = NULL;
     run->arena = qf_arena_free(run->arena);
     run->assign = (struct pb_assign){ 0 };
-    co->spool_bytes += run->ready.artifact_size_bytes;
+    run->in_memory = task->in_memory;
+    *bytes_with(co, run) += run->ready.artifact_size_bytes;
     *token_link(co, &run->token) = run;
     qw_run_list_remove(run);
     qw_run_list_push(&co->unacked, run);
@@ -422,11 +429,14 @@ qf_time_ms qw_run_deadline(const struct qw_coordinator *co)
     return deadline;
 }
 
-static uint64_t evict_artifact(struct qw_coordinator *co, struct qw_run_list *list)
+/* The oldest of @list that is in memory, or that is a file. */
+static uint64_t evict_artifact(struct qw_coordinator *co, struct qw_run_list *list, bool in_memory)
 {
     struct qw_run *run = list->first;
     uint64_t id, bytes;
 
+    while (run && run->in_memory != in_memory)
+        run = run->next;
     if (!run)
         return 0;
     id = run->node.key;
@@ -450,14 +460,14 @@ static uint64_t evict(void *ctx, enum qw_eviction kind)
         freed = qw_cache_evict(co->cache);
         break;
     case QW_EVICT_ACKED:
-        freed = evict_artifact(co, &co->acked);
+        freed = evict_artifact(co, &co->acked, false);
         break;
     case QW_EVICT_EXPIRED:
         (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_TICK });
         freed = before - co->spool_bytes;
         break;
     case QW_EVICT_UNACKED:
-        freed = evict_artifact(co, &co->unacked);
+        freed = evict_artifact(co, &co->unacked, false);
         break;
     }
     if (freed)
@@ -486,7 +496,7 @@ void qw_co_look_after_disk(struct qw_coordinator *co)
 {
     (void)qw_budget_make_room(&co->options.budget, qw_co_usage(co), QW_BUDGET_SPOOL, 0, evict, co);
     /* Memory is small: what was acknowledged does not wait there for its time to come. */
-    while (co->acked.first && qw_spool_crowded(co->options.spool))
-        (void)evict(co, QW_EVICT_ACKED);
+    while (qw_spool_crowded(co->options.spool) && evict_artifact(co, &co->acked, true))
+        qf_metric_add(co->m->evictions, QW_EVICT_ACKED, 1);
     qw_co_settle(co);
 }

@@ -59,6 +59,7 @@ struct qw_run {
     char checksum[38];
     char *url;
     bool fetched;              /* requested at least once */
+    bool in_memory;            /* its artifact takes no disk */
     struct qw_run *token_next; /* chain of co->tokens */
 };
 
@@ -73,8 +74,8 @@ struct qw_coordinator {
     struct qw_table runs, sessions;
     struct qw_run *tokens[QW_TABLE_BUCKETS]; /* kept runs by token */
     struct qw_run_list starting, active, unacked, acked;
-    uint64_t spool_bytes;
-    QF_VEC(uint64_t) closed; /* sessions whose end is still to be stepped */
+    uint64_t spool_bytes, memory_bytes; /* artifacts that are files, and those that are not */
+    QF_VEC(uint64_t) closed;            /* sessions whose end is still to be stepped */
 
     /* The assignment being stepped. */
     struct qf_arena *assign_arena;

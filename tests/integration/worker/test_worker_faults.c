@@ -121,6 +121,39 @@ TEST(a_full_disk_fails_works_and_nothing_else)
     worker_end(&worker);
 }
 
+/* Artifacts in memory are not evicted for a disk that others have filled: it would free nothing. */
+TEST(a_full_disk_leaves_artifacts_in_memory_alone)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *dir = bench_dir();
+    char *script = qf_arena_printf(
+        arena,
+        "mkdir -p %s/spool && mount -t tmpfs -o size=64k none %s/spool && "
+        "{ head -c 1000000 /dev/zero > %s/spool/others 2>/dev/null || true; } && exec \"$@\"",
+        dir, dir, dir);
+    struct pb_segment segment = make_segment(arena, 3, 60, 1);
+    struct qf_str spec = make_spec(arena, LEAF_INSTANT, 6);
+    struct worker worker;
+    struct client *client;
+    struct pb_ready ready;
+
+    if (system("unshare -rm true 2>/dev/null") != 0)
+        test_skip("unshare -rm is not allowed here, so there is no small disk to fill");
+    worker = worker_start_in(
+        (const char *const[]){ "unshare", "-rm", "sh", "-c", script, "sh", NULL }, NULL);
+    client = client_to(&worker);
+    for (uint64_t work = 1; work <= 5; work++) {
+        ready = run_work(client, work, spec, &segment, 1);
+        CHECK_EQ(
+            http_request(arena, worker.http_port, "GET", url_path(arena, ready.artifact_url), NULL)
+                .status,
+            200);
+    }
+    CHECK_EQ(metric(&worker, "promfabric_worker_evictions_total{reason=\"unacked\"}"), 0);
+    client = client_free(client);
+    worker_end(&worker);
+}
+
 /* The same for a segment that does not fit: the download fails, nothing of it stays, and a smaller
  * one is fetched. */
 TEST(a_full_disk_fails_downloads_and_nothing_else)

@@ -73,8 +73,8 @@ TEST(the_disk_budget_evicts_the_oldest_artifacts)
                    (unsigned long long)first.artifact_size_bytes * 4);
     client = client_free(client);
     worker_end(&worker);
-    worker =
-        worker_start((const char *const[]){ "--disk-budget", budget, "--disk-floor", "0", NULL });
+    worker = worker_start((const char *const[]){ "--disk-budget", budget, "--disk-floor", "0",
+                                                 "--artifact-memory", "0B", NULL });
     client = client_to(&worker);
     first = run_work(client, 1, spec, &segment, 1);
     (void)run_work(client, 2, spec, &segment, 1);

@@ -199,7 +199,8 @@ const tests = {
     const size = Number((await stream.receiveBody("work_ready", 1)).artifact_size_bytes);
     stream.close();
     await terminate(worker);
-    worker = await start("--disk-budget", String(4 * size), "--disk-floor", "0");
+    worker = await start("--disk-budget", String(4 * size), "--disk-floor", "0",
+                         "--artifact-memory", "0B");
     stream = new Stream(packages, worker.control);
     for (const id of [1, 2, 3, 4]) {
       stream.send({ assign_work: work(id, fixture.instant) });
