@@ -207,7 +207,9 @@ static void accept_call(struct qw_server *server, bool ok)
         server->calls = call;
         server->call_count++;
         qw_call_start(call, kind != QW_CALL_UNKNOWN && kind != QW_CALL_REFUSED);
-        if (kind == QW_CALL_CONTROL)
+        if (server->stopping) /* it came just before: nobody else would end it */
+            qw_call_end(call, GRPC_STATUS_UNAVAILABLE, "worker is shutting down");
+        else if (kind == QW_CALL_CONTROL)
             open_session(call);
         else if (kind == QW_CALL_UNKNOWN)
             qw_call_end(call, GRPC_STATUS_UNIMPLEMENTED, "unknown method");

@@ -91,8 +91,9 @@ bool qw_call_write(struct qw_call *call, struct qf_str bytes);
 /* No more reading; send the queue, then @status. Only a LIVE call changes. */
 void qw_call_end(struct qw_call *call, grpc_status_code status, const char *why);
 void qw_call_cancel(struct qw_call *call, grpc_status_code status, const char *why);
-/* An operation completed. True if the call is over and nothing is under way: free it. */
+/* An operation completed. */
 void qw_call_completed(struct qw_call *call, enum qw_op op);
+/* The call is over and nothing is under way: free it. */
 bool qw_call_finished(const struct qw_call *call);
 /* The bytes that were read, copied into @arena, or false at the end of the stream. */
 bool qw_call_take_message(struct qw_call *call, struct qf_arena *arena, struct qf_str *ret_bytes);

@@ -328,6 +328,42 @@ TEST(health_service_answers_check_and_watch)
     host_free(host);
 }
 
+/* A call that gRPC had accepted, but that was not looked at yet when the server was stopped. */
+TEST(a_call_from_just_before_the_stop_ends_with_it)
+{
+    struct host host = { .mailbox = qf_mailbox_new(64) };
+    struct qw_server_options options = { .listen = "127.0.0.1:0",
+                                         .mailbox = host.mailbox,
+                                         .handler = { &host, opened, message, closed } };
+    struct qf_err err = { 0 };
+    struct qw_message *received;
+    struct client *client;
+    int64_t give_up;
+
+    host.server = qw_server_new(&options, &err);
+    CHECK_MSG(host.server, "%s", err.msg);
+    client = connect_to(&host, (struct client_options){ 0 });
+    give_up = qf_clock_mono_ms() + 10000;
+    while (!qf_mailbox_count(host.mailbox) && qf_clock_mono_ms() < give_up)
+        (void)client_wait_end(client, 10, NULL);
+    CHECK(qf_mailbox_count(host.mailbox) > 0);
+    qw_server_stop(host.server);
+    give_up = qf_clock_mono_ms() + 5000;
+    while (!qw_server_stopped(host.server) && qf_clock_mono_ms() < give_up) {
+        received = qf_mailbox_receive(host.mailbox, 10);
+        if (received)
+            qw_server_dispatch(host.server, received);
+        qw_server_tick(host.server, qf_clock_mono_ms());
+        (void)client_wait_end(client, 1, NULL);
+    }
+    CHECK(qw_server_stopped(host.server));
+    CHECK_EQ(client_wait_end(client, 3000, NULL), 14);
+    CHECK_EQ(atomic_load(&host.opened), 0);
+    client = client_free(client);
+    (void)qw_server_free(host.server);
+    (void)qf_mailbox_free(host.mailbox, NULL);
+}
+
 TEST(a_taken_port_is_a_clear_error)
 {
     struct host *host = host_new((struct qw_server_options){ 0 });
