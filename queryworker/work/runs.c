@@ -214,7 +214,10 @@ static void begin(struct qw_coordinator *co, struct qw_run *run)
     }
     run->hold = qw_cache_acquire(co->cache, run->assign.segments, run->assign.segment_count, run);
     run->phase = QW_RUN_WAITING;
-    if (run->hold->rc) {
+    if (run->stopped) { /* to make room is a step too, and found its session silent */
+        (void)qf_err_set(&run->err, QF_ECANCELED, "canceled");
+        fail(co, run, QF_ECANCELED, false);
+    } else if (run->hold->rc) {
         run->err = run->hold->err;
         fail(co, run, run->err.rc, qf_rc_retryable(run->err.rc));
     } else if (run->hold->missing == 0) {
