@@ -52,6 +52,7 @@ struct point {
 
 struct series {
     char *label;
+    char *histogram; /* the last value as JSON if it is one, else NULL */
     QF_VEC(struct point) points;
 };
 
@@ -69,6 +70,8 @@ static double number_of(const json_t *value)
 {
     double number = NAN;
 
+    if (json_is_object(value)) /* a histogram: its observations */
+        value = json_object_get(value, "count");
     if (json_is_string(value))
         (void)qf_parse_double(qf_str_from(json_string_value(value)), &number);
     else if (json_is_number(value))
@@ -86,6 +89,7 @@ static void hide_progress(struct client *client)
 static void on_result(struct client *client, const json_t *data)
 {
     const char *label = json_string_value(json_object_get(data, "label"));
+    const json_t *value = json_object_get(data, "value");
     struct series *series;
     uint64_t *index;
     bool new = false;
@@ -100,9 +104,11 @@ static void on_result(struct client *client, const json_t *data)
         index = qf_map_put(&client->by_label, qf_str_from(copy), client->series.count - 1, &new);
     }
     series = &client->series.items[*index];
+    free(series->histogram);
+    series->histogram = json_is_object(value) ? json_dumps(value, JSON_COMPACT) : NULL;
     QF_VEC_PUSH(&series->points,
                 ((struct point){ json_integer_value(json_object_get(data, "timestamp")),
-                                 number_of(json_object_get(data, "value")) }));
+                                 number_of(value) }));
 }
 
 static void on_progress(struct client *client, const json_t *data)
@@ -233,8 +239,11 @@ static void ask(struct client *client, const char *expr)
     char *body = request_body(expr);
     CURLcode code;
     long status = 0;
+    size_t base = strlen(url);
 
-    (void)snprintf(target, sizeof(target), "%s/api/v1/metrics/query", url);
+    while (base > 0 && url[base - 1] == '/')
+        base--;
+    (void)snprintf(target, sizeof(target), "%.*s/api/v1/metrics/query", (int)base, url);
     if (tenant) {
         (void)snprintf(header, sizeof(header), "X-Scope-OrgID: %s", tenant);
         headers = curl_slist_append(headers, header);
@@ -285,6 +294,14 @@ static void print_number(double value)
     printf("%s", text);
 }
 
+static void print_last(const struct series *series)
+{
+    if (series->histogram)
+        printf("%s", series->histogram);
+    else
+        print_number(series->points.items[series->points.count - 1].value);
+}
+
 static void print_table(const struct client *client)
 {
     int width = 0;
@@ -296,7 +313,7 @@ static void print_table(const struct client *client)
     }
     for (size_t i = 0; i < client->series.count; i++) {
         printf("%-*s  ", width, client->series.items[i].label);
-        print_number(client->series.items[i].points.items[0].value);
+        print_last(&client->series.items[i]);
         printf("\n");
     }
 }
@@ -305,7 +322,7 @@ static void print_table(const struct client *client)
 static void print_chart(const struct series *series, int64_t first, int64_t last)
 {
     static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-    double columns[CHART_COLUMNS], low = INFINITY, high = -INFINITY;
+    double columns[CHART_COLUMNS], low = INFINITY, high = -INFINITY, span;
 
     for (size_t i = 0; i < CHART_COLUMNS; i++)
         columns[i] = NAN;
@@ -319,19 +336,20 @@ static void print_chart(const struct series *series, int64_t first, int64_t last
             high = QF_MAX(high, point->value);
         }
     }
+    span = high / 2 - low / 2; /* the whole of it may be no double */
     printf("%s\n  ", series->label);
     for (size_t i = 0; i < CHART_COLUMNS; i++) {
         if (!isfinite(columns[i]))
             printf(isnan(columns[i]) ? " " : "∞");
         else
-            printf("%s", blocks[high > low ? (int)((columns[i] - low) / (high - low) * 7.999) : 3]);
+            printf("%s", blocks[span > 0 ? (int)((columns[i] / 2 - low / 2) / span * 7.999) : 3]);
     }
     printf("  ");
     print_number(low);
     printf(" .. ");
     print_number(high);
     printf(", last ");
-    print_number(series->points.items[series->points.count - 1].value);
+    print_last(series);
     printf("\n");
 }
 
@@ -384,6 +402,7 @@ int cli_query(int argc, char **argv)
         print_series(&client);
     for (size_t i = 0; i < client.series.count; i++) {
         free(client.series.items[i].label);
+        free(client.series.items[i].histogram);
         QF_VEC_DONE(&client.series.items[i].points);
     }
     QF_VEC_DONE(&client.series);
