@@ -104,8 +104,14 @@ void qf_log(enum qf_log_level level, const char *msg, const struct qf_kv *kvs, s
     if (log_role[0])
         put_pair(&line, json, "role", qf_str_from(log_role), false);
     put_pair(&line, json, "msg", qf_str_from(msg), false);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        size_t before = line.len;
+
         put_kv(&line, json, &kvs[i]);
+        if (line.overflowed)
+            line.len = before; /* half a field would spoil the line */
+        line.overflowed = false;
+    }
     line.limit = 0;
     qf_strbuf_puts(&line, json ? "}\n" : "\n");
     if (write(STDERR_FILENO, line.data, line.len) < 0)

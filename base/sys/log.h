@@ -3,7 +3,8 @@
  *     QF_LOG_INFO("work accepted", QF_KV_STR("query_id", id), QF_KV_U64("attempt", n));
  *
  * Levels: error, someone must act; warn, we coped and say how; info, lifecycle; debug, anything.
- * Thread-safe: a line is written with one write(). Lines longer than 8 KiB are cut. */
+ * Thread-safe: a line is written with one write(). Fields that would make it longer than
+ * 8 KiB are left out. */
 #ifndef BASE_SYS_LOG_H
 #define BASE_SYS_LOG_H
 
