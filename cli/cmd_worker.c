@@ -1,5 +1,8 @@
 /* cmd_worker.c - promfabric worker: the worker role as a process. */
+#include <string.h>
+
 #include "cli/daemon.h"
+#include "proto/codec/control.h"
 #include "queryworker/worker.h"
 
 int cli_worker(int argc, char **argv);
@@ -79,6 +82,10 @@ static bool check_options(void)
             "--disk-low and --disk-high: percentages, the low one not above the high one");
     if (!o.work_samples_max || !o.work_memory_max || !o.artifact_bytes_max)
         return cli_bad("--work-samples-max, --work-memory-max, --artifact-bytes-max: not 0");
+    if (!o.artifact_ttl_ms || !o.artifact_ack_ttl_ms)
+        return cli_bad("--artifact-ttl, --artifact-ttl-after-ack: not 0");
+    if (o.worker_id && strlen(o.worker_id) > PB_ID_BYTES_MAX)
+        return cli_bad("--worker-id: at most 128 bytes");
     return true;
 }
 
