@@ -147,7 +147,8 @@ static void ack(struct qw_coordinator *co, uint64_t session, const struct pb_ack
 static void heartbeat(struct qw_coordinator *co, uint64_t session,
                       const struct pb_heartbeat *message)
 {
-    int64_t rtt_us = qf_clock_mono_ns() / 1000 - message->sent_us;
+    /* Unsigned: a peer may send back whatever it likes. */
+    int64_t rtt_us = (int64_t)((uint64_t)(qf_clock_mono_ns() / 1000) - (uint64_t)message->sent_us);
 
     if (!message->echo)
         (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_HEARTBEAT,
