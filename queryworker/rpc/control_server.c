@@ -105,18 +105,23 @@ static bool listen_on(struct qw_server *server, struct qf_err *err)
     };
     grpc_channel_args channel_args = { QF_COUNT_OF(args), args };
     grpc_server_credentials *credentials = make_credentials(&server->options, err);
+    const char *listen = server->options.listen;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf address = QF_STRBUF_INIT;
 
     if (!credentials)
         return false;
+    /* gRPC wants a host; this one stands for every address, those of IPv6 too. */
+    qf_strbuf_printf(&address, "%s%s", listen[0] == ':' ? "0.0.0.0" : "", listen);
     server->server = grpc_server_create(&channel_args, NULL);
     grpc_server_register_completion_queue(server->server, server->cq, NULL);
-    server->port = grpc_server_add_http2_port(server->server, server->options.listen, credentials);
+    server->port =
+        grpc_server_add_http2_port(server->server, qf_strbuf_cstr(&address), credentials);
     grpc_server_credentials_release(credentials);
     if (server->port > 0)
         return true;
     (void)qf_err_set(err, QF_EIO,
                      "cannot listen on %s: the address is taken or not ours, or TLS files are bad",
-                     server->options.listen);
+                     listen);
     return false;
 }
 
