@@ -304,6 +304,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         const struct catalog_group *groups = &found.groups[g];
         uint32_t shard = home_shard(query, part, leaf, groups, per_work);
         struct qa_work *work = &query->works[query->work_count];
+        const char *key;
 
         *work = (struct qa_work){ .plan = part,
                                   .leaf = leaf,
@@ -311,10 +312,10 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
                                   .column = (uint32_t)(g / per_work),
                                   .spec = encoded,
                                   .affinity = wc_affinity_key(query->ask.tenant, shard) };
-        work->affinity_key = qf_str_from(
-            qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), shard));
-        if (!copy_segments(query, groups, per_work, work))
+        key = qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), shard);
+        if (!key || !copy_segments(query, groups, per_work, work))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
+        work->affinity_key = qf_str_from(key);
         query->segment_count += work->segment_count;
         query->work_count++;
     }
