@@ -269,6 +269,22 @@ static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t
     return groups[qa_leaf_key(query, part, leaf) % count].shard;
 }
 
+/* What a segment takes in a message besides its name and etag, and a work besides its segments. */
+#define SEGMENT_BYTES 80
+#define WORK_BYTES 4096
+
+/* A worker ends the stream of an API that sends it more than it takes, and with the stream the work
+ * of every other query: what does not fit is never sent. */
+static bool fits_a_message(const struct qa_work *work)
+{
+    size_t bytes = work->spec.len + WORK_BYTES;
+
+    for (size_t i = 0; i < work->segment_count; i++)
+        bytes += work->segments[i].name.len + work->segments[i].etag.len + SEGMENT_BYTES;
+    return work->segment_count <= PB_SEGMENTS_MAX && work->spec.len <= PB_SPEC_BYTES_MAX &&
+           bytes <= PB_MESSAGE_BYTES_MAX;
+}
+
 /* One work item per shard group of a leaf, or one in all if it is small. */
 static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, struct qf_err *err)
 {
@@ -316,6 +332,12 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         if (!key || !copy_segments(query, groups, per_work, work))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
         work->affinity_key = qf_str_from(key);
+        if (!fits_a_message(work))
+            return qf_err_set(err, QF_ELIMIT,
+                              "%zu segments and %zu bytes of selector are too much for one work "
+                              "item (%d, %u); ask for a shorter time",
+                              work->segment_count, work->spec.len, PB_SEGMENTS_MAX,
+                              PB_SPEC_BYTES_MAX);
         query->segment_count += work->segment_count;
         query->work_count++;
     }

@@ -107,6 +107,22 @@ class Bounds(FabricCase):
             self.assertEqual(len(fabric.query("up", END)["result"]), 2)
         wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
 
+    def test_more_segments_than_a_message_holds_fail_their_query_alone(self):
+        fabric = self.fabric(1)
+        load(fabric.store, standard_lines())
+        day = time.strftime("%Y-%m-%d", time.gmtime(START))
+        folder = pathlib.Path(fabric.store, "tenant=many", f"date={day}")
+        folder.mkdir(parents=True)
+        for i in range(16385):
+            (folder / f"{START}000_{END}000_s0of1_g{i + 1}_{i:016x}.parquet").write_bytes(b"x")
+        fabric.wait_workers(1)
+        status, answer = fabric.json("/api/v1/query", {"query": "up", "time": START + 60},
+                                     headers={"X-Scope-OrgID": "many"})
+        self.assertEqual((status, answer.get("errorType")), (422, "execution"), answer)
+        self.assertIn("16385 segments", answer["error"])
+        self.assertEqual(len(fabric.query("up", END)["result"]), 2)
+        self.assertEqual(fabric.metric("promfabric_api_control_disconnects_total"), 0)
+
     def test_no_memory_at_all_is_said_at_once(self):
         fabric = self.fabric(1, ("--queries-memory=100B",), start_workers=False)
         for path, params in (("/api/v1/query", {"query": "1"}),
