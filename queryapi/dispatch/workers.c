@@ -420,27 +420,30 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
 static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
 {
     struct qa_query *query = co_find_query(coord, fetch->query);
-    struct qa_work *work = co_find_work(query, fetch->work);
+    /* Without the core's hold on it a turn may be making other works this very moment. */
+    struct qa_work *work = query && query->co.in_core ? co_find_work(query, fetch->work) : NULL;
 
+    if (!work) {
+        QF_LOG_DEBUG("artifact not fetched, nobody waits for it any more",
+                     QF_KV_U64("work_id", fetch->work), QF_KV_STR("reason", fetch->detail));
+        return;
+    }
     qf_metric_add(coord->options.metrics->fetch_failures,
                   fetch->spool_full ? (size_t)WC_FETCH__COUNT : (size_t)fetch->error, 1);
     QF_LOG_WARN(fetch->spool_full ? "artifact not fetched, its query fails"
                                   : "artifact not fetched, its work will be run again",
-                QF_KV_STR("query_id", query ? query->name : "?"), QF_KV_U64("work_id", fetch->work),
+                QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", fetch->work),
                 QF_KV_U64("attempt", fetch->attempt),
                 QF_KV_STR("code", wc_fetch_error_name(fetch->error)),
                 QF_KV_STR("reason", fetch->detail));
-    if (work)
-        work->waiting_ns = qf_clock_mono_ns();
-    if (query && query->co.in_core) {
-        (void)snprintf(query->co.reason, sizeof(query->co.reason),
-                       "an artifact was not fetched: %s", fetch->detail);
-        if (fetch->spool_full) {
-            co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
-                                                  .query.v = fetch->query,
-                                                  .rc = QF_ENOSPC });
-            return;
-        }
+    work->waiting_ns = qf_clock_mono_ns();
+    (void)snprintf(query->co.reason, sizeof(query->co.reason), "an artifact was not fetched: %s",
+                   fetch->detail);
+    if (fetch->spool_full) {
+        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
+                                              .query.v = fetch->query,
+                                              .rc = QF_ENOSPC });
+        return;
     }
     co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
                                           .work.v = fetch->work,
