@@ -346,7 +346,7 @@ void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
         query->co.committed = 0;
         query->co.reason[0] = '\0';
         (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
-        query->co.artifact_bytes = 0;
+        query->co.artifact_bytes = query->co.announced_bytes = 0;
         lend(coord, query, QA_TURN_PLAN);
         return;
     }

@@ -380,13 +380,29 @@ void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect)
 
 /* --- artifacts --- */
 
+/* Count what a work's artifact takes before it is fetched, once however often it is run; false if
+ * that is more than the query may have. */
+static bool announce(const struct qa_coord *coord, struct qa_query *query, struct qa_work *work,
+                     uint64_t bytes)
+{
+    uint64_t others = query->co.announced_bytes - work->announced_bytes;
+    uint64_t max = coord->options.query_artifact_bytes_max;
+
+    if (bytes > max || others > max - bytes)
+        return false;
+    work->announced_bytes = bytes;
+    query->co.announced_bytes = others + bytes;
+    return true;
+}
+
 void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     const struct pb_ready *ready = coord->ready;
     struct qa_query *query = co_find_query(coord, effect->query.v);
+    struct qa_work *work = co_find_work(query, effect->work.v);
     struct qa_fetch *fetch;
 
-    if (!ready || !query)
+    if (!ready || !work)
         return;
     fetch = qf_xcalloc(1, sizeof(*fetch));
     fetch->query = effect->query.v;
@@ -398,7 +414,7 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
     fetch->scan_us = ready->timings.scan_us;
     (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                             &fetch->checksum);
-    if (query->co.artifact_bytes + fetch->size_bytes > coord->options.query_artifact_bytes_max) {
+    if (!announce(coord, query, work, fetch->size_bytes)) {
         (void)snprintf(query->co.reason, sizeof(query->co.reason),
                        "the query's results on workers are larger than %" PRIu64 " bytes",
                        coord->options.query_artifact_bytes_max);

@@ -90,6 +90,7 @@ struct qa_work {
     size_t segment_count;
     /* Set by the coordinator. */
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
+    uint64_t announced_bytes;    /* what the worker says it is */
     uint64_t scan_us;            /* what the worker took for it */
     int64_t waiting_ns;          /* since when it has no worker: plan, or loss of the last one */
     int64_t assigned_ns;         /* when it was last sent */
@@ -147,7 +148,8 @@ struct qa_query {
         int state;
         uint64_t first_work;
         size_t committed;
-        uint64_t artifact_bytes;
+        uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
+        uint64_t announced_bytes; /* of all artifacts that workers have ready */
         qf_time_ms deadline;
         bool in_turn, in_core, active;
         bool room; /* the stream got room while a turn was under way */

@@ -42,6 +42,23 @@ class Bounds(FabricCase):
                 finally:
                     fabric.close()
 
+    def test_artifacts_count_before_they_are_fetched(self):
+        """Four of them at once, each of which would fit."""
+        fabric = self.fabric(1, worker=("--slots=4",))
+        load(fabric.store, standard_lines(48))
+        fabric.wait_workers(1)
+        ask = {"query": "temperature", "start": START, "end": START + 7000, "step": 1}
+        self.assertEqual(fabric.json("/api/v1/query_range", ask)[0], 200)
+        size = wait_for("its size", lambda: fabric.metric(
+            "promfabric_api_artifact_fetch_bytes_total"))
+        fabric.api.stop()
+        fabric.api_flags = [f"--query-artifact-bytes={int(size * 0.7)}B"]
+        fabric.start_api()
+        fabric.wait_workers(1)
+        for _ in range(10):
+            self.assertEqual(fabric.json("/api/v1/query_range", ask)[0], 422)
+        wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
+
     def hold(self, fabric, path):
         """A client that asks and reads nothing; and the bytes its query holds."""
         holder = socket.socket()
