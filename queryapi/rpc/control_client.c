@@ -19,6 +19,10 @@
 #include "base/sys/thread.h"
 
 #define PEM_BYTES_MAX ((size_t)1 << 20)
+/* A worker that takes nothing for so long does not read. One that does may have a burst to take:
+ * all the work of a query is sent at once. */
+#define STUCK_MS 3000
+#define BURST 4 /* times queue_bytes_max, and then it is over in any case */
 
 enum tag_kind { TAG_SEND, TAG_RECV, TAG_STATUS };
 
@@ -56,6 +60,7 @@ struct call {
     struct outgoing *head, **tail; /* head is being sent while `sending` */
     bool sending;
     size_t queued, queued_bytes;
+    qf_time_ms moved_at; /* when the queue was last empty, or shorter by one */
 };
 
 struct qa_rpc {
@@ -221,17 +226,29 @@ static void send_next(struct call *call, bool first)
     start(call, ops, first ? 2 : 1, &call->send);
 }
 
+static bool queue_full(const struct call *call, size_t more, qf_time_ms now)
+{
+    const struct qa_rpc_options *options = &call->rpc->options;
+    size_t bytes = call->queued_bytes + more;
+
+    if (call->queued < options->queue_messages_max && bytes <= options->queue_bytes_max)
+        return false;
+    return now - call->moved_at >= STUCK_MS || bytes > options->queue_bytes_max * BURST;
+}
+
 static void enqueue(struct call *call, const struct pb_api_message *message)
 {
     struct outgoing *item;
     struct qf_strbuf buf = QF_STRBUF_INIT;
+    qf_time_ms now = qf_clock_mono_ms();
     grpc_slice slice;
 
     if (call->closing)
         return;
     pb_api_encode(&buf, message);
-    if (call->queued >= call->rpc->options.queue_messages_max ||
-        call->queued_bytes + buf.len > call->rpc->options.queue_bytes_max) {
+    if (!call->head)
+        call->moved_at = now;
+    if (queue_full(call, buf.len, now)) {
         qf_strbuf_done(&buf);
         end_call(call, "the worker does not read its messages");
         return;
@@ -257,6 +274,7 @@ static void drop_head(struct call *call)
         call->tail = &call->head;
     call->queued--;
     call->queued_bytes -= item->size;
+    call->moved_at = qf_clock_mono_ms();
     grpc_byte_buffer_destroy(item->bytes);
     free(item);
 }

@@ -4,7 +4,8 @@
  * own waits on gRPC's completion queue and forwards each tag through `post`; the coordinator hands
  * it back with qa_rpc_complete(), from where the callbacks are called. No call blocks.
  *
- * A session's outgoing queue is bounded: a worker that does not read is a lost worker. */
+ * A session's outgoing queue is bounded: a worker that does not read is a lost worker. Bursts
+ * beyond the bound are fine as long as it reads. */
 #ifndef QUERYAPI_RPC_CONTROL_CLIENT_H
 #define QUERYAPI_RPC_CONTROL_CLIENT_H
 
