@@ -84,6 +84,7 @@ struct qa_coord {
     QF_VEC(struct wc_api_event) todo;
     bool stepping;
     const struct pb_ready *ready; /* the message being handled, for FETCH */
+    struct qa_fetch *fetches;     /* downloads given to the fetcher and not yet back */
     struct qa_fetch *fetched;     /* the download being handled, for COMMITTED */
     struct wc_api_stats seen;     /* counters already in the metrics */
 };
@@ -122,6 +123,8 @@ void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect);
 void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect);
 void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch);
 void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect);
+/* The core is done with the query: what is still being downloaded for it is not needed. */
+void co_forget_fetches(struct qa_coord *coord, uint64_t query);
 struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker);
 
 /* inspect.c: what is going on, as JSON and as metrics */

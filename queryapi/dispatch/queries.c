@@ -332,6 +332,7 @@ void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     if (!query || !query->co.in_core)
         return;
     query->co.in_core = false;
+    co_forget_fetches(coord, query->id);
     if (rc == QF_OK && !atomic_load(&query->canceled)) {
         query->co.state = Q_ANSWERING;
         lend(coord, query, QA_TURN_ANSWER);

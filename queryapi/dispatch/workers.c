@@ -395,6 +395,31 @@ static bool announce(const struct qa_coord *coord, struct qa_query *query, struc
     return true;
 }
 
+static void list_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
+{
+    fetch->next = coord->fetches;
+    if (fetch->next)
+        fetch->next->prev = fetch;
+    coord->fetches = fetch;
+}
+
+static void unlist_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
+{
+    if (fetch->prev)
+        fetch->prev->next = fetch->next;
+    else
+        coord->fetches = fetch->next;
+    if (fetch->next)
+        fetch->next->prev = fetch->prev;
+}
+
+void co_forget_fetches(struct qa_coord *coord, uint64_t query)
+{
+    for (struct qa_fetch *at = coord->fetches; at; at = at->next)
+        if (at->query == query)
+            atomic_store(&at->unwanted, true);
+}
+
 void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     const struct pb_ready *ready = coord->ready;
@@ -424,8 +449,10 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
                                               .rc = QF_ELIMIT });
         return;
     }
+    list_fetch(coord, fetch);
     if (qa_fetcher_submit(coord->fetcher, fetch))
         return;
+    unlist_fetch(coord, fetch);
     (void)qa_fetch_free(fetch);
     co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
                                           .work = effect->work,
@@ -484,6 +511,7 @@ static void free_fetch(void *fetch)
 
 void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
 {
+    unlist_fetch(coord, fetch);
     if (!fetch->ok) {
         fetch_failed(coord, fetch);
         (void)qa_fetch_free(fetch);

@@ -88,6 +88,8 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
     struct qa_artifact *artifact = &transfer->fetch->artifact;
     size_t len = size * count, done = 0;
 
+    if (atomic_load(&transfer->fetch->unwanted))
+        return 0;
     if (transfer->received + len > transfer->fetch->size_bytes) {
         transfer->too_long = true;
         return 0;
@@ -220,6 +222,11 @@ static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
     fetch->started_ns = qf_clock_mono_ns();
     fetch->error = WC_FETCH_IO;
     (void)XXH3_128bits_reset(transfer->hash);
+    if (atomic_load(&fetch->unwanted)) {
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "no longer needed");
+        finish(transfer);
+        return;
+    }
     if (!reserve(fetcher, fetch->size_bytes)) {
         fetch->spool_full = true;
         (void)snprintf(fetch->detail, sizeof(fetch->detail), "the spool is full");

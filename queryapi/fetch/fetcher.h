@@ -45,6 +45,9 @@ struct qa_fetch {
     uint32_t attempt;
     int64_t ready_ns;
     uint64_t scan_us;
+    struct qa_fetch *next, *prev;
+    /* Set by who asked, until it is back: nobody needs it any more, end it soon. */
+    atomic_bool unwanted;
 
     char *url; /* owned */
     uint64_t size_bytes;

@@ -205,6 +205,22 @@ TEST(many_requests_are_each_answered_once)
     stop(&fixture);
 }
 
+TEST(what_nobody_wants_any_more_is_not_fetched)
+{
+    struct fixture fixture = { 0 };
+    struct qa_fetch *fetch;
+
+    start(&fixture, 1000);
+    fetch = request(&fixture, "/good");
+    atomic_store(&fetch->unwanted, true);
+    CHECK(qa_fetcher_submit(fixture.fetcher, fetch));
+    fetch = qf_mailbox_receive(fixture.done, 10000);
+    CHECK(fetch && !fetch->ok && !fetch->spool_full);
+    CHECK_EQ(fixture.spool_bytes, 0);
+    (void)qa_fetch_free(fetch);
+    stop(&fixture);
+}
+
 TEST(checksums_are_read_strictly)
 {
     struct wc_checksum checksum;
