@@ -340,7 +340,7 @@ void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     }
     if (atomic_load(&query->canceled))
         rc = query->cancel_rc;
-    if (rc == QF_ENOTFOUND && query->co.replans < REPLANS_MAX && !coord->draining) {
+    if (rc == QF_ENOTFOUND && query->co.replans < REPLANS_MAX) {
         /* Segments were replaced by others meanwhile: look again. */
         query->co.replans++;
         query->co.state = Q_PLANNING;
