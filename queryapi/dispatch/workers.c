@@ -347,6 +347,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                           (double)(now - work->waiting_ns) / 1e9);
     work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
     work->assigned_ns = now;
+    query->co.reason[0] = '\0'; /* what failed is being run again */
     qa_rpc_send(coord->rpc, effect->session.v, &message);
     QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG,
               effect->attempt > 1 ? "work assigned again" : "work assigned",
