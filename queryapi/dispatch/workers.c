@@ -93,7 +93,7 @@ void co_dial(struct qa_coord *coord, struct wc_worker_id worker)
 {
     struct endpoint *endpoint = co_endpoint(coord, worker);
 
-    if (!endpoint)
+    if (!endpoint || coord->stopping) /* nobody would end that call */
         return;
     qf_metric_inc(coord->options.metrics->dials);
     endpoint->session = ++coord->sessions;
