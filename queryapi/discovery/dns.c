@@ -15,7 +15,8 @@ qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list, struct qf_e
 
     (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - name_and_port), name_and_port);
     failed = getaddrinfo(name, colon + 1, &hints, &found);
-    if (failed == EAI_NONAME) /* a headless service without a pod has no address */
+    /* A headless service without a pod has no address: no such name, or a name without one. */
+    if (failed == EAI_NONAME || failed == EAI_NODATA)
         return QF_OK;
     if (failed)
         return qf_err_set(err, QF_EUNAVAILABLE, "%s: %s", name_and_port, gai_strerror(failed));
