@@ -38,7 +38,7 @@ struct api {
     struct qa_tenants *tenants;
     struct qa_routes routes;
     struct qa_listener *listener;
-    char id[24];
+    char id[64];
     char spool[512];
     atomic_bool refreshing, listed, stopping;
 };
@@ -61,7 +61,7 @@ static void name_things(struct api *api)
 
     if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
         random = (uint32_t)getpid();
-    (void)snprintf(api->id, sizeof(api->id), "%.15s",
+    (void)snprintf(api->id, sizeof(api->id), "%s",
                    api->options->api_id ? api->options->api_id : "");
     if (!api->options->api_id)
         (void)snprintf(api->id, sizeof(api->id), "api-%08" PRIx32, random);

@@ -249,7 +249,7 @@ void co_submit(struct qa_coord *coord, struct qa_query *query)
     }
     slot = coord->free_slots[--coord->free_slot_count];
     query->id = ++coord->query_number << SLOT_BITS | slot;
-    (void)snprintf(query->name, sizeof(query->name), "%.20s-%" PRIx64, coord->options.api_id,
+    (void)snprintf(query->name, sizeof(query->name), "%.63s-%" PRIx64, coord->options.api_id,
                    coord->query_number);
     coord->slots[slot] = query;
     (void)atomic_fetch_add(&coord->query_count, 1);

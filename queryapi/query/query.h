@@ -119,7 +119,7 @@ struct qa_answer; /* answer.c */
 
 struct qa_query {
     uint64_t id;
-    char name[40]; /* the query_id in logs, answers and on workers */
+    char name[96]; /* the query_id in logs, answers and on workers */
     struct qf_purse purse;
     struct qf_arena *arena;
     struct qa_ask ask;
