@@ -522,9 +522,9 @@ static qf_rc start_daemon(struct qa_listener *listener, struct qf_err *err)
         (unsigned)QF_MAX(options->threads, (size_t)2), MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         options->header_bytes_max + BLOCK_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)(options->idle_timeout_ms / 1000), MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-        listener, MHD_OPTION_NOTIFY_CONNECTION, on_connection, listener, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
+        (unsigned)((options->idle_timeout_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, listener, MHD_OPTION_NOTIFY_CONNECTION, on_connection, listener,
+        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!listener->daemon)
         return qf_err_set(err, QF_EIO, "cannot start the HTTP server%s",
                           options->tls_cert_file ? ": check certificate and key" : "");
