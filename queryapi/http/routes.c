@@ -136,6 +136,9 @@ static void handle_query(struct visit *visit)
 /* end >= start, a positive step, not too many points. */
 static qf_rc check_range(const struct visit *visit, const struct qa_ask *ask, struct qf_err *err)
 {
+    uint64_t points_max = visit->routes->points_max;
+    char most[24];
+
     if (ask->end_ms < ask->start_ms)
         return qf_err_set(err, QF_EINVAL,
                           "invalid parameter \"end\": end timestamp must not be before start time");
@@ -143,11 +146,13 @@ static qf_rc check_range(const struct visit *visit, const struct qa_ask *ask, st
         return qf_err_set(err, QF_EINVAL,
                           "invalid parameter \"step\": zero or negative query resolution step "
                           "widths are not accepted. Try a positive integer");
-    if ((uint64_t)(ask->end_ms - ask->start_ms) / (uint64_t)ask->step_ms >
-        visit->routes->points_max)
+    if (((uint64_t)ask->end_ms - (uint64_t)ask->start_ms) / (uint64_t)ask->step_ms > points_max) {
+        (void)snprintf(most, sizeof(most), "%" PRIu64, points_max);
         return qf_err_set(err, QF_EINVAL,
-                          "exceeded maximum resolution of 11,000 points per timeseries. Try "
-                          "decreasing the query resolution (?step=XX)");
+                          "exceeded maximum resolution of %s points per timeseries. Try "
+                          "decreasing the query resolution (?step=XX)",
+                          points_max == 11000 ? "11,000" : most); /* Prometheus's words */
+    }
     return QF_OK;
 }
 
@@ -194,7 +199,7 @@ static qf_rc read_events_range(struct visit *visit, struct qa_ask *ask, struct q
                            &ask->start_ms, err);
     if (rc)
         return rc;
-    ask->step_ms = qa_default_step(ask->end_ms - ask->start_ms);
+    ask->step_ms = qa_default_step((int64_t)((uint64_t)ask->end_ms - (uint64_t)ask->start_ms));
     if (step.len)
         rc = qa_param_duration("step", step, &ask->step_ms, err);
     return rc ? rc : check_range(visit, ask, err);
