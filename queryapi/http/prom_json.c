@@ -205,7 +205,6 @@ static void put_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struc
     size_t total = 0, shown = 0;
 
     if (extra) {
-        qf_strbuf_puts(&text, "");
         total++, shown++;
         qf_strbuf_printf(buf, ",\"warnings\":[\"%s\"", extra);
     }

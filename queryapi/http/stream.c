@@ -35,7 +35,7 @@ struct qa_stream {
     qf_time_ms written_at;
 
     struct qa_stream_hooks hooks;
-    bool attached, suspended;
+    bool suspended;
     qa_stream_fn *listener;
     void *listener_ctx;
     uint64_t listener_id;
@@ -282,7 +282,6 @@ void qa_stream_attach(struct qa_stream *stream, const struct qa_stream_hooks *ho
 {
     qf_lock_take(stream->lock);
     stream->hooks = *hooks;
-    stream->attached = true;
     qf_lock_drop(stream->lock);
 }
 
