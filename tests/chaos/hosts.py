@@ -10,9 +10,12 @@ import contextlib
 import ctypes
 import os
 import shutil
-import socket
 import subprocess
+import sys
 import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from ports import free_port  # noqa: E402
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
@@ -46,12 +49,6 @@ def new_namespace():
     if isinstance(made[0], OSError):
         raise made[0]
     return made[0]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Host:

@@ -11,18 +11,19 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import compare  # noqa: E402
 import dataset  # noqa: E402
 import generate  # noqa: E402
 import remote_write  # noqa: E402
+from ports import free_port  # noqa: E402
 
 FEATURE = "promql-experimental-functions"
 
@@ -92,12 +93,6 @@ def ties(ours, theirs):
             for a in (ours, theirs)]
     return len(flat[0]) == len(flat[1]) and all(
         p[0] == q[0] and compare.near(p[1], q[1], 1e-9) for p, q in zip(*flat))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_ready(url, process, seconds=60):

@@ -5,23 +5,20 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 import urllib.parse
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from ports import free_port  # noqa: E402
+
 BINARY = os.environ["PROMFABRIC_BINARY"]
 LOADER = os.environ["PROMFABRIC_LOADER"]
 START = 1_700_000_400  # a multiple of 300 s, so that windows and steps fall on round times
 STEP = 15
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for(what, condition, timeout=20.0):
