@@ -117,6 +117,7 @@ static void write_shard(struct load *load, int64_t from, uint32_t shard, int64_t
     struct qf_err err = { 0 };
 
     (void)snprintf(path, sizeof(path), "/tmp/load_series.%d", (int)getpid());
+    (void)unlink(path); /* of one that was killed and had the same id */
     for (size_t i = 0; i < load->lines.count; i++) {
         const struct line *line = &load->lines.items[i];
         size_t count;
