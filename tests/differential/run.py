@@ -59,6 +59,9 @@ KNOWN = [
     ("amplified", "a last bit of a deviation or an average, magnified: sin or hour of a large number, acosh near 1",
      lambda q, ours, theirs, d: re.search(r"\b(a?(sin|cos|tan)h?|ln|log2|log10|minute|hour|days?_[a-z_]+|month)\(|[%^]", q) and
      re.search(r"\b(sum|avg|stddev|stdvar|quantile|deriv|predict_linear)", q) and value_differs(d)),
+    ("amplified-power", "a last bit of a power or an exponential, magnified: sin, cos and tan of a huge number, and what they choose",
+     lambda q, ours, theirs, d: re.search(r"\b(sin|cos|tan)\(", q) and re.search(r"\^|\b(exp|sinh|cosh)\(", q) and
+     (value_differs(d) or " points, theirs " in d)),
     ("overflow-order", "sums near the largest double overflow or not depending on the order of series",
      lambda q, ours, theirs, d: "wild" in q and re.search(r"\b(sum|avg|stddev|stdvar)\b", q) and
      value_differs(d) and "Inf" in d),
