@@ -345,7 +345,7 @@ static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t s
 static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
                      const struct store_call *call, bool *ret_mine, struct qf_err *err)
 {
-    bool whole, excused;
+    bool whole, gave_up, excused;
     struct catalog_stats stats;
     struct qf_err why = { 0 };
     int64_t start_ms;
@@ -373,12 +373,15 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
         }
     }
     stats.refresh_errors += rc != QF_OK;
+    /* To list all of a large bucket may take longer than a query waits: that is no failure of the
+     * store, and what others wait for is quickly listed. */
+    gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && mode == CATALOG_REFRESH_NOW);
 
     qf_lock_take(catalog->lock);
-    tell(catalog, &stats, start_ms, rc);
-    if (rc && rc != QF_ECANCELED)
+    tell(catalog, &stats, start_ms, gave_up ? QF_ECANCELED : rc);
+    if (rc && !gave_up)
         catalog->failure = why;
-    excused = mode == CATALOG_REFRESH_DUE && rc != QF_ECANCELED && !is_old(catalog);
+    excused = mode == CATALOG_REFRESH_DUE && !gave_up && !is_old(catalog);
     if (!rc && whole)
         catalog->whole = catalog->started;
     catalog->refreshing = false;
