@@ -144,8 +144,9 @@ static bool folder_valid(struct qf_str line)
            catalog_folder_of(line).len == line.len;
 }
 
+/* *ret_again: it could not be read, and may be the next time. */
 static qf_rc read_note(struct store *store, const char *name, const struct store_call *call,
-                       struct changes_folders *folders, struct qf_err *err)
+                       struct changes_folders *folders, bool *ret_again, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *text = NULL;
     struct qf_err why = { 0 };
@@ -153,7 +154,8 @@ static qf_rc read_note(struct store *store, const char *name, const struct store
     qf_rc rc = store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, &why);
 
     /* Expired meanwhile, or nothing we wrote: the round will see. */
-    if (rc == QF_ENOTFOUND || rc == QF_ELIMIT || rc == QF_ECORRUPT || rc == QF_EDENIED)
+    *ret_again = rc == QF_ECORRUPT || rc == QF_EDENIED;
+    if (rc == QF_ENOTFOUND || rc == QF_ELIMIT || *ret_again)
         return QF_OK;
     if (rc)
         return qf_err_set(err, rc, "%s", why.msg);
@@ -196,8 +198,17 @@ qf_rc changes_read(const struct changes_seen *seen, struct store *store,
     rc = store_list(store, QF_STR(CHANGES_PREFIX), qf_strbuf_view(&after), call, on_name, &names,
                     err);
     for (size_t i = 0; folders && !rc && i < names.items.count; i++) {
+        bool again = false;
+
         if (!was_seen(seen, names.items.items[i]))
-            rc = read_note(store, names.items.items[i], call, folders, err);
+            rc = read_note(store, names.items.items[i], call, folders, &again, err);
+        if (again) { /* not seen, then */
+            free(names.items.items[i]);
+            names.items.count--;
+            memmove(names.items.items + i, names.items.items + i + 1,
+                    (names.items.count - i) * sizeof(names.items.items[0]));
+            i--;
+        }
     }
     if (rc)
         return rc;
