@@ -240,8 +240,11 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
     const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
     double samples = 0;
     uint64_t scan_us;
+    size_t segments = 0;
 
-    if (found->group_count < 2 || !query->env->small_scan_us)
+    for (size_t g = 0; g < found->group_count; g++)
+        segments += found->groups[g].segment_count;
+    if (found->group_count < 2 || !query->env->small_scan_us || segments > PB_SEGMENTS_MAX)
         return false;
     if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
         return scan_us <= query->env->small_scan_us;
@@ -335,9 +338,9 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         if (!fits_a_message(work))
             return qf_err_set(err, QF_ELIMIT,
                               "%zu segments and %zu bytes of selector are too much for one work "
-                              "item (%d, %u); ask for a shorter time",
+                              "item (%d, %u, and %u bytes in all); ask for a shorter time",
                               work->segment_count, work->spec.len, PB_SEGMENTS_MAX,
-                              PB_SPEC_BYTES_MAX);
+                              PB_SPEC_BYTES_MAX, PB_MESSAGE_BYTES_MAX);
         query->segment_count += work->segment_count;
         query->work_count++;
     }
