@@ -131,6 +131,8 @@ static bool check_options(void)
         return cli_bad("--discovery: expected static, dns, kubernetes or ecs");
     if (o.discovery.kind <= QA_DISCOVERY_DNS && workers.count == 0)
         return cli_bad("--worker: at least one is needed");
+    if (o.api_id && strlen(o.api_id) > 63)
+        return cli_bad("--api-id: at most 63 bytes");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
         return cli_bad("--queries-max and --queries-active: expected 1 to 65535");
     if (!o.tls_cert_file != !o.tls_key_file)
