@@ -440,9 +440,10 @@ void qw_cache_dispatch(struct qw_cache *cache, struct qw_message *message)
     if (d->rc == QF_ENOSPC)
         qf_metric_inc(m->no_space);
     /* Canceled because the last one left, and then somebody came back: try again, elsewhere. */
-    if (d->rc == QF_ECANCELED)
-        (void)qf_err_set(&d->err, d->rc = QF_EUNAVAILABLE, "the download of %s was canceled",
-                         d->name);
+    if (d->rc == QF_ECANCELED) {
+        d->err = (struct qf_err){ 0 }; /* the store said canceled, which would end the query */
+        d->rc = qf_err_set(&d->err, QF_EUNAVAILABLE, "the download of %s was canceled", d->name);
+    }
     settle(cache, s, d);
     if (!s->present) {
         s->distrusted = true; /* nobody new gets it; it goes with its last holder */

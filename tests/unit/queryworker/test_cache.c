@@ -232,6 +232,28 @@ TEST(an_unwanted_download_is_canceled)
     bench_free(bench);
 }
 
+/* Who comes back too late for a canceled download is told to try again, not that it was canceled.
+ */
+TEST(a_canceled_download_is_unavailable_to_the_next_one)
+{
+    struct bench *bench = bench_new(false);
+    struct qw_hold *hold;
+
+    fake_s3_delay(bench->s3, 300);
+    hold = acquire(bench, &segment_a, 1);
+    (void)usleep(50000);
+    qw_cache_release(bench->cache, hold);
+    for (int waits = 0; waits < 500 && !qf_mailbox_count(bench->mailbox); waits++)
+        (void)usleep(10000);
+    hold = acquire(bench, &segment_a, 1);
+    finish_downloads(bench);
+    CHECK(qw_cache_settled(bench->cache) == hold);
+    CHECK_MSG(hold->rc == QF_EUNAVAILABLE, "rc is %d: %s", hold->rc, hold->err.msg);
+    CHECK_EQ(hold->err.rc, QF_EUNAVAILABLE);
+    qw_cache_release(bench->cache, hold);
+    bench_free(bench);
+}
+
 static void check_failure(struct bench *bench, struct pb_segment segment, qf_rc rc)
 {
     struct pb_segment both[] = { segment_a, segment };
@@ -241,6 +263,7 @@ static void check_failure(struct bench *bench, struct pb_segment segment, qf_rc 
     if (hold->listed)
         CHECK(qw_cache_settled(bench->cache) == hold);
     CHECK_MSG(hold->rc == rc, "rc is %d: %s", hold->rc, hold->err.msg);
+    CHECK_EQ(hold->err.rc, rc);
     CHECK(hold->err.msg[0]);
     qw_cache_release(bench->cache, hold);
 }
