@@ -69,6 +69,17 @@ class Process:
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
 
+    def terminate(self):
+        """SIGTERM, once the process can tell it from others: until main() it just ends any process."""
+        end = time.monotonic() + 10
+        while self.process and self.process.poll() is None and time.monotonic() < end:
+            with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:
+                blocked = next(line for line in f if line.startswith("SigBlk:"))
+            if int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+                break
+            time.sleep(0.01)
+        self.signal(signal.SIGTERM)
+
     def wait(self, seconds):
         try:
             return self.process.wait(timeout=seconds)
@@ -83,7 +94,7 @@ class Process:
         if not self.told:
             self.told = True
             self.signal(signal.SIGCONT)
-            self.signal(signal.SIGTERM)
+            self.terminate()
 
     def stop(self):
         """Exit code of an orderly end, None if it had to be killed."""

@@ -147,7 +147,7 @@ class Lane(threading.Thread):
 
     def drain(self, kind):
         with self.one_of(kind, self.cluster.mortal_workers) as worker:
-            worker.signal(signal.SIGTERM)
+            worker.terminate()
             code = worker.wait(60)
             if code != 0:
                 self.judge.fail(f"{worker.name}: did not drain: exit code {code}")
