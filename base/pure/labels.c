@@ -200,6 +200,15 @@ bool qf_labels_drop(struct qf_arena *arena, struct qf_labels labels, const struc
     return filter(arena, labels, names, name_count, false, ret_labels);
 }
 
+struct qf_labels qf_labels_set_in(struct qf_label *items, struct qf_labels labels,
+                                  struct qf_str name, struct qf_str value)
+{
+    if (labels.count)
+        memcpy(items, labels.items, labels.count * sizeof(*items));
+    items[labels.count] = (struct qf_label){ name, value };
+    return qf_labels_normalize(items, labels.count + 1);
+}
+
 bool qf_labels_set(struct qf_arena *arena, struct qf_labels labels, struct qf_str name,
                    struct qf_str value, struct qf_labels *ret_labels)
 {
@@ -207,10 +216,7 @@ bool qf_labels_set(struct qf_arena *arena, struct qf_labels labels, struct qf_st
 
     if (!items)
         return false;
-    if (labels.count)
-        memcpy(items, labels.items, labels.count * sizeof(*items));
-    items[labels.count] = (struct qf_label){ name, value };
-    *ret_labels = qf_labels_normalize(items, labels.count + 1);
+    *ret_labels = qf_labels_set_in(items, labels, name, value);
     return true;
 }
 

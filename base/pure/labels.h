@@ -58,10 +58,13 @@ QF_MUST_CHECK bool qf_labels_keep(struct qf_arena *arena, struct qf_labels label
 QF_MUST_CHECK bool qf_labels_drop(struct qf_arena *arena, struct qf_labels labels,
                                   const struct qf_str *names, size_t name_count,
                                   struct qf_labels *ret_labels);
-/* Set @name to @value, or remove it if @value is empty. */
+/* Set @name to @value, or remove it if @value is empty; the second builds the result in @items,
+ * which has room for one label more than @labels. */
 QF_MUST_CHECK bool qf_labels_set(struct qf_arena *arena, struct qf_labels labels,
                                  struct qf_str name, struct qf_str value,
                                  struct qf_labels *ret_labels);
+struct qf_labels qf_labels_set_in(struct qf_label *items, struct qf_labels labels,
+                                  struct qf_str name, struct qf_str value);
 
 /* Canonical encoding: per label varint length + name, varint length + value. */
 void qf_labels_encode(struct qf_strbuf *buf, struct qf_labels labels);

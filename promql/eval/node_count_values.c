@@ -25,10 +25,7 @@ static qf_rc find_series(struct count_values *self, uint32_t group, double value
     if (!pq_grow(exec->eval->arena, &self->items, &self->items_capacity, labels.count + 1,
                  sizeof(*self->items)))
         return pq_eval_no_memory(err);
-    for (size_t i = 0; i < labels.count; i++)
-        self->items[i] = labels.items[i];
-    self->items[labels.count] = (struct qf_label){ exec->plan->label, value_text };
-    labels = qf_labels_normalize(self->items, labels.count + 1);
+    labels = qf_labels_set_in(self->items, labels, exec->plan->label, value_text);
     rc = pq_label_index_put(&self->index, exec->eval, labels, (uint32_t)exec->set.count, ret_id,
                             &fresh, err);
     if (rc != QF_OK || !fresh)

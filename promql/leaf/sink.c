@@ -180,17 +180,16 @@ static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const s
         return pq_leaf_no_memory(err);
     PQ_POLL_EACH (sink->poll, k, 0, lane->count) {
         char text[QF_DOUBLE_TEXT_MAX];
+        struct qf_str value;
         struct pq_group *group;
         qf_rc rc;
 
         if (!lane->present[k])
             continue;
         /* The same room for every value: what is new is copied. */
-        for (size_t i = 0; i < labels.count; i++)
-            items[i] = labels.items[i];
-        items[labels.count] =
-            (struct qf_label){ sink->leaf->label, { text, qf_double_f(lane->values[k], text) } };
-        rc = find_group(sink, qf_labels_normalize(items, labels.count + 1), &group, err);
+        value = (struct qf_str){ text, qf_double_f(lane->values[k], text) };
+        rc = find_group(sink, qf_labels_set_in(items, labels, sink->leaf->label, value), &group,
+                        err);
         if (rc != QF_OK)
             return rc;
         if (sink->counted_count == sink->counted_capacity) {
