@@ -10,6 +10,7 @@ import unittest
 from harness import BINARY, START, Fabric, check_one_end, load, standard_lines, wait_for
 
 END = START + 3600
+LARGE = {"query": "temperature", "start": START, "end": START + 7000, "step": 1}
 
 
 class FabricCase(unittest.TestCase):
@@ -42,21 +43,25 @@ class Bounds(FabricCase):
                 finally:
                     fabric.close()
 
-    def test_artifacts_count_before_they_are_fetched(self):
-        """Four of them at once, each of which would fit."""
-        fabric = self.fabric(1, worker=("--slots=4",))
+    def measured(self, worker=()):
+        """A fabric whose API was stopped, and the bytes of artifacts that LARGE had it fetch."""
+        fabric = self.fabric(1, worker=worker)
         load(fabric.store, standard_lines(48))
         fabric.wait_workers(1)
-        ask = {"query": "temperature", "start": START, "end": START + 7000, "step": 1}
-        self.assertEqual(fabric.json("/api/v1/query_range", ask)[0], 200)
+        self.assertEqual(fabric.json("/api/v1/query_range", LARGE)[0], 200)
         size = wait_for("its size", lambda: fabric.metric(
             "promfabric_api_artifact_fetch_bytes_total"))
         fabric.api.stop()
+        return fabric, size
+
+    def test_artifacts_count_before_they_are_fetched(self):
+        """Four of them at once, each of which would fit."""
+        fabric, size = self.measured(worker=("--slots=4",))
         fabric.api_flags = [f"--query-artifact-bytes={int(size * 0.7)}B"]
         fabric.start_api()
         fabric.wait_workers(1)
         for _ in range(10):
-            self.assertEqual(fabric.json("/api/v1/query_range", ask)[0], 422)
+            self.assertEqual(fabric.json("/api/v1/query_range", LARGE)[0], 422)
         wait_for("an empty spool", lambda: fabric.metric("promfabric_api_spool_bytes") == 0)
 
     def hold(self, fabric, path):
@@ -103,14 +108,7 @@ class Bounds(FabricCase):
         """The API's spool on a small file system: large artifacts do not fit, small ones do."""
         if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
             self.skipTest("unshare -rm is not allowed here, so there is no small disk to fill")
-        fabric = self.fabric(1)
-        load(fabric.store, standard_lines(48))
-        fabric.wait_workers(1)
-        large = {"query": "temperature", "start": START, "end": START + 7000, "step": 1}
-        self.assertEqual(fabric.json("/api/v1/query_range", large)[0], 200)
-        size = wait_for("its size", lambda: fabric.metric(
-            "promfabric_api_artifact_fetch_bytes_total"))
-        fabric.api.stop()
+        fabric, size = self.measured()
         spool = f"{fabric.folder}/spool-api"
         fabric.api_wrapper = ("unshare", "-rm", "sh", "-c",
                               f"mkdir -p {spool} && mount -t tmpfs -o size={int(size / 3)} none {spool} && "
@@ -118,7 +116,7 @@ class Bounds(FabricCase):
         fabric.start_api()
         fabric.wait_workers(1)
         for _ in range(3):
-            status, answer = fabric.json("/api/v1/query_range", large)
+            status, answer = fabric.json("/api/v1/query_range", LARGE)
             self.assertEqual((status, answer.get("errorType")), (503, "unavailable"), str(answer)[:500])
             self.assertIn("spool", answer["error"])
             self.assertEqual(len(fabric.query("up", END)["result"]), 2)
