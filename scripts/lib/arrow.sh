@@ -24,7 +24,8 @@ arrow_ensure() {
     fi
     if [ -n "$(apt-cache policy libparquet-glib-dev 2>/dev/null | awk '/Candidate:/ && $2 != "(none)"')" ]; then
         say "installing libparquet-glib-dev"
-        as_root apt-get install -y --no-install-recommends libparquet-glib-dev >"$cache/apt-arrow.log" 2>&1 ||
+        as_root apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends libparquet-glib-dev \
+            >"$cache/apt-arrow.log" 2>&1 ||
             die "apt-get could not install libparquet-glib-dev: see $cache/apt-arrow.log"
         arrow_found && return
     fi
