@@ -62,12 +62,18 @@ class Slow(FabricTest):
     def test_killed_worker(self):
         again = self.fabric.metric("promfabric_api_work_reassigned_total")
 
+        def has_work(name):
+            return any(w["assigned"] + w["accepted"] + w["ready"]
+                       for w in self.fabric.data("/api/v1/workers") if w["worker_id"] == name)
+
         def disturb():
+            # The first one certainly has work, for it keeps what it gets; the others may.
+            self.fabric.workers[0].signal(signal.SIGSTOP)
+            wait_for("work of worker-0", lambda: has_work("worker-0"))
             for i in range(3):
-                time.sleep(0.1)
                 self.fabric.workers[i].kill()
                 self.fabric.start_worker(i)
-                time.sleep(0.4)
+                time.sleep(0.5)
         self.run_under(disturb, rounds=12)
         wait_for("the figures", lambda: self.fabric.metric(
             "promfabric_api_work_reassigned_total") > again)

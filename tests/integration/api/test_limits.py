@@ -70,6 +70,8 @@ class Bounds(FabricCase):
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         holder.connect(("127.0.0.1", fabric.api_port))
         holder.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        wait_for("its answer", lambda: [q for q in fabric.data("/api/v1/queries")
+                                        if q["state"] == "answering"])
         held = 0
         while held == 0 or held != fabric.metric("promfabric_api_query_memory_bytes"):
             held = fabric.metric("promfabric_api_query_memory_bytes")

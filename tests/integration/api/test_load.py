@@ -18,27 +18,28 @@ def http_body(raw):
     """The body of a chunked answer."""
     head, _, rest = raw.partition(b"\r\n\r\n")
     assert b"chunked" in head.lower(), head
-    body = b""
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        count = int(size, 16)
+    pieces, at = [], 0
+    while at < len(rest):
+        start = rest.index(b"\r\n", at) + 2
+        count = int(rest[at:start], 16)
         if count == 0:
-            return body
-        body, rest = body + rest[:count], rest[count + 2:]
+            return b"".join(pieces)
+        pieces.append(rest[start:start + count])
+        at = start + count + 2
     raise AssertionError("the answer was cut short")
 
 
 def read_all(client):
-    raw = b""
-    while True:
-        piece = client.recv(1 << 16)
-        if not piece:
-            return raw
-        raw += piece
+    pieces = []
+    while piece := client.recv(1 << 16):
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 class Load(FabricTest):
     workers = 2
+    # However long the others take, nobody is cut off for reading slowly.
+    api_flags = ("--http-idle-timeout=5m", "--query-timeout=10m")
     # Acknowledged artifacts must not be what grows.
     worker_flags = ("--artifact-ttl-after-ack=200ms",)
 
@@ -170,7 +171,8 @@ class Load(FabricTest):
         for name, (rss, files, threads) in before.items():
             print(f"{name}: RSS {rss:.1f} -> {after[name][0]:.1f} MiB, files {files} -> "
                   f"{after[name][1]}, threads {threads} -> {after[name][2]}")
-            self.assertLessEqual(after[name][1], files + 16)
+            # Up to 32 connections for artifacts stay open, as many as the last queries left.
+            self.assertLessEqual(after[name][1], files + 48)
             self.assertLessEqual(after[name][2], threads + 2)
             self.assertLess(after[name][0], rss * factor + spare)
         wait_for("an empty spool", lambda: self.fabric.metric("promfabric_api_spool_bytes") == 0)

@@ -13,8 +13,8 @@ from harness import (START, Fabric, Process, check_one_end, free_port, load, sta
 LONG = ("sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))", START, START + 10000,
         "1s")
 SHORT = ("sum by (job) (rate(http_requests_total[5m]))", START + 300, START + 3600, "30s")
-# A worker looks at its clock and at the flag of a canceled work often; sanitizers slow both down.
-SLACK = 0.5 if "/release/" in os.environ["PROMFABRIC_BINARY"] else 2.0
+# A worker looks at its clock and at the flag of a canceled work often, if the machine lets it.
+SLACK = 2.0
 
 
 def figures(port):

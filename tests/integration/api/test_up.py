@@ -51,7 +51,7 @@ class Up(unittest.TestCase):
     def end(self):
         children = self.children()
         self.process.send_signal(signal.SIGINT)
-        self.assertEqual(self.process.wait(30), 0, self.text())
+        self.assertEqual(self.process.wait(90), 0, self.text())
         self.out.close()
         for pid in children:
             self.assertFalse(os.path.exists(f"/proc/{pid}"), f"{pid} is left over")
@@ -155,7 +155,7 @@ class Up(unittest.TestCase):
         """The answer comes, then everything ends."""
         os.mkdir(f"{self.folder}/store")
         load(f"{self.folder}/store", standard_lines())
-        url = self.start("--workers=1", f"--store={self.folder}/store")
+        url = self.start("--workers=1", f"--store={self.folder}/store", "--drain-timeout=60s")
         expr = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
         asked = subprocess.Popen([BINARY, "query", f"--url={url}", f"--start={START + 7000}",
                                   f"--end={START + 7150}", "--step=1s", expr],

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 from cloud import Ecs, Gate, Kubernetes, slice_of
 from harness import START, Fabric, free_port, load, standard_lines, wait_for
@@ -298,7 +299,7 @@ class Conditions(KubernetesCase):
         thread = threading.Thread(
             target=lambda: answer.append(fabric.query("sum(up) + 1", START + 300)["result"]))
         thread.start()
-        wait_for("a held download", lambda: gate.held > 0)
+        wait_for("all downloads held", lambda: 0 < gate.held == fabric.scaling()["work"]["inflight"])
         self.server.put(self.one(0, DRAINING), self.one(1, READY))
         fabric.workers[0].signal(signal.SIGTERM)
         wait_for("the drain", lambda: fabric.scaling()["workers"]["draining"] == 1)
@@ -414,8 +415,10 @@ class Dns(DiscoveryCase):
         self.check_answer()
 
     def test_a_name_without_addresses_is_no_worker(self):
-        self.restart("--discovery=dns", "--worker=no-such-name.invalid:1",
-                     "--discovery-interval=200ms")
+        # To end, the API waits for the lookup: no long one, should there be no server of names.
+        with unittest.mock.patch.dict(os.environ, RES_OPTIONS="timeout:1 attempts:1"):
+            self.restart("--discovery=dns", "--worker=no-such-name.invalid:1",
+                         "--discovery-interval=200ms")
         self.assertEqual(self.addresses(), [])
         self.assertEqual(self.fabric.get("/livez")[0], 200)
 
