@@ -51,7 +51,8 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, cons
     (void)upload_size;
     (void)request;
     atomic_fetch_add(&s3->requests, 1);
-    (void)usleep((useconds_t)atomic_load(&s3->delay_ms) * 1000);
+    for (int slept = 0; slept < atomic_load(&s3->delay_ms); slept += 10)
+        (void)usleep(10000);
     if (strcmp(method, "GET") != 0 || strncmp(url, "/b/", 3) != 0)
         return reply_missing(connection);
     (void)snprintf(path, sizeof(path), "%s/%s", s3->folder, url + 3);
@@ -89,6 +90,7 @@ struct fake_s3 *fake_s3_free(struct fake_s3 *s3)
 {
     if (!s3)
         return NULL;
+    fake_s3_delay(s3, 0);
     MHD_stop_daemon(s3->daemon);
     free(s3->folder);
     free(s3);

@@ -252,7 +252,7 @@ TEST(segments_of_an_object_store_are_cached)
     struct fake_s3 *s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
     const char *flags[] = { "--store", fake_s3_url(s3), NULL };
     struct pb_worker_message message;
-    struct pb_ready ready;
+    struct pb_ready ready = { 0 };
     struct worker worker;
     struct client *client;
 
@@ -261,11 +261,14 @@ TEST(segments_of_an_object_store_are_cached)
     client = client_to(&worker);
     assign(client, 1, 1, spec, segments, 2);
     assign(client, 2, 1, spec, segments, 2);
-    CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 10000));
-    CHECK_EQ(message.u.ready.cache_misses, 2);
-    CHECK_EQ(message.u.ready.download_bytes, segments[0].size_bytes + segments[1].size_bytes);
-    CHECK(message.u.ready.timings.download_us >= 90000);
-    CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 10000));
+    for (int i = 0; i < 2; i++) { /* in any order */
+        CHECK(client_receive_kind(client, PB_WORKER_READY, &message, 10000));
+        if (message.u.ready.work_id == 1)
+            ready = message.u.ready;
+    }
+    CHECK_EQ(ready.cache_misses, 2);
+    CHECK_EQ(ready.download_bytes, segments[0].size_bytes + segments[1].size_bytes);
+    CHECK(ready.timings.download_us >= 90000);
     CHECK_EQ(fake_s3_requests(s3), 2);
     ready = run_work(client, 3, spec, segments, 2);
     CHECK_EQ(ready.cache_hits, 2);
