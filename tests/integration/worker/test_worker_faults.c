@@ -40,6 +40,8 @@ TEST(a_silent_api_is_lost_within_three_heartbeats)
     CHECK(client_wait_end(client, 8000, NULL) > 0);
     CHECK_MSG(now_ms() - started > 2500 && now_ms() - started < 4500, "after %lld ms",
               (long long)(now_ms() - started));
+    /* The figures follow the messages. */
+    CHECK(metric_becomes(&worker, "promfabric_worker_sessions", 0, 1000));
     CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"stopping\"}", 0, 1000));
     CHECK_EQ(metric(&worker, "promfabric_worker_queue_depth"), 0);
     CHECK_EQ(metric(&worker, "promfabric_worker_sessions_closed_total{reason=\"silent\"}"), 1);
