@@ -2,11 +2,12 @@
  *
  * The store is the truth; the catalogue is an index of its listing. It has two sides:
  *
- *   catalog_refresh()  blocks on the store and publishes a new snapshot if anything changed. Call
- *                      it from a pool thread whenever catalog_due_ms() has come and, on demand,
- *                      before a query that must see what was just written. Calls at the same time
- * share one listing. catalog_snapshot() hands out the newest snapshot, which never changes, at the
- * cost of a counter. catalog_lookup() on it does no I/O and takes no lock.
+ *   catalog_refresh()   blocks on the store and publishes a new snapshot if anything changed. Call
+ *                       it from a pool thread whenever catalog_due_ms() has come and, on demand,
+ *                       before a query that must see what was just written. Calls at the same time
+ *                       share one listing.
+ *   catalog_snapshot()  hands out the newest snapshot, which never changes, at the cost of a
+ *                       counter. catalog_lookup() on it does no I/O and takes no lock.
  *
  * Incremental: the index is kept per folder (tenant and day), and folders that are the same are
  * shared between snapshots. A store that tells which folders changed (a local one) is asked only

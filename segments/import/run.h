@@ -1,9 +1,8 @@
 /* run.h - sorted runs of samples on disk, the middle of the external sort.
  *
  * A run is a sequence of records sorted by (window, shard, labels, time); a record is samples of
- * one series in one window, ascending, no timestamp twice. A series with many
- * samples in a window has several records, one after another, so that readers need little memory.
- */
+ * one series in one window, ascending, no timestamp twice. A series with many samples in a window
+ * has several records, one after another, so that readers need little memory. */
 #ifndef SEGMENTS_IMPORT_RUN_H
 #define SEGMENTS_IMPORT_RUN_H
 

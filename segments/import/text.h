@@ -29,8 +29,7 @@ struct text_sample {
     int64_t ts;
     int64_t start_ts; /* 0: not known */
     double value;
-    struct qf_str
-        histogram; /* a composite value as written, for histogram_text_parse(); else empty */
+    struct qf_str histogram; /* a composite value as written (histogram_text.h); else empty */
 };
 
 /* Take a line apart; labels are left for text_labels(), which is needed once per series. *ret_what

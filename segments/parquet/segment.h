@@ -60,8 +60,8 @@ bool seg_shard_count_valid(uint64_t shard_count);
 /* Read the metadata from the end of a file that is not (wholly) here: @tail is its last bytes, all
  * of it if the file is shorter than that. *ret_need is 0 on success; if the tail was too short it
  * is the number of last bytes needed and nothing else is written (still QF_OK). Strings are copied
- * into
- * @arena. @file is for messages. QF_ECORRUPT, QF_EUNSUPPORTED (newer schema), QF_ELIMIT (arena). */
+ * into @arena. @file is for messages. QF_ECORRUPT, QF_EUNSUPPORTED (newer schema), QF_ELIMIT
+ * (arena). */
 QF_MUST_CHECK qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
                                        uint64_t file_size, struct seg_meta *ret_meta,
                                        uint64_t *ret_need, struct qf_err *err);

@@ -30,10 +30,10 @@
  *
  *   LATE_FETCHED (an older attempt's download finished after all) turns pending, assigned, accepted
  *   and ready into fetched; CANCEL turns every state into canceled. RETRY is FAILED with
- * `retryable`, an expired artifact included. LOST: the stream went away. MOVED: the worker drains
- * or leaves, and only what it has not accepted moves. Messages of an older attempt or an older
- * session are stale: counted and ignored, except that an unwanted READY is answered with ACK so
- * that the worker can drop the artifact.
+ *   `retryable`, an expired artifact included. LOST: the stream went away. MOVED: the worker drains
+ *   or leaves, and only items it has not accepted move. Messages of an older attempt or an older
+ *   session are stale: counted and ignored, except that an unwanted READY is answered with ACK so
+ *   that the worker can drop the artifact.
  *
  * Life of a worker (always one of these; flags accepting, draining, leaving on top)
  *
@@ -44,9 +44,9 @@
  *     alive      alive       connected  alive   down            alive, leaving; gone once idle
  *
  *   A worker is available if it is alive, accepting, not draining and not leaving. REJECTED takes
- * the worker out of rotation until its next STATUS: a worker rejects only while it is not
- * accepting, and reports when that changes. CONNECTED on a connected worker ends the old session
- * first.
+ *   the worker out of rotation until its next STATUS: a worker rejects only while it is not
+ *   accepting, and reports when that changes. CONNECTED on a connected worker ends the old session
+ *   first.
  *
  * Where work goes: the highest rendezvous score among the available workers that have not rejected
  * or failed this item; if there is none, the one for which that was longest ago, after
@@ -136,25 +136,31 @@ struct wc_api_event {
     };
 };
 
-/* What the caller must do, in this order. Fields in the comment are set, the others are 0. */
+/* What the caller must do, in this order.
+ *
+ *     DIAL         open a stream; report CONNECTED or DISCONNECTED{session 0}
+ *     HANGUP       close the stream; its DISCONNECTED is not needed (harmless if it comes)
+ *     HEARTBEAT    send Heartbeat with time = now
+ *     LOST         nothing: for logs and metrics only
+ *     ASSIGN       send AssignWork
+ *     CANCEL       send CancelWork; it also frees the artifact
+ *     FETCH        download the artifact this READY announced
+ *     ACK          send ArtifactAck
+ *     COMMITTED    use the bytes of this attempt; drop every other download of this work
+ *     QUERY_ENDED  drop the downloads of this query; its state is gone
+ *
+ * The comment behind each names the fields that are set; the others are 0. */
 #define WC_API_EFFECTS(X)                                                                          \
-    X(WC_API_DO_DIAL, "dial")           /* worker: open a stream, report CONNECTED or              \
-                                           DISCONNECTED{session 0} */                              \
-    X(WC_API_DO_HANGUP, "hangup")       /* worker, session: close the stream; its DISCONNECTED is  \
-                                           not needed (harmless if it comes) */                    \
-    X(WC_API_DO_HEARTBEAT, "heartbeat") /* worker, session: send Heartbeat with time = now */      \
-    X(WC_API_DO_LOST, "lost")           /* worker, session, rc: for logs and metrics only */       \
-    X(WC_API_DO_ASSIGN, "assign")       /* worker, session, query, leaf, work, attempt: send       \
-                                           AssignWork */                                           \
-    X(WC_API_DO_CANCEL, "cancel")       /* worker, session, query, work, attempt: send CancelWork; \
-                                           it also frees an artifact */                            \
-    X(WC_API_DO_FETCH, "fetch")         /* worker, session, query, leaf, work, attempt: download   \
-                                           the artifact this READY announced */                    \
-    X(WC_API_DO_ACK, "ack")             /* worker, session, work, attempt: send ArtifactAck */     \
-    X(WC_API_DO_COMMITTED, "committed") /* query, leaf, work, attempt: use these bytes; drop every \
-                                           other download of this work */                          \
-    X(WC_API_DO_QUERY_ENDED, "ended")   /* query, rc, and work if one item is to blame: drop the   \
-                                           downloads of this query; its state is gone */
+    X(WC_API_DO_DIAL, "dial")           /* worker */                                               \
+    X(WC_API_DO_HANGUP, "hangup")       /* worker, session */                                      \
+    X(WC_API_DO_HEARTBEAT, "heartbeat") /* worker, session */                                      \
+    X(WC_API_DO_LOST, "lost")           /* worker, session, rc */                                  \
+    X(WC_API_DO_ASSIGN, "assign")       /* worker, session, query, leaf, work, attempt */          \
+    X(WC_API_DO_CANCEL, "cancel")       /* worker, session, query, work, attempt */                \
+    X(WC_API_DO_FETCH, "fetch")         /* worker, session, query, leaf, work, attempt */          \
+    X(WC_API_DO_ACK, "ack")             /* worker, session, work, attempt */                       \
+    X(WC_API_DO_COMMITTED, "committed") /* query, leaf, work, attempt */                           \
+    X(WC_API_DO_QUERY_ENDED, "ended")   /* query, rc, and work if one item is to blame */
 enum wc_api_effect_type { WC_API_EFFECTS(WC_ENUM_ENTRY) WC_API_DO__COUNT };
 
 struct wc_api_effect {

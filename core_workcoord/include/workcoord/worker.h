@@ -23,22 +23,23 @@
  *
  * Life of a run (an empty cell is counted in stats.illegal and ignored)
  *
- *               START    CANCEL    LOST      DONE         FAIL       ACK    EVICT         EXPIRE
+ *               START    CANCEL    LOST      DONE     FAIL      ACK    EVICT     EXPIRE
  *     queued    running  gone      gone
  *                        (FORGET)  (FORGET)
- *     running            stopping  stopping  ready        gone
- *                        (STOP)    (STOP)    (READY)      (FAILED)
- *     stopping                               gone (DROP)  gone
- *     ready              gone      gone                              acked  gone          gone
- *                        (DROP)    (DROP)                                   (FAILED)      (FAILED,
- * DROP) acked              gone      gone                                     gone          gone
- *                        (DROP)    (DROP)                                                 (DROP)
+ *     running            stopping  stopping  ready    gone
+ *                        (STOP)    (STOP)    (READY)  (FAILED)
+ *     stopping                               gone     gone
+ *                                            (DROP)
+ *     ready              gone      gone                         acked  gone      gone
+ *                        (DROP)    (DROP)                              (FAILED)  (FAILED, DROP)
+ *     acked              gone      gone                                gone      gone
+ *                        (DROP)    (DROP)                                        (DROP)
  *
  * Work is rejected only while the worker is not accepting: it drains, it was told not to accept, or
  * its table is full of work that is not yet acknowledged (acknowledged artifacts make room).
- * Whenever
- * accepting or draining changes, every session gets a STATUS; each heartbeat is answered with one
- * too, which keeps the numbers an API shows fresh and corrects whatever it believes wrongly. */
+ * Whenever accepting or draining changes, every session gets a STATUS; each heartbeat is answered
+ * with one too, which keeps the numbers an API shows fresh and corrects whatever it believes
+ * wrongly. */
 #ifndef WORKCOORD_WORKER_H
 #define WORKCOORD_WORKER_H
 
@@ -91,28 +92,40 @@ struct wc_worker_event {
         } failure;
         struct wc_checksum checksum;
         qf_time_ms sent_at;
-        qf_time_ms
-            drain_deadline; /* DRAINED comes by then at the latest; QF_TIME_NEVER: no limit */
+        qf_time_ms drain_deadline; /* DRAINED comes by then; QF_TIME_NEVER: no limit */
         bool accepting;
     };
 };
 
-/* What the caller must do, in this order. Fields in the comment are set, the others are 0. */
+/* What the caller must do, in this order.
+ *
+ *     STATUS   send WorkerStatus as wc_worker_stats() says
+ *     ECHO     send Heartbeat back
+ *     HANGUP   close the session: it fell silent
+ *     ACCEPT   send WorkAccepted
+ *     REJECT   send WorkRejected
+ *     START    execute the run; report RUN_DONE or RUN_FAILED exactly once
+ *     STOP     cancel the run; still report RUN_DONE or RUN_FAILED
+ *     FORGET   drop the spec of the run: it was queued and will never start
+ *     READY    send WorkReady
+ *     FAILED   send WorkFailed
+ *     DROP     delete the run's artifact and stop serving it
+ *     DRAINED  exit now; `count` runs were not finished
+ *
+ * The comment behind each names the fields that are set; the others are 0. */
 #define WC_WORKER_EFFECTS(X)                                                                       \
-    X(WC_WORKER_DO_STATUS, "status") /* session: send WorkerStatus as wc_worker_stats() says */    \
-    X(WC_WORKER_DO_ECHO, "echo")     /* session, sent_at: send Heartbeat back */                   \
-    X(WC_WORKER_DO_HANGUP, "hangup") /* session: it fell silent; close it */                       \
-    X(WC_WORKER_DO_ACCEPT, "accept") /* session, work, attempt, run: send WorkAccepted */          \
-    X(WC_WORKER_DO_REJECT, "reject") /* session, work, attempt, reject: send WorkRejected */       \
-    X(WC_WORKER_DO_START, "start")   /* session, query, leaf, work, attempt, run: execute; report  \
-                                        RUN_DONE or RUN_FAILED exactly once */                     \
-    X(WC_WORKER_DO_STOP, "stop")     /* run: cancel it; still report RUN_DONE or RUN_FAILED */     \
-    X(WC_WORKER_DO_FORGET, "forget") /* run: it was queued and will never start; drop its spec */  \
-    X(WC_WORKER_DO_READY, "ready")   /* session, work, attempt, run, checksum: send WorkReady */   \
-    X(WC_WORKER_DO_FAILED, "failed") /* session, work, attempt, run, rc, retryable: send           \
-                                        WorkFailed */                                              \
-    X(WC_WORKER_DO_DROP, "drop")     /* run: delete its artifact and stop serving it */            \
-    X(WC_WORKER_DO_DRAINED, "drained") /* count: exit now; so many runs were not finished */
+    X(WC_WORKER_DO_STATUS, "status")   /* session */                                               \
+    X(WC_WORKER_DO_ECHO, "echo")       /* session, sent_at */                                      \
+    X(WC_WORKER_DO_HANGUP, "hangup")   /* session */                                               \
+    X(WC_WORKER_DO_ACCEPT, "accept")   /* session, work, attempt, run */                           \
+    X(WC_WORKER_DO_REJECT, "reject")   /* session, work, attempt, reject */                        \
+    X(WC_WORKER_DO_START, "start")     /* session, query, leaf, work, attempt, run */              \
+    X(WC_WORKER_DO_STOP, "stop")       /* run */                                                   \
+    X(WC_WORKER_DO_FORGET, "forget")   /* run */                                                   \
+    X(WC_WORKER_DO_READY, "ready")     /* session, work, attempt, run, checksum */                 \
+    X(WC_WORKER_DO_FAILED, "failed")   /* session, work, attempt, run, rc, retryable */            \
+    X(WC_WORKER_DO_DROP, "drop")       /* run */                                                   \
+    X(WC_WORKER_DO_DRAINED, "drained") /* count */
 enum wc_worker_effect_type { WC_WORKER_EFFECTS(WC_ENUM_ENTRY) WC_WORKER_DO__COUNT };
 
 struct wc_worker_effect {
