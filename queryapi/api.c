@@ -15,7 +15,7 @@
 #include "base/sys/log.h"
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
-#include "queryapi/http/listener.h"
+#include "base/http/listener.h"
 #include "queryapi/http/routes.h"
 
 /* How often idle connections and timers are looked at: half of it is the mean time to notice a
@@ -35,9 +35,9 @@ struct api {
     struct qa_costs *costs;
     struct qa_coord *coord;
     struct qa_discovery *discovery;
-    struct qa_tenants *tenants;
+    struct qh_tenants *tenants;
     struct qa_routes routes;
-    struct qa_listener *listener;
+    struct qh_listener *listener;
     char id[64];
     char spool[512];
     atomic_bool refreshing, listed, stopping;
@@ -178,7 +178,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
 static qf_rc start_http(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *options = api->options;
-    struct qa_listener_options listener = {
+    struct qh_listener_options listener = {
         .listen = options->listen,
         .threads = options->http_threads,
         .connections_max = options->connections_max,
@@ -192,7 +192,7 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
         .ctx = &api->routes,
     };
 
-    api->tenants = qa_tenants_new(options->key_file, err);
+    api->tenants = qh_tenants_new(options->key_file, err);
     if (!api->tenants)
         return err->rc;
     api->routes.coord = api->coord;
@@ -201,7 +201,7 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     api->routes.tenants = api->tenants;
     api->routes.cors_origin = options->cors_origin;
     api->routes.points_max = options->points_max;
-    api->listener = qa_listener_new(&listener, err);
+    api->listener = qh_listener_new(&listener, err);
     return api->listener ? QF_OK : err->rc;
 }
 
@@ -229,7 +229,7 @@ static void tick(struct api *api)
 {
     qf_time_ms now = qf_clock_mono_ms();
 
-    qa_listener_tick(api->listener);
+    qh_listener_tick(api->listener);
     refresh_if_due(api, now);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
@@ -258,7 +258,7 @@ static void cut_short(struct api *api)
     QF_LOG_WARN("drain cut short", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
     qa_coord_cut(api->coord);
     while (qf_clock_mono_ms() < deadline &&
-           (qa_coord_query_count(api->coord) > 0 || qa_listener_active(api->listener) > 0))
+           (qa_coord_query_count(api->coord) > 0 || qh_listener_active(api->listener) > 0))
         (void)poll(NULL, 0, 10);
 }
 
@@ -270,23 +270,23 @@ static void drain(struct api *api, int signal_fd)
     atomic_store(&api->routes.ready, false);
     qa_coord_drain(api->coord);
     QF_LOG_INFO("draining", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
-    while (qa_coord_query_count(api->coord) > 0 || qa_listener_active(api->listener) > 0) {
+    while (qa_coord_query_count(api->coord) > 0 || qh_listener_active(api->listener) > 0) {
         if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
             cut_short(api);
             return;
         }
-        qa_listener_tick(api->listener);
+        qh_listener_tick(api->listener);
     }
 }
 
 static void stop(struct api *api)
 {
     atomic_store(&api->stopping, true);
-    api->listener = qa_listener_free(api->listener);
+    api->listener = qh_listener_free(api->listener);
     api->discovery = qa_discovery_free(api->discovery);
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->pool = qf_pool_free(api->pool);
-    api->tenants = qa_tenants_free(api->tenants);
+    api->tenants = qh_tenants_free(api->tenants);
     api->catalog = catalog_free(api->catalog);
     api->costs = qa_costs_free(api->costs);
     api->store = store_free(api->store);
@@ -305,11 +305,11 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
     rc = start(api, err);
     if (rc == QF_OK) {
         QF_LOG_INFO("serving", QF_KV_STR("listen", options->listen),
-                    QF_KV_U64("port", qa_listener_port(api->listener)),
+                    QF_KV_U64("port", qh_listener_port(api->listener)),
                     QF_KV_STR("store", store_url(api->store)), QF_KV_STR("api_id", api->id));
         tick(api);
         if (options->started)
-            options->started(options->ctx, qa_listener_port(api->listener));
+            options->started(options->ctx, qh_listener_port(api->listener));
         while (!signaled(signal_fd, TICK_MS))
             tick(api);
         drain(api, signal_fd);

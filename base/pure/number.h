@@ -51,4 +51,16 @@ bool qf_parse_double(struct qf_str s, double *ret_value);
 bool qf_parse_i64(struct qf_str s, int64_t *ret_value);
 bool qf_parse_u64(struct qf_str s, uint64_t *ret_value);
 
+/* 0 to 15, either case; -1 if @c is no hexadecimal digit. */
+static inline int qf_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
 #endif

@@ -23,7 +23,7 @@ void co_post(struct qa_coord *coord, struct msg msg)
     *copy = msg;
     /* The coordinator never waits for its writers, so waiting for it always ends. */
     if (!qf_mailbox_send(coord->box, copy, -1)) {
-        (void)qa_stream_drop(copy->stream);
+        (void)qh_stream_drop(copy->stream);
         (void)qa_fetch_free(copy->fetch);
         free(copy->text);
         free(copy->tenant);
@@ -120,7 +120,7 @@ static void handle(struct qa_coord *coord, struct msg *msg)
         co_turn_done(coord, msg->query);
         break;
     case MSG_STREAM:
-        co_stream_event(coord, msg->id, (enum qa_stream_event)msg->number);
+        co_stream_event(coord, msg->id, (enum qh_stream_event)msg->number);
         break;
     case MSG_CANCEL:
         co_cancel_by_name(coord, msg->text, msg->tenant, msg->stream);
@@ -148,7 +148,7 @@ static void handle(struct qa_coord *coord, struct msg *msg)
         co_cancel_all(coord);
         break;
     }
-    (void)qa_stream_drop(msg->stream);
+    (void)qh_stream_drop(msg->stream);
     free(msg->text);
     free(msg->tenant);
     free(msg);
@@ -285,7 +285,7 @@ static void drop_msg(void *arg)
 
     if (msg->kind == MSG_SUBMIT)
         (void)qa_query_free(msg->query);
-    (void)qa_stream_drop(msg->stream);
+    (void)qh_stream_drop(msg->stream);
     (void)qa_fetch_free(msg->fetch);
     free(msg->text);
     free(msg->tenant);
@@ -328,21 +328,21 @@ void qa_coord_submit(struct qa_coord *coord, struct qa_query *query)
 }
 
 void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qf_str tenant,
-                     struct qa_stream *stream)
+                     struct qh_stream *stream)
 {
     co_post(coord, (struct msg){ .kind = MSG_CANCEL,
                                  .text = qf_xmemdup0(name.data, name.len),
                                  .tenant = qf_xmemdup0(tenant.data, tenant.len),
-                                 .stream = qa_stream_ref(stream) });
+                                 .stream = qh_stream_ref(stream) });
 }
 
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
-                      struct qa_stream *stream)
+                      struct qh_stream *stream)
 {
     co_post(coord, (struct msg){ .kind = MSG_INSPECT,
                                  .number = (int)what,
                                  .tenant = qf_xmemdup0(tenant.data, tenant.len),
-                                 .stream = qa_stream_ref(stream) });
+                                 .stream = qh_stream_ref(stream) });
 }
 
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count)

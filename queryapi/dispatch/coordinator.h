@@ -13,7 +13,7 @@
 
 #include "base/pure/err.h"
 #include "base/sys/pool.h"
-#include "queryapi/http/stream.h"
+#include "base/http/stream.h"
 #include "queryapi/metrics.h"
 #include "queryapi/query/query.h"
 
@@ -50,12 +50,12 @@ void qa_coord_submit(struct qa_coord *coord, struct qa_query *query);
 /* DELETE /api/v1/queries/<name>: answers 200 or 404 through @stream. Queries of other tenants than
  * @tenant are not found, unless it is empty. */
 void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qf_str tenant,
-                     struct qa_stream *stream);
+                     struct qh_stream *stream);
 
 enum qa_inspect { QA_INSPECT_WORKERS, QA_INSPECT_QUERIES, QA_INSPECT_SCALING };
 /* Answer with what is going on now, as JSON. Of queries those of @tenant, or all if it is empty. */
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
-                      struct qa_stream *stream);
+                      struct qh_stream *stream);
 
 /* Where workers can be reached now ("host:port"); what is missing is removed. Copied. */
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count);

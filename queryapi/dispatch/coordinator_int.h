@@ -16,7 +16,7 @@
 enum msg_kind {
     MSG_SUBMIT,    /* query */
     MSG_TURN_DONE, /* query */
-    MSG_STREAM,    /* id, number: enum qa_stream_event */
+    MSG_STREAM,    /* id, number: enum qh_stream_event */
     MSG_CANCEL,    /* text, tenant, stream */
     MSG_INSPECT,   /* number: enum qa_inspect, tenant, stream */
     MSG_TAG,       /* tag, number: ok */
@@ -31,7 +31,7 @@ struct msg {
     int number;
     uint64_t id;
     struct qa_query *query;
-    struct qa_stream *stream; /* a reference */
+    struct qh_stream *stream; /* a reference */
     struct qa_fetch *fetch;
     void *tag;
     char *text, *tenant;
@@ -96,9 +96,9 @@ void co_step(struct qa_coord *coord, struct wc_api_event event);
 /* queries.c: admission, turns, cancellation, ends */
 void co_submit(struct qa_coord *coord, struct qa_query *query);
 void co_turn_done(struct qa_coord *coord, struct qa_query *query);
-void co_stream_event(struct qa_coord *coord, uint64_t id, enum qa_stream_event event);
+void co_stream_event(struct qa_coord *coord, uint64_t id, enum qh_stream_event event);
 void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
-                       struct qa_stream *stream);
+                       struct qh_stream *stream);
 /* Whether somebody who is confined to @tenant (empty: nobody is) may see the query. */
 bool co_in_sight(const struct qa_query *query, const char *tenant);
 void co_cancel_query(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
@@ -129,7 +129,7 @@ struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker)
 
 /* inspect.c: what is going on, as JSON and as metrics */
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
-                struct qa_stream *stream);
+                struct qh_stream *stream);
 void co_update_metrics(struct qa_coord *coord);
 
 #endif

@@ -95,7 +95,7 @@ static void put_scaling(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_m
 }
 
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
-                struct qa_stream *stream)
+                struct qh_stream *stream)
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;
     qf_time_ms now = qf_clock_mono_ms();
@@ -111,7 +111,7 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant
         put_scaling(coord, &buf, now);
         break;
     }
-    qa_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
+    qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
     qf_strbuf_done(&buf);
 }
 

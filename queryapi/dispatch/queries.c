@@ -224,7 +224,7 @@ static void refuse(struct qa_coord *coord, struct qa_query *query, qf_rc rc, con
     (void)qa_query_free(query);
 }
 
-static void on_stream(void *ctx, uint64_t id, enum qa_stream_event event)
+static void on_stream(void *ctx, uint64_t id, enum qh_stream_event event)
 {
     co_post(ctx, (struct msg){ .kind = MSG_STREAM, .id = id, .number = (int)event });
 }
@@ -265,9 +265,9 @@ void co_submit(struct qa_coord *coord, struct qa_query *query)
     tenant->tail = &query->co.next_queued;
     tenant->queued++;
     coord->queued++;
-    qa_stream_header(query->stream, "X-Query-Id", query->name);
-    qa_stream_listen(query->stream, on_stream, coord, query->id);
-    if (qa_stream_gone(query->stream))
+    qh_stream_header(query->stream, "X-Query-Id", query->name);
+    qh_stream_listen(query->stream, on_stream, coord, query->id);
+    if (qh_stream_gone(query->stream))
         co_cancel_query(coord, query, QF_ECANCELED);
     start_next(coord);
 }
@@ -368,17 +368,17 @@ void co_progress(struct qa_coord *coord, struct qa_query *query)
         return;
     qa_sse_progress(&event, query->segment_count, query->work_count, query->co.committed,
                     wc_api_stats(coord->wc)->workers_available);
-    (void)qa_stream_write(query->stream, qf_strbuf_view(&event));
+    (void)qh_stream_write(query->stream, qf_strbuf_view(&event));
     qf_strbuf_done(&event);
 }
 
-void co_stream_event(struct qa_coord *coord, uint64_t id, enum qa_stream_event event)
+void co_stream_event(struct qa_coord *coord, uint64_t id, enum qh_stream_event event)
 {
     struct qa_query *query = co_find_query(coord, id);
 
     if (!query)
         return;
-    if (event == QA_STREAM_GONE) {
+    if (event == QH_STREAM_GONE) {
         co_cancel_query(coord, query, QF_ECANCELED);
         return;
     }
@@ -431,7 +431,7 @@ bool co_in_sight(const struct qa_query *query, const char *tenant)
 }
 
 void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
-                       struct qa_stream *stream)
+                       struct qh_stream *stream)
 {
     for (size_t i = 0; i < coord->options.queries_max; i++) {
         struct qa_query *query = coord->slots[i];
@@ -439,7 +439,7 @@ void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *ten
         if (!query || strcmp(query->name, name) != 0 || !co_in_sight(query, tenant))
             continue;
         co_cancel_query(coord, query, QF_ECANCELED);
-        qa_stream_answer(stream, 200, "application/json",
+        qh_stream_answer(stream, 200, "application/json",
                          QF_STR("{\"status\":\"success\",\"data\":\"canceled\"}"));
         return;
     }

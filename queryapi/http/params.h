@@ -1,32 +1,13 @@
-/* params.h - request parameters: decoding, and the times, durations and numbers they hold. */
+/* params.h - the times, durations and numbers that parameters of queries hold. */
 #ifndef QUERYAPI_HTTP_PARAMS_H
 #define QUERYAPI_HTTP_PARAMS_H
 
 #include <stdint.h>
 
+#include "base/pure/arena.h"
 #include "base/pure/duration.h"
 #include "base/pure/err.h"
-#include "queryapi/http/request.h"
-
-#define QA_PARAMS_MAX 1024
-
-/* Decode %XX, and '+' as a blank if @plus. Bad escapes stay as written, as browsers do. The copy is
- * in @arena; data NULL if its budget is spent. */
-struct qf_str qa_url_decode(struct qf_arena *arena, struct qf_str s, bool plus);
-
-/* Append one parameter. QF_ELIMIT: more than QA_PARAMS_MAX, or the budget is spent. */
-QF_MUST_CHECK qf_rc qa_params_add(struct qf_arena *arena, struct qa_params *params,
-                                  struct qf_str name, struct qf_str value, struct qf_err *err);
-/* Append those of an application/x-www-form-urlencoded text. */
-QF_MUST_CHECK qf_rc qa_params_add_form(struct qf_arena *arena, struct qa_params *params,
-                                       struct qf_str form, struct qf_err *err);
-/* Append the members of a JSON object: strings, numbers and booleans as text. QF_EINVAL: not one.
- */
-QF_MUST_CHECK qf_rc qa_params_add_json(struct qf_arena *arena, struct qa_params *params,
-                                       struct qf_str json, struct qf_err *err);
-
-/* The first value of @name, empty if there is none. */
-struct qf_str qa_params_get(const struct qa_params *params, const char *name);
+#include "base/pure/slice.h"
 
 /* Prometheus's forms. QF_EINVAL: `invalid parameter "start": cannot parse ...`. */
 /* Unix seconds with a fraction, or RFC 3339. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/http/params.h"
 #include "base/pure/number.h"
 #include "base/pure/utf8.h"
 #include "base/sys/clock.h"
@@ -15,8 +16,8 @@
 /* One request being routed. */
 struct visit {
     struct qa_routes *routes;
-    struct qa_request *request;
-    struct qa_stream *stream;
+    struct qh_request *request;
+    struct qh_stream *stream;
     struct qf_str tenant;
     struct qf_str rest; /* what stands for '*' in the route's path */
 };
@@ -31,13 +32,13 @@ struct route {
 
 static void answer_json(struct visit *visit, int status, struct qf_str body)
 {
-    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
-    qa_stream_answer(visit->stream, status, "application/json", body);
+    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_answer(visit->stream, status, "application/json", body);
 }
 
 static void answer_text(struct visit *visit, int status, const char *text)
 {
-    qa_stream_answer(visit->stream, status, "text/plain; charset=utf-8", qf_str_from(text));
+    qh_stream_answer(visit->stream, status, "text/plain; charset=utf-8", qf_str_from(text));
 }
 
 static void fail(struct visit *visit, enum qa_query_kind kind, const struct qf_err *err)
@@ -47,7 +48,7 @@ static void fail(struct visit *visit, enum qa_query_kind kind, const struct qf_e
 
 static struct qf_str param(const struct visit *visit, const char *name)
 {
-    return qa_params_get(&visit->request->params, name);
+    return qh_params_get(&visit->request->params, name);
 }
 
 /* --- queries --- */
@@ -64,7 +65,7 @@ static void submit(struct visit *visit, struct qa_query *query)
         return;
     }
     if (query->ask.kind != QA_QUERY_EVENTS)
-        qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+        qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
     qa_coord_submit(visit->routes->coord, query);
 }
 
@@ -207,14 +208,14 @@ static qf_rc read_events_range(struct visit *visit, struct qa_ask *ask, struct q
 
 static void handle_events(struct visit *visit)
 {
-    struct qa_request *request = visit->request;
+    struct qh_request *request = visit->request;
     struct qa_ask ask = { .kind = QA_QUERY_EVENTS };
     struct qf_err err = { 0 };
     struct qa_query *query;
     qf_rc rc = QF_OK;
 
-    if (request->method == QA_METHOD_POST && !qa_request_has_form(request))
-        rc = qa_params_add_json(request->arena, &request->params, request->body, &err);
+    if (request->method == QH_METHOD_POST && !qh_request_has_form(request))
+        rc = qh_params_add_json(request->arena, &request->params, request->body, &err);
     if (rc == QF_OK)
         rc = read_events_range(visit, &ask, &err);
     if (rc == QF_OK)
@@ -241,7 +242,7 @@ static void handle_events(struct visit *visit)
 /* match[], start, end and limit. Without start and end all times count. */
 static qf_rc read_matches(struct visit *visit, struct qa_query *query, struct qf_err *err)
 {
-    const struct qa_params *params = &visit->request->params;
+    const struct qh_params *params = &visit->request->params;
     struct qf_str start = param(visit, "start"), end = param(visit, "end"),
                   limit = param(visit, "limit");
     struct qf_str *matches = QF_ARENA_ARRAY(query->arena, struct qf_str, MATCHES_MAX);
@@ -413,7 +414,7 @@ static void handle_exemplars(struct visit *visit)
     else if (selector)
         answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
     else
-        qa_stream_answer(visit->stream, 204, "application/json", QF_STR(""));
+        qh_stream_answer(visit->stream, 204, "application/json", QF_STR(""));
     (void)qf_arena_free(arena);
 }
 
@@ -494,8 +495,8 @@ static void handle_metrics(struct visit *visit)
     struct qf_strbuf text = QF_STRBUF_INIT;
 
     qf_metrics_print(visit->routes->metrics->registry, &text);
-    qa_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
-    qa_stream_answer(visit->stream, 200, "text/plain; version=0.0.4; charset=utf-8",
+    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_answer(visit->stream, 200, "text/plain; version=0.0.4; charset=utf-8",
                      qf_strbuf_view(&text));
     qf_strbuf_done(&text);
 }
@@ -516,7 +517,7 @@ static void handle_ready(struct visit *visit)
 /* The tenant whose queries the request may see; empty: all of them. */
 static struct qf_str sight(const struct visit *visit)
 {
-    return qa_tenants_confine(visit->routes->tenants, visit->request) ? visit->tenant : QF_STR("");
+    return qh_tenants_confine(visit->routes->tenants, visit->request) ? visit->tenant : QF_STR("");
 }
 
 static void handle_workers(struct visit *visit)
@@ -539,8 +540,8 @@ static void handle_scaling(struct visit *visit)
     qa_coord_inspect(visit->routes->coord, QA_INSPECT_SCALING, QF_STR(""), visit->stream);
 }
 
-#define GET (QA_METHOD_GET | QA_METHOD_HEAD)
-#define GET_POST (QA_METHOD_GET | QA_METHOD_POST)
+#define GET (QH_METHOD_GET | QH_METHOD_HEAD)
+#define GET_POST (QH_METHOD_GET | QH_METHOD_POST)
 
 static const struct route routes[] = {
     { "/api/v1/metrics/query", GET_POST, false, QA_QUERY_EVENTS, handle_events },
@@ -548,7 +549,7 @@ static const struct route routes[] = {
     { "/api/v1/query_range", GET_POST, false, QA_QUERY_RANGE, handle_query_range },
     { "/api/v1/series", GET_POST, false, QA_QUERY_SERIES, handle_series },
     { "/api/v1/labels", GET_POST, false, QA_QUERY_LABELS, handle_labels },
-    { "/api/v1/label/*/values", QA_METHOD_GET, false, QA_QUERY_LABEL_VALUES, handle_label_values },
+    { "/api/v1/label/*/values", QH_METHOD_GET, false, QA_QUERY_LABEL_VALUES, handle_label_values },
     { "/api/v1/metadata", GET, false, QA_QUERY_INSTANT, handle_metadata },
     { "/api/v1/query_exemplars", GET_POST, false, QA_QUERY_INSTANT, handle_exemplars },
     { "/api/v1/rules", GET, false, QA_QUERY_INSTANT, handle_rules },
@@ -556,10 +557,10 @@ static const struct route routes[] = {
     { "/api/v1/format_query", GET_POST, false, QA_QUERY_INSTANT, handle_format_query },
     { "/api/v1/parse_query", GET_POST, false, QA_QUERY_INSTANT, handle_parse_query },
     { "/api/v1/status/buildinfo", GET, false, QA_QUERY_INSTANT, handle_buildinfo },
-    { "/api/v1/workers", QA_METHOD_GET, false, QA_QUERY_INSTANT, handle_workers },
-    { "/api/v1/queries", QA_METHOD_GET, false, QA_QUERY_INSTANT, handle_queries },
-    { "/api/v1/queries/*", QA_METHOD_DELETE, false, QA_QUERY_INSTANT, handle_cancel },
-    { "/monitor/scaling", QA_METHOD_GET, true, QA_QUERY_INSTANT, handle_scaling },
+    { "/api/v1/workers", QH_METHOD_GET, false, QA_QUERY_INSTANT, handle_workers },
+    { "/api/v1/queries", QH_METHOD_GET, false, QA_QUERY_INSTANT, handle_queries },
+    { "/api/v1/queries/*", QH_METHOD_DELETE, false, QA_QUERY_INSTANT, handle_cancel },
+    { "/monitor/scaling", QH_METHOD_GET, true, QA_QUERY_INSTANT, handle_scaling },
     { "/metrics", GET, true, QA_QUERY_INSTANT, handle_metrics },
     { "/livez", GET, true, QA_QUERY_INSTANT, handle_live },
     { "/-/healthy", GET, true, QA_QUERY_INSTANT, handle_live },
@@ -591,13 +592,13 @@ static void add_cors(struct visit *visit)
         return;
     if (strcmp(allowed, "*") != 0 && !qf_str_is(visit->request->origin, allowed))
         return;
-    qa_stream_header(visit->stream, "Access-Control-Allow-Origin", allowed);
-    qa_stream_header(visit->stream, "Access-Control-Allow-Headers",
+    qh_stream_header(visit->stream, "Access-Control-Allow-Origin", allowed);
+    qh_stream_header(visit->stream, "Access-Control-Allow-Headers",
                      "Accept, Authorization, Content-Type, Origin, X-Scope-OrgID");
-    qa_stream_header(visit->stream, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-    qa_stream_header(visit->stream, "Access-Control-Expose-Headers", "Date, X-Query-Id");
+    qh_stream_header(visit->stream, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+    qh_stream_header(visit->stream, "Access-Control-Expose-Headers", "Date, X-Query-Id");
     if (strcmp(allowed, "*") != 0)
-        qa_stream_header(visit->stream, "Vary", "Origin");
+        qh_stream_header(visit->stream, "Vary", "Origin");
 }
 
 static void refuse_method(struct visit *visit, const struct route *route)
@@ -605,21 +606,21 @@ static void refuse_method(struct visit *visit, const struct route *route)
     char allow[64];
 
     (void)snprintf(allow, sizeof(allow), "%s%s%sOPTIONS",
-                   route->methods & QA_METHOD_GET ? "GET, " : "",
-                   route->methods & QA_METHOD_POST ? "POST, " : "",
-                   route->methods & QA_METHOD_DELETE ? "DELETE, " : "");
-    qa_stream_header(visit->stream, "Allow", allow);
+                   route->methods & QH_METHOD_GET ? "GET, " : "",
+                   route->methods & QH_METHOD_POST ? "POST, " : "",
+                   route->methods & QH_METHOD_DELETE ? "DELETE, " : "");
+    qh_stream_header(visit->stream, "Allow", allow);
     answer_text(visit, 405, "Method Not Allowed\n");
 }
 
-void qa_routes_handle(void *ctx, struct qa_request *request, struct qa_stream *stream)
+void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     struct visit visit = { .routes = ctx, .request = request, .stream = stream };
     const struct route *wrong_method = NULL;
 
     add_cors(&visit);
-    if (request->method == QA_METHOD_OPTIONS) {
-        qa_stream_answer(stream, 204, "text/plain", QF_STR(""));
+    if (request->method == QH_METHOD_OPTIONS) {
+        qh_stream_answer(stream, 204, "text/plain", QF_STR(""));
         return;
     }
     for (size_t i = 0; i < QF_COUNT_OF(routes); i++) {
@@ -633,9 +634,9 @@ void qa_routes_handle(void *ctx, struct qa_request *request, struct qa_stream *s
             continue;
         }
         if (!route->open &&
-            qa_tenants_of(visit.routes->tenants, request, &visit.tenant, &err) != QF_OK) {
+            qh_tenants_of(visit.routes->tenants, request, &visit.tenant, &err) != QF_OK) {
             if (err.rc == QF_EAUTH)
-                qa_stream_header(stream, "WWW-Authenticate", "Bearer");
+                qh_stream_header(stream, "WWW-Authenticate", "Bearer");
             fail(&visit, route->kind, &err);
             return;
         }

@@ -133,13 +133,13 @@ static bool flush(struct qa_query *query, bool last)
         return true;
     /* More than one piece: from here on an error can only cut the connection. */
     if (query->ask.kind != QA_QUERY_EVENTS)
-        qa_stream_begin(query->stream, 200, "application/json");
+        qh_stream_begin(query->stream, 200, "application/json");
     if (!query->timings.first_ns && piece->len)
         query->timings.first_ns = qf_clock_mono_ns();
-    if (!qa_stream_write(query->stream, qf_strbuf_view(piece)))
+    if (!qh_stream_write(query->stream, qf_strbuf_view(piece)))
         return last;
     qf_strbuf_reset(piece);
-    return last || qa_stream_room(query->stream);
+    return last || qh_stream_room(query->stream);
 }
 
 static qf_rc out_of_memory(struct qf_err *err)
@@ -211,7 +211,7 @@ static qf_rc write_batch(struct qa_query *query, bool *ret_full, struct qf_err *
     answer->in_batch = false;
     /* What is ready leaves now, whatever the next steps take. */
     if (answer->piece.len)
-        *ret_full = !flush(query, true) || !qa_stream_room(query->stream);
+        *ret_full = !flush(query, true) || !qh_stream_room(query->stream);
     return QF_OK;
 }
 
@@ -246,7 +246,7 @@ static qf_rc answer_events(struct qa_query *query, struct qf_err *err)
     }
     qa_sse_done(&answer->piece, pq_eval_notes(eval), query->ask.text);
     (void)flush(query, true);
-    qa_stream_end(query->stream);
+    qh_stream_end(query->stream);
     return QF_OK;
 }
 
@@ -398,15 +398,15 @@ static void end_document(struct qa_query *query, const struct pq_notes *notes, s
 
     qa_json_notes(&answer->piece, notes, text, answer->limited);
     qf_strbuf_putc(&answer->piece, '}');
-    if (!qa_stream_begun(query->stream)) {
+    if (!qh_stream_begun(query->stream)) {
         /* All of it fits one piece: send it with its length. */
         if (!query->timings.first_ns)
             query->timings.first_ns = qf_clock_mono_ns();
-        qa_stream_answer(query->stream, 200, "application/json", qf_strbuf_view(&answer->piece));
+        qh_stream_answer(query->stream, 200, "application/json", qf_strbuf_view(&answer->piece));
         return;
     }
     (void)flush(query, true);
-    qa_stream_end(query->stream);
+    qh_stream_end(query->stream);
 }
 
 static qf_rc answer_result(struct qa_query *query, struct qf_err *err)

@@ -410,8 +410,8 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
     query->timings.planned_ns = qf_clock_mono_ns();
     query->next = QA_NEXT_WORK;
     if (query->ask.kind == QA_QUERY_EVENTS) {
-        qa_stream_header(query->stream, "Cache-Control", "no-cache");
-        qa_stream_begin(query->stream, 200, "text/event-stream");
+        qh_stream_header(query->stream, "Cache-Control", "no-cache");
+        qh_stream_begin(query->stream, 200, "text/event-stream");
     }
     return QF_OK;
 }

@@ -39,7 +39,7 @@ bool qa_features_enable(struct qa_features *features, const char *name)
     return false;
 }
 
-struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream)
+struct qa_query *qa_query_new(const struct qa_query_env *env, struct qh_stream *stream)
 {
     struct qa_query *query = qf_xcalloc(1, sizeof(*query));
 
@@ -47,7 +47,7 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *
     query->purse.limit = env->memory_bytes_max;
     query->purse.parent = env->purse;
     query->arena = qf_arena_new_from(&query->purse);
-    query->stream = qa_stream_ref(stream);
+    query->stream = qh_stream_ref(stream);
     query->timings.submitted_ns = qf_clock_mono_ns();
     atomic_init(&query->canceled, false);
     return query;
@@ -71,7 +71,7 @@ struct qa_query *qa_query_free(struct qa_query *query)
     if (!query)
         return NULL;
     qa_query_reset(query);
-    (void)qa_stream_drop(query->stream);
+    (void)qh_stream_drop(query->stream);
     (void)qf_arena_free(query->arena);
     free(query);
     return NULL;
@@ -127,14 +127,14 @@ static const char *message_for(qf_rc rc, const char *message)
     return message;
 }
 
-void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc,
+void qa_answer_error(struct qh_stream *stream, enum qa_query_kind kind, qf_rc rc,
                      const char *message)
 {
     struct qf_strbuf body = QF_STRBUF_INIT;
 
     message = message_for(rc, message);
     if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC)
-        qa_stream_header(stream, "Retry-After", "1");
+        qh_stream_header(stream, "Retry-After", "1");
     if (kind == QA_QUERY_EVENTS) {
         qf_strbuf_printf(&body,
                          "{\"status\":\"error\",\"code\":\"%s\",\"message\":", qf_rc_name(rc));
@@ -143,7 +143,7 @@ void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc
     } else {
         qa_json_error(&body, qf_rc_prom_type(rc), qf_str_from(message));
     }
-    qa_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
+    qh_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
     qf_strbuf_done(&body);
 }
 
@@ -154,14 +154,14 @@ void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message)
     query->rc = rc;
     if (!query->err.rc)
         (void)qf_err_set(&query->err, rc, "%s", message_for(rc, message));
-    if (!qa_stream_begun(query->stream)) {
+    if (!qh_stream_begun(query->stream)) {
         qa_answer_error(query->stream, query->ask.kind, rc, message);
     } else if (query->ask.kind == QA_QUERY_EVENTS) {
         qa_sse_error(&events, qf_rc_name(rc), qf_str_from(message_for(rc, message)));
-        (void)qa_stream_write(query->stream, qf_strbuf_view(&events));
-        qa_stream_end(query->stream);
+        (void)qh_stream_write(query->stream, qf_strbuf_view(&events));
+        qh_stream_end(query->stream);
     } else {
-        qa_stream_abort(query->stream); /* half a JSON document: the reader must not take it */
+        qh_stream_abort(query->stream); /* half a JSON document: the reader must not take it */
     }
     qf_strbuf_done(&events);
 }

@@ -25,7 +25,7 @@
 #include "promql/parse.h"
 #include "promql/plan.h"
 #include "queryapi/fetch/fetcher.h"
-#include "queryapi/http/stream.h"
+#include "base/http/stream.h"
 #include "queryapi/query/costs.h"
 #include "segments/catalog/catalog.h"
 
@@ -124,7 +124,7 @@ struct qa_query {
     struct qf_arena *arena;
     struct qa_ask ask;
     const struct qa_query_env *env;
-    struct qa_stream *stream;
+    struct qh_stream *stream;
     struct qf_str traceparent; /* of the request, or empty */
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */
@@ -164,7 +164,7 @@ struct qa_query {
 
 /* A new query with an arena of its own, into which the caller puts ask's strings; qf_arena_failed()
  * if there was no memory for them. The stream is kept until the query is freed. */
-struct qa_query *qa_query_new(const struct qa_query_env *env, struct qa_stream *stream);
+struct qa_query *qa_query_new(const struct qa_query_env *env, struct qh_stream *stream);
 struct qa_query *qa_query_free(struct qa_query *query); /* Accepts NULL, returns NULL. */
 
 /* Forget plan, work and artifacts, for another PLAN turn. Nothing of the answer was sent yet. */
@@ -184,7 +184,7 @@ QF_MUST_CHECK qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_e
 void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message);
 
 /* The error answer of @kind for a request that never became a query. */
-void qa_answer_error(struct qa_stream *stream, enum qa_query_kind kind, qf_rc rc,
+void qa_answer_error(struct qh_stream *stream, enum qa_query_kind kind, qf_rc rc,
                      const char *message);
 
 #endif

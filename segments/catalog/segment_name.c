@@ -6,23 +6,6 @@
 #include "base/pure/duration.h"
 #include "base/pure/number.h"
 
-static bool tenant_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("!_.*'()-", c));
-}
-
-bool segment_tenant_valid(struct qf_str tenant)
-{
-    if (!tenant.len || tenant.len > SEGMENT_TENANT_MAX || tenant.data[0] == '.')
-        return false;
-    for (size_t i = 0; i < tenant.len; i++) {
-        if (!tenant_char(tenant.data[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool shard_count_valid(uint64_t count)
 {
     return count && count <= SEGMENT_SHARDS_MAX && (count & (count - 1)) == 0;
@@ -32,7 +15,7 @@ void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int6
 {
     struct qf_civil day = qf_civil_from_seconds(qf_floor_div(min_ts, 1000));
 
-    assert(segment_tenant_valid(tenant));
+    assert(qf_tenant_valid(tenant));
     qf_strbuf_printf(buf, "tenant=%.*s/date=%04lld-%02d-%02d/", QF_STR_ARG(tenant),
                      (long long)day.year, day.month, day.day);
 }
@@ -108,7 +91,7 @@ bool segment_name_parse(struct qf_str text, struct segment_name *ret_name)
     struct qf_str date, part;
 
     if (!cut_prefix(&text, QF_STR("tenant=")) || !cut(&text, '/', &name.tenant) ||
-        !segment_tenant_valid(name.tenant))
+        !qf_tenant_valid(name.tenant))
         return false;
     if (!cut_prefix(&text, QF_STR("date=")) || !cut(&text, '/', &date) || date.len < 10)
         return false;

@@ -16,8 +16,8 @@
 
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
+#include "base/pure/tenant.h"
 
-#define SEGMENT_TENANT_MAX 150
 #define SEGMENT_SHARDS_MAX (1u << 16)
 
 struct segment_name {
@@ -28,11 +28,7 @@ struct segment_name {
     uint64_t id;
 };
 
-/* 1 to SEGMENT_TENANT_MAX of [A-Za-z0-9!_.*'()-], not starting with '.': what may stand in a path,
- * a URL and a header without escapes. The rule for tenants everywhere. */
-bool segment_tenant_valid(struct qf_str tenant);
-
-/* Append the name. The fields must be valid: a tenant as above, min <= max, shard < shard_count. */
+/* Append the name. The fields must be valid: a valid tenant, min <= max, shard < shard_count. */
 void segment_name_print(struct qf_strbuf *buf, const struct segment_name *name);
 /* Append "tenant=T/date=YYYY-MM-DD/" of a segment that starts at @min_ts. */
 void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts);

@@ -51,7 +51,7 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
     char *dir;
     int dir_fd;
 
-    if (!segment_tenant_valid(options->tenant) || !seg_shard_count_valid(options->shard_count) ||
+    if (!qf_tenant_valid(options->tenant) || !seg_shard_count_valid(options->shard_count) ||
         options->window_ms <= 0 || options->memory_bytes < IMPORT_MEMORY_MIN) {
         (void)qf_err_set(err, QF_EINVAL,
                          "import needs a valid tenant, a power of two up to %u as number of "

@@ -95,7 +95,7 @@ qf_rc seg_meta_read(const struct colfile *file, struct seg_meta *ret_meta, struc
                           colfile_name(file), (unsigned long long)version, SEG_SCHEMA_VERSION);
     meta.name.tenant = colfile_meta(file, SEG_KEY_TENANT);
     meta.summary = colfile_meta(file, SUMMARY_KEY);
-    if (!meta.name.tenant.data || !segment_tenant_valid(meta.name.tenant) ||
+    if (!meta.name.tenant.data || !qf_tenant_valid(meta.name.tenant) ||
         !meta_u64(file, SEG_KEY_SHARD, &shard) || !meta_u64(file, SEG_KEY_SHARDS, &shards) ||
         !seg_shard_count_valid(shards) || shard >= shards ||
         !meta_i64(file, SEG_KEY_MIN_TS, &meta.name.min_ts) ||

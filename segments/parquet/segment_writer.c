@@ -48,7 +48,7 @@ struct seg_writer *seg_writer_new(const struct seg_writer_options *options, stru
     struct colfile_writer *file;
     struct seg_schema schema;
 
-    if (!segment_tenant_valid(options->tenant)) {
+    if (!qf_tenant_valid(options->tenant)) {
         (void)qf_err_set(err, QF_EINVAL, "not a valid tenant: %.*s", QF_STR_ARG(options->tenant));
         return NULL;
     }
@@ -339,7 +339,7 @@ uint64_t seg_writer_series(const struct seg_writer *writer)
 static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);
 static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...)
 {
-    char text[SEGMENT_TENANT_MAX + 1];
+    char text[QF_TENANT_MAX + 1];
     va_list args;
     int len;
 

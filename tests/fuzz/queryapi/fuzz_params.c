@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/http/params.h"
 #include "queryapi/discovery/discovery.h"
 #include "queryapi/http/params.h"
 
@@ -11,14 +12,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct qf_str text = { (const char *)data, size };
     struct qf_arena *arena = qf_arena_new((size_t)1 << 20);
-    struct qa_params params = { 0 };
+    struct qh_params params = { 0 };
     char *found[16];
     uint64_t limit;
     int64_t ms;
     size_t count;
 
-    (void)!qa_params_add_form(arena, &params, text, NULL);
-    (void)!qa_params_add_json(arena, &params, text, NULL);
+    (void)!qh_params_add_form(arena, &params, text, NULL);
+    (void)!qh_params_add_json(arena, &params, text, NULL);
     (void)!qa_param_time("time", text, &ms, NULL);
     (void)!qa_param_duration("step", text, &ms, NULL);
     (void)!qa_param_when("s", text, 1700000000000, 1700000000000, &ms, NULL);

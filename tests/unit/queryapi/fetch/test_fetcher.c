@@ -8,14 +8,14 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/mailbox.h"
-#include "queryapi/http/listener.h"
+#include "base/http/listener.h"
 #include "segments/parquet/artifact.h"
 #include "tests/lib/test.h"
 
 #define BODY "these bytes stand for an artifact"
 
 struct fixture {
-    struct qa_listener *listener;
+    struct qh_listener *listener;
     struct qa_fetcher *fetcher;
     struct qf_mailbox *done;
     _Atomic uint64_t spool_bytes;
@@ -23,21 +23,21 @@ struct fixture {
     char dir[64];
 };
 
-static void serve(void *ctx, struct qa_request *request, struct qa_stream *stream)
+static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     (void)ctx;
     if (qf_str_is(request->path, "/missing"))
-        qa_stream_answer(stream, 404, "text/plain", QF_STR("gone"));
+        qh_stream_answer(stream, 404, "text/plain", QF_STR("gone"));
     else if (qf_str_is(request->path, "/broken"))
-        qa_stream_answer(stream, 500, "text/plain", QF_STR("sorry"));
+        qh_stream_answer(stream, 500, "text/plain", QF_STR("sorry"));
     else if (qf_str_is(request->path, "/short"))
-        qa_stream_answer(stream, 200, "text/plain", QF_STR("these bytes"));
+        qh_stream_answer(stream, 200, "text/plain", QF_STR("these bytes"));
     else if (qf_str_is(request->path, "/long"))
-        qa_stream_answer(stream, 200, "text/plain", QF_STR(BODY BODY));
+        qh_stream_answer(stream, 200, "text/plain", QF_STR(BODY BODY));
     else if (qf_str_is(request->path, "/changed"))
-        qa_stream_answer(stream, 200, "text/plain", QF_STR("These bytes stand for an artifact"));
+        qh_stream_answer(stream, 200, "text/plain", QF_STR("These bytes stand for an artifact"));
     else
-        qa_stream_answer(stream, 200, "text/plain", QF_STR(BODY));
+        qh_stream_answer(stream, 200, "text/plain", QF_STR(BODY));
 }
 
 static void on_done(void *ctx, struct qa_fetch *fetch)
@@ -50,7 +50,7 @@ static void on_done(void *ctx, struct qa_fetch *fetch)
 static void start(struct fixture *fixture, uint64_t spool_bytes_max)
 {
     struct qf_err err = { 0 };
-    struct qa_listener_options http = { .listen = "127.0.0.1:0", .handle = serve };
+    struct qh_listener_options http = { .listen = "127.0.0.1:0", .handle = serve };
     struct qa_fetcher_options options = { .spool_bytes_max = spool_bytes_max,
                                           .spool_bytes = &fixture->spool_bytes,
                                           .memory_bytes_max = fixture->memory_bytes_max,
@@ -62,7 +62,7 @@ static void start(struct fixture *fixture, uint64_t spool_bytes_max)
     CHECK(mkdtemp(fixture->dir));
     options.spool_dir = fixture->dir;
     fixture->done = qf_mailbox_new(1000);
-    fixture->listener = qa_listener_new(&http, &err);
+    fixture->listener = qh_listener_new(&http, &err);
     CHECK_MSG(fixture->listener, "%s", err.msg);
     fixture->fetcher = qa_fetcher_new(&options, &err);
     CHECK_MSG(fixture->fetcher, "%s", err.msg);
@@ -71,7 +71,7 @@ static void start(struct fixture *fixture, uint64_t spool_bytes_max)
 static void stop(struct fixture *fixture)
 {
     (void)qa_fetcher_free(fixture->fetcher);
-    (void)qa_listener_free(fixture->listener);
+    (void)qh_listener_free(fixture->listener);
     (void)qf_mailbox_free(fixture->done, NULL);
     CHECK(access(fixture->dir, F_OK) != 0); /* nothing is left behind */
 }
@@ -81,7 +81,7 @@ static struct qa_fetch *request(const struct fixture *fixture, const char *path)
     struct qa_fetch *fetch = qf_xcalloc(1, sizeof(*fetch));
     char url[100], checksum[40];
 
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", qa_listener_port(fixture->listener),
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d%s", qh_listener_port(fixture->listener),
                    path);
     fetch->url = qf_xstrdup(url);
     fetch->size_bytes = strlen(BODY);

@@ -38,7 +38,7 @@ static void touch(const char *dir, uint32_t shard, bool gone)
 /* True if there was enough. */
 static bool plan_with(struct qa_query_env *env, size_t memory)
 {
-    struct qa_stream *stream = qa_stream_new(1 << 16);
+    struct qh_stream *stream = qh_stream_new(1 << 16);
     struct qa_query *query;
     bool planned;
 
@@ -56,7 +56,7 @@ static bool plan_with(struct qa_query_env *env, size_t memory)
     else
         CHECK_EQ(query->rc, QF_ELIMIT);
     (void)qa_query_free(query);
-    (void)qa_stream_drop(stream);
+    (void)qh_stream_drop(stream);
     return planned;
 }
 

@@ -98,7 +98,7 @@ TEST(damaged_names_never_give_fields_out_of_range)
                 continue;
             CHECK(name.min_ts <= name.max_ts);
             CHECK(name.shard < name.shard_count);
-            CHECK(segment_tenant_valid(name.tenant));
+            CHECK(qf_tenant_valid(name.tenant));
         }
         buf.data[i] = old;
     }

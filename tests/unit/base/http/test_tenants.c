@@ -1,5 +1,5 @@
 /* test_tenants.c - who may ask for what. */
-#include "queryapi/http/tenants.h"
+#include "base/http/tenants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,18 +7,18 @@
 
 #include "tests/lib/test.h"
 
-static qf_rc ask(const struct qa_tenants *tenants, const char *authorization, const char *tenant,
+static qf_rc ask(const struct qh_tenants *tenants, const char *authorization, const char *tenant,
                  struct qf_str *ret_tenant)
 {
-    struct qa_request request = { .authorization = qf_str_from(authorization),
+    struct qh_request request = { .authorization = qf_str_from(authorization),
                                   .tenant_header = qf_str_from(tenant) };
 
-    return qa_tenants_of(tenants, &request, ret_tenant, NULL);
+    return qh_tenants_of(tenants, &request, ret_tenant, NULL);
 }
 
 TEST(without_keys_the_header_names_the_tenant)
 {
-    struct qa_tenants *tenants = qa_tenants_new(NULL, NULL);
+    struct qh_tenants *tenants = qh_tenants_new(NULL, NULL);
     struct qf_str tenant;
 
     CHECK_EQ(ask(tenants, "", "", &tenant), QF_OK);
@@ -27,13 +27,13 @@ TEST(without_keys_the_header_names_the_tenant)
     CHECK(qf_str_is(tenant, "team-a"));
     CHECK_EQ(ask(tenants, "", "../etc", &tenant), QF_EINVAL);
     CHECK_EQ(ask(tenants, "", "a/b", &tenant), QF_EINVAL);
-    (void)qa_tenants_free(tenants);
+    (void)qh_tenants_free(tenants);
 }
 
 TEST(a_key_opens_its_own_tenant_only)
 {
     char path[] = "/tmp/pf-keys-XXXXXX";
-    struct qa_tenants *tenants;
+    struct qh_tenants *tenants;
     struct qf_err err = { 0 };
     struct qf_str tenant;
     FILE *file = fdopen(mkstemp(path), "w");
@@ -41,7 +41,7 @@ TEST(a_key_opens_its_own_tenant_only)
     CHECK(file);
     (void)fputs("# comment\n\nsecret1 team-a\nroot *  # any\n", file);
     (void)fclose(file);
-    tenants = qa_tenants_new(path, &err);
+    tenants = qh_tenants_new(path, &err);
     CHECK_MSG(tenants, "%s", err.msg);
     CHECK_EQ(ask(tenants, "", "", &tenant), QF_EAUTH);
     CHECK_EQ(ask(tenants, "Bearer secret", "", &tenant), QF_EAUTH);
@@ -53,7 +53,7 @@ TEST(a_key_opens_its_own_tenant_only)
     CHECK_EQ(ask(tenants, "Bearer secret1", "team-b", &tenant), QF_EDENIED);
     CHECK_EQ(ask(tenants, "Bearer root", "team-b", &tenant), QF_OK);
     CHECK(qf_str_is(tenant, "team-b"));
-    (void)qa_tenants_free(tenants);
+    (void)qh_tenants_free(tenants);
     (void)unlink(path);
-    CHECK(!qa_tenants_new("/nonexistent/keys", &err));
+    CHECK(!qh_tenants_new("/nonexistent/keys", &err));
 }

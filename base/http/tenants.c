@@ -1,23 +1,23 @@
 /* tenants.c - API keys and tenants. */
-#include "queryapi/http/tenants.h"
+#include "base/http/tenants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/tenant.h"
 #include "base/pure/vec.h"
-#include "segments/catalog/segment_name.h"
 
 struct key {
     char *key, *tenant;
 };
 
-struct qa_tenants {
+struct qh_tenants {
     QF_VEC(struct key) keys;
     bool keys_needed;
 };
 
-struct qa_tenants *qa_tenants_free(struct qa_tenants *tenants)
+struct qh_tenants *qh_tenants_free(struct qh_tenants *tenants)
 {
     if (!tenants)
         return NULL;
@@ -31,7 +31,7 @@ struct qa_tenants *qa_tenants_free(struct qa_tenants *tenants)
 }
 
 /* "KEY TENANT"; false if it is something else. Comments and blank lines are fine. */
-static bool add_line(struct qa_tenants *tenants, struct qf_str line)
+static bool add_line(struct qh_tenants *tenants, struct qf_str line)
 {
     const char *hash = memchr(line.data, '#', line.len);
     struct qf_str key, tenant;
@@ -46,16 +46,16 @@ static bool add_line(struct qa_tenants *tenants, struct qf_str line)
         end++;
     key = qf_str_sub(line, 0, end);
     tenant = qf_str_trim(qf_str_sub(line, end, line.len));
-    if (!qf_str_is(tenant, "*") && !segment_tenant_valid(tenant))
+    if (!qf_str_is(tenant, "*") && !qf_tenant_valid(tenant))
         return false;
     QF_VEC_PUSH(&tenants->keys, (struct key){ qf_xmemdup0(key.data, key.len),
                                               qf_xmemdup0(tenant.data, tenant.len) });
     return true;
 }
 
-struct qa_tenants *qa_tenants_new(const char *key_file, struct qf_err *err)
+struct qh_tenants *qh_tenants_new(const char *key_file, struct qf_err *err)
 {
-    struct qa_tenants *tenants = qf_xcalloc(1, sizeof(*tenants));
+    struct qh_tenants *tenants = qf_xcalloc(1, sizeof(*tenants));
     char line[1024];
     int number = 0;
     FILE *file;
@@ -66,7 +66,7 @@ struct qa_tenants *qa_tenants_new(const char *key_file, struct qf_err *err)
     file = fopen(key_file, "re");
     if (!file) {
         (void)qf_err_set(err, QF_EIO, "cannot read the API keys in %s", key_file);
-        return qa_tenants_free(tenants);
+        return qh_tenants_free(tenants);
     }
     while (fgets(line, sizeof(line), file)) {
         number++;
@@ -74,7 +74,7 @@ struct qa_tenants *qa_tenants_new(const char *key_file, struct qf_err *err)
             continue;
         (void)qf_err_set(err, QF_EINVAL, "%s:%d: not \"KEY TENANT\"", key_file, number);
         (void)fclose(file);
-        return qa_tenants_free(tenants);
+        return qh_tenants_free(tenants);
     }
     (void)fclose(file);
     return tenants;
@@ -91,7 +91,7 @@ static bool same_secret(struct qf_str given, const char *key)
     return difference == 0;
 }
 
-static const char *tenant_of_key(const struct qa_tenants *tenants, struct qf_str authorization)
+static const char *tenant_of_key(const struct qh_tenants *tenants, struct qf_str authorization)
 {
     const char *found = NULL;
     struct qf_str key;
@@ -105,7 +105,7 @@ static const char *tenant_of_key(const struct qa_tenants *tenants, struct qf_str
     return found;
 }
 
-bool qa_tenants_confine(const struct qa_tenants *tenants, const struct qa_request *request)
+bool qh_tenants_confine(const struct qh_tenants *tenants, const struct qh_request *request)
 {
     const char *own = NULL;
 
@@ -114,7 +114,7 @@ bool qa_tenants_confine(const struct qa_tenants *tenants, const struct qa_reques
     return own && strcmp(own, "*") != 0;
 }
 
-qf_rc qa_tenants_of(const struct qa_tenants *tenants, const struct qa_request *request,
+qf_rc qh_tenants_of(const struct qh_tenants *tenants, const struct qh_request *request,
                     struct qf_str *ret_tenant, struct qf_err *err)
 {
     struct qf_str asked = qf_str_trim(request->tenant_header);
@@ -132,8 +132,8 @@ qf_rc qa_tenants_of(const struct qa_tenants *tenants, const struct qa_request *r
     if (own)
         asked = qf_str_from(own);
     else if (asked.len == 0)
-        asked = QF_STR(QA_TENANT_DEFAULT);
-    if (!segment_tenant_valid(asked))
+        asked = QF_STR(QH_TENANT_DEFAULT);
+    if (!qf_tenant_valid(asked))
         return qf_err_set(err, QF_EINVAL, "invalid tenant in X-Scope-OrgID");
     *ret_tenant = asked;
     return QF_OK;

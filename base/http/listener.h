@@ -1,18 +1,18 @@
 /* listener.h - the HTTP server: reads requests whole, hands them over, sends what streams bring. */
-#ifndef QUERYAPI_HTTP_LISTENER_H
-#define QUERYAPI_HTTP_LISTENER_H
+#ifndef BASE_HTTP_LISTENER_H
+#define BASE_HTTP_LISTENER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/pure/err.h"
-#include "queryapi/http/request.h"
-#include "queryapi/http/stream.h"
+#include "base/http/request.h"
+#include "base/http/stream.h"
 
-struct qa_listener;
+struct qh_listener;
 
-struct qa_listener_options {
+struct qh_listener_options {
     const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":8080" */
     /* Zero means the default in the comment. */
     size_t threads;            /* 4 */
@@ -27,8 +27,8 @@ struct qa_listener_options {
 
     /* Answer @request through @stream, now or later; called on a server thread and must not wait.
      * @request lives until the connection is done with the answer: take a reference to what is
-     * needed longer. @stream is borrowed; qa_stream_ref() to keep it. */
-    void (*handle)(void *ctx, struct qa_request *request, struct qa_stream *stream);
+     * needed longer. @stream is borrowed; qh_stream_ref() to keep it. */
+    void (*handle)(void *ctx, struct qh_request *request, struct qh_stream *stream);
     /* An exchange is over; @status is 0 if no answer was begun. May be NULL. */
     void (*finished)(void *ctx, int status);
     void *ctx;
@@ -36,15 +36,15 @@ struct qa_listener_options {
 
 /* Bind, listen and serve. NULL and @err filled: QF_EINVAL (a bad address), QF_EUNAVAILABLE (busy
  * or not allowed), QF_EIO (TLS files). */
-struct qa_listener *qa_listener_new(const struct qa_listener_options *options, struct qf_err *err);
+struct qh_listener *qh_listener_new(const struct qh_listener_options *options, struct qf_err *err);
 /* End all answers at once, close everything. Accepts NULL, returns NULL. */
-struct qa_listener *qa_listener_free(struct qa_listener *listener);
+struct qh_listener *qh_listener_free(struct qh_listener *listener);
 
 /* The port it listens on. */
-uint16_t qa_listener_port(const struct qa_listener *listener);
+uint16_t qh_listener_port(const struct qh_listener *listener);
 /* Look after idle connections; call it about twice a second. */
-void qa_listener_tick(struct qa_listener *listener);
+void qh_listener_tick(struct qh_listener *listener);
 /* Answers under way. */
-size_t qa_listener_active(struct qa_listener *listener);
+size_t qh_listener_active(struct qh_listener *listener);
 
 #endif

@@ -1,5 +1,5 @@
 /* stream.c - bounded buffer between an answer's producer and its connection. */
-#include "queryapi/http/stream.h"
+#include "base/http/stream.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #define HEADERS_MAX 16
 #define GZIP_PIECE 16384
 
-struct qa_stream {
+struct qh_stream {
     atomic_int refs;
     struct qf_lock *lock; /* guards all below but gzip */
     size_t bytes_max;
@@ -34,9 +34,9 @@ struct qa_stream {
     bool ended, cut, gone, wants_room, gone_told;
     qf_time_ms written_at;
 
-    struct qa_stream_hooks hooks;
+    struct qh_stream_hooks hooks;
     bool suspended;
-    qa_stream_fn *listener;
+    qh_stream_fn *listener;
     void *listener_ctx;
     uint64_t listener_id;
 
@@ -44,9 +44,9 @@ struct qa_stream {
     z_stream *gzip; /* the producer's alone */
 };
 
-struct qa_stream *qa_stream_new(size_t bytes_max)
+struct qh_stream *qh_stream_new(size_t bytes_max)
 {
-    struct qa_stream *stream = qf_xcalloc(1, sizeof(*stream));
+    struct qh_stream *stream = qf_xcalloc(1, sizeof(*stream));
 
     atomic_init(&stream->refs, 1);
     stream->lock = qf_lock_new();
@@ -55,13 +55,13 @@ struct qa_stream *qa_stream_new(size_t bytes_max)
     return stream;
 }
 
-struct qa_stream *qa_stream_ref(struct qa_stream *stream)
+struct qh_stream *qh_stream_ref(struct qh_stream *stream)
 {
     (void)atomic_fetch_add(&stream->refs, 1);
     return stream;
 }
 
-struct qa_stream *qa_stream_drop(struct qa_stream *stream)
+struct qh_stream *qh_stream_drop(struct qh_stream *stream)
 {
     if (!stream || atomic_fetch_sub(&stream->refs, 1) != 1)
         return NULL;
@@ -80,7 +80,7 @@ struct qa_stream *qa_stream_drop(struct qa_stream *stream)
 }
 
 /* Under the lock. */
-static void wake(struct qa_stream *stream)
+static void wake(struct qh_stream *stream)
 {
     if (!stream->suspended)
         return;
@@ -89,7 +89,7 @@ static void wake(struct qa_stream *stream)
 }
 
 /* Under the lock: nothing to do for the connection until somebody wakes it. */
-static void put_to_sleep(struct qa_stream *stream)
+static void put_to_sleep(struct qh_stream *stream)
 {
     if (stream->suspended)
         return;
@@ -97,7 +97,7 @@ static void put_to_sleep(struct qa_stream *stream)
     stream->hooks.suspend(stream->hooks.connection);
 }
 
-void qa_stream_listen(struct qa_stream *stream, qa_stream_fn *fn, void *ctx, uint64_t id)
+void qh_stream_listen(struct qh_stream *stream, qh_stream_fn *fn, void *ctx, uint64_t id)
 {
     qf_lock_take(stream->lock);
     stream->listener = fn;
@@ -106,7 +106,7 @@ void qa_stream_listen(struct qa_stream *stream, qa_stream_fn *fn, void *ctx, uin
     qf_lock_drop(stream->lock);
 }
 
-void qa_stream_header(struct qa_stream *stream, const char *name, const char *value)
+void qh_stream_header(struct qh_stream *stream, const char *name, const char *value)
 {
     qf_lock_take(stream->lock);
     if (stream->header_count < HEADERS_MAX && !stream->status) {
@@ -116,17 +116,17 @@ void qa_stream_header(struct qa_stream *stream, const char *name, const char *va
     qf_lock_drop(stream->lock);
 }
 
-void qa_stream_allow_gzip(struct qa_stream *stream, bool accepted)
+void qh_stream_allow_gzip(struct qh_stream *stream, bool accepted)
 {
     stream->gzip_allowed = accepted;
 }
 
-static void start_gzip(struct qa_stream *stream)
+static void start_gzip(struct qh_stream *stream)
 {
     stream->gzip = qf_xcalloc(1, sizeof(*stream->gzip));
     /* 15 bits of window + 16: with a gzip header. Level 1: answers are made on demand. */
     if (deflateInit2(stream->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK) {
-        qa_stream_header(stream, "Content-Encoding", "gzip");
+        qh_stream_header(stream, "Content-Encoding", "gzip");
         return;
     }
     free(stream->gzip);
@@ -138,9 +138,9 @@ static bool is_event_stream(const char *content_type)
     return strncmp(content_type, "text/event-stream", 17) == 0;
 }
 
-void qa_stream_begin(struct qa_stream *stream, int status, const char *content_type)
+void qh_stream_begin(struct qh_stream *stream, int status, const char *content_type)
 {
-    if (stream->gzip_allowed && !is_event_stream(content_type) && !qa_stream_begun(stream))
+    if (stream->gzip_allowed && !is_event_stream(content_type) && !qh_stream_begun(stream))
         start_gzip(stream);
     qf_lock_take(stream->lock);
     if (!stream->status) {
@@ -153,7 +153,7 @@ void qa_stream_begin(struct qa_stream *stream, int status, const char *content_t
     qf_lock_drop(stream->lock);
 }
 
-bool qa_stream_begun(struct qa_stream *stream)
+bool qh_stream_begun(struct qh_stream *stream)
 {
     bool begun;
 
@@ -164,7 +164,7 @@ bool qa_stream_begun(struct qa_stream *stream)
 }
 
 /* Move the waiting bytes to the front once more is free before than after them. Under the lock. */
-static void compact(struct qa_stream *stream)
+static void compact(struct qh_stream *stream)
 {
     size_t left = stream->buf.len - stream->taken;
 
@@ -176,7 +176,7 @@ static void compact(struct qa_stream *stream)
     stream->taken = 0;
 }
 
-static bool append(struct qa_stream *stream, struct qf_str bytes)
+static bool append(struct qh_stream *stream, struct qf_str bytes)
 {
     bool wanted;
 
@@ -194,7 +194,7 @@ static bool append(struct qa_stream *stream, struct qf_str bytes)
 }
 
 /* Compress @bytes and pass on what comes out. */
-static bool append_gzip(struct qa_stream *stream, struct qf_str bytes, int flush)
+static bool append_gzip(struct qh_stream *stream, struct qf_str bytes, int flush)
 {
     char out[GZIP_PIECE];
     bool wanted = true;
@@ -210,7 +210,7 @@ static bool append_gzip(struct qa_stream *stream, struct qf_str bytes, int flush
     return wanted;
 }
 
-bool qa_stream_write(struct qa_stream *stream, struct qf_str bytes)
+bool qh_stream_write(struct qh_stream *stream, struct qf_str bytes)
 {
     bool wanted = true;
 
@@ -221,7 +221,7 @@ bool qa_stream_write(struct qa_stream *stream, struct qf_str bytes)
     return wanted;
 }
 
-void qa_stream_end(struct qa_stream *stream)
+void qh_stream_end(struct qh_stream *stream)
 {
     bool ended;
 
@@ -236,7 +236,7 @@ void qa_stream_end(struct qa_stream *stream)
     qf_lock_drop(stream->lock);
 }
 
-void qa_stream_abort(struct qa_stream *stream)
+void qh_stream_abort(struct qh_stream *stream)
 {
     qf_lock_take(stream->lock);
     stream->ended = stream->cut = true;
@@ -244,7 +244,7 @@ void qa_stream_abort(struct qa_stream *stream)
     qf_lock_drop(stream->lock);
 }
 
-bool qa_stream_room(struct qa_stream *stream)
+bool qh_stream_room(struct qh_stream *stream)
 {
     bool room;
 
@@ -255,7 +255,7 @@ bool qa_stream_room(struct qa_stream *stream)
     return room;
 }
 
-bool qa_stream_gone(struct qa_stream *stream)
+bool qh_stream_gone(struct qh_stream *stream)
 {
     bool gone;
 
@@ -265,34 +265,34 @@ bool qa_stream_gone(struct qa_stream *stream)
     return gone;
 }
 
-void qa_stream_answer(struct qa_stream *stream, int status, const char *content_type,
+void qh_stream_answer(struct qh_stream *stream, int status, const char *content_type,
                       struct qf_str body)
 {
     if (body.len < 1024)
         stream->gzip_allowed = false; /* would only grow */
-    if (stream->gzip_allowed && !qa_stream_begun(stream))
+    if (stream->gzip_allowed && !qh_stream_begun(stream))
         start_gzip(stream);
     stream->gzip_allowed = false;
-    (void)qa_stream_write(stream, body);
-    qa_stream_end(stream);
-    qa_stream_begin(stream, status, content_type);
+    (void)qh_stream_write(stream, body);
+    qh_stream_end(stream);
+    qh_stream_begin(stream, status, content_type);
 }
 
-void qa_stream_attach(struct qa_stream *stream, const struct qa_stream_hooks *hooks)
+void qh_stream_attach(struct qh_stream *stream, const struct qh_stream_hooks *hooks)
 {
     qf_lock_take(stream->lock);
     stream->hooks = *hooks;
     qf_lock_drop(stream->lock);
 }
 
-bool qa_stream_head(struct qa_stream *stream, struct qa_stream_head *ret_head)
+bool qh_stream_head(struct qh_stream *stream, struct qh_stream_head *ret_head)
 {
     bool begun;
 
     qf_lock_take(stream->lock);
     begun = stream->status != 0;
     if (begun)
-        *ret_head = (struct qa_stream_head){
+        *ret_head = (struct qh_stream_head){
             .status = stream->status,
             .content_type = stream->content_type,
             .header_count = stream->header_count,
@@ -307,9 +307,9 @@ bool qa_stream_head(struct qa_stream *stream, struct qa_stream_head *ret_head)
     return begun;
 }
 
-ssize_t qa_stream_take(struct qa_stream *stream, char *buf, size_t len)
+ssize_t qh_stream_take(struct qh_stream *stream, char *buf, size_t len)
 {
-    qa_stream_fn *tell = NULL;
+    qh_stream_fn *tell = NULL;
     uint64_t id = 0;
     void *ctx = NULL;
     ssize_t taken;
@@ -322,7 +322,7 @@ ssize_t qa_stream_take(struct qa_stream *stream, char *buf, size_t len)
         memcpy(buf, stream->buf.data + stream->taken, len);
         stream->taken += len;
     } else if (stream->ended) {
-        taken = stream->cut ? QA_STREAM_CUT : QA_STREAM_END;
+        taken = stream->cut ? QH_STREAM_CUT : QH_STREAM_END;
     } else {
         put_to_sleep(stream);
     }
@@ -334,12 +334,12 @@ ssize_t qa_stream_take(struct qa_stream *stream, char *buf, size_t len)
     }
     qf_lock_drop(stream->lock);
     if (tell)
-        tell(ctx, id, QA_STREAM_ROOM);
+        tell(ctx, id, QH_STREAM_ROOM);
     return taken;
 }
 
 /* Mark the client as gone; true if the listener is to be told, after the lock is dropped. */
-static bool mark_gone(struct qa_stream *stream)
+static bool mark_gone(struct qh_stream *stream)
 {
     bool first = !stream->gone_told && !stream->ended;
 
@@ -348,10 +348,10 @@ static bool mark_gone(struct qa_stream *stream)
     return first && stream->listener;
 }
 
-void qa_stream_close(struct qa_stream *stream)
+void qh_stream_close(struct qh_stream *stream)
 {
     bool tell;
-    qa_stream_fn *fn;
+    qh_stream_fn *fn;
     void *ctx;
     uint64_t id;
 
@@ -364,7 +364,7 @@ void qa_stream_close(struct qa_stream *stream)
     id = stream->listener_id;
     qf_lock_drop(stream->lock);
     if (tell)
-        fn(ctx, id, QA_STREAM_GONE);
+        fn(ctx, id, QH_STREAM_GONE);
 }
 
 /* Has the peer closed? Bytes of a next request do not count. */
@@ -377,10 +377,10 @@ static bool peer_closed(int fd)
     return poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL);
 }
 
-void qa_stream_tick(struct qa_stream *stream, qf_time_ms now, int64_t keepalive_ms, bool cut)
+void qh_stream_tick(struct qh_stream *stream, qf_time_ms now, int64_t keepalive_ms, bool cut)
 {
     bool tell = false;
-    qa_stream_fn *fn;
+    qh_stream_fn *fn;
     void *ctx;
     uint64_t id;
 
@@ -405,5 +405,5 @@ void qa_stream_tick(struct qa_stream *stream, qf_time_ms now, int64_t keepalive_
     }
     qf_lock_drop(stream->lock);
     if (tell)
-        fn(ctx, id, QA_STREAM_GONE);
+        fn(ctx, id, QH_STREAM_GONE);
 }

@@ -1,5 +1,5 @@
 /* test_listener.c - the HTTP server with real sockets: requests in, streams out. */
-#include "queryapi/http/listener.h"
+#include "base/http/listener.h"
 
 #include <arpa/inet.h>
 #include <stdatomic.h>
@@ -7,54 +7,54 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/http/params.h"
 #include "base/pure/strbuf.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
-#include "queryapi/http/params.h"
 #include "tests/lib/test.h"
 
 /* A server whose behaviour follows the path. */
 struct fixture {
-    struct qa_listener *listener;
+    struct qh_listener *listener;
     atomic_int gone, room;
-    struct qa_stream *_Atomic kept;
+    struct qh_stream *_Atomic kept;
 };
 
-static void on_event(void *ctx, uint64_t id, enum qa_stream_event event)
+static void on_event(void *ctx, uint64_t id, enum qh_stream_event event)
 {
     struct fixture *fixture = ctx;
 
     CHECK_EQ(id, 7);
-    atomic_fetch_add(event == QA_STREAM_GONE ? &fixture->gone : &fixture->room, 1);
+    atomic_fetch_add(event == QH_STREAM_GONE ? &fixture->gone : &fixture->room, 1);
 }
 
-static void handle(void *ctx, struct qa_request *request, struct qa_stream *stream)
+static void handle(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     struct fixture *fixture = ctx;
     struct qf_strbuf text = QF_STRBUF_INIT;
 
     if (qf_str_is(request->path, "/keep") || qf_str_is(request->path, "/events")) {
-        qa_stream_listen(stream, on_event, fixture, 7);
+        qh_stream_listen(stream, on_event, fixture, 7);
         if (qf_str_is(request->path, "/events"))
-            qa_stream_begin(stream, 200, "text/event-stream");
-        atomic_store(&fixture->kept, qa_stream_ref(stream));
+            qh_stream_begin(stream, 200, "text/event-stream");
+        atomic_store(&fixture->kept, qh_stream_ref(stream));
         return;
     }
     if (qf_str_is(request->path, "/big"))
         for (int i = 0; i < 10000; i++)
             qf_strbuf_puts(&text, "0123456789");
-    qa_stream_allow_gzip(stream, request->accepts_gzip);
+    qh_stream_allow_gzip(stream, request->accepts_gzip);
     qf_strbuf_printf(&text, "%d %.*s %.*s", (int)request->method, QF_STR_ARG(request->path),
-                     QF_STR_ARG(qa_params_get(&request->params, "q")));
-    qa_stream_header(stream, "X-Test", "1");
-    qa_stream_answer(stream, 200, "text/plain", qf_strbuf_view(&text));
+                     QF_STR_ARG(qh_params_get(&request->params, "q")));
+    qh_stream_header(stream, "X-Test", "1");
+    qh_stream_answer(stream, 200, "text/plain", qf_strbuf_view(&text));
     qf_strbuf_done(&text);
 }
 
 static void start(struct fixture *fixture)
 {
     struct qf_err err = { 0 };
-    struct qa_listener_options options = { .listen = "127.0.0.1:0",
+    struct qh_listener_options options = { .listen = "127.0.0.1:0",
                                            .handle = handle,
                                            .ctx = fixture,
                                            .body_bytes_max = 1000,
@@ -62,14 +62,14 @@ static void start(struct fixture *fixture)
                                            .keepalive_ms = 50,
                                            .header_timeout_ms = 300 };
 
-    fixture->listener = qa_listener_new(&options, &err);
+    fixture->listener = qh_listener_new(&options, &err);
     CHECK_MSG(fixture->listener, "%s", err.msg);
 }
 
 static int dial(const struct fixture *fixture)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons(qa_listener_port(fixture->listener)),
+                                   .sin_port = htons(qh_listener_port(fixture->listener)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct timeval limit = { .tv_sec = 5 };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -132,7 +132,7 @@ TEST(a_request_reaches_the_handler_whole)
     CHECK(qf_str_ends(qf_strbuf_view(&answer), QF_STR("\r\n\r\n")));
     ask(&fixture, "BREW /x HTTP/1.1\r\n" END, &answer);
     CHECK(strstr(answer.data, "\r\n\r\n32 /x "));
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
 }
 
@@ -153,7 +153,7 @@ TEST(what_is_too_large_is_refused)
         qf_strbuf_puts(&request, "0123456789");
     ask(&fixture, request.data, &answer);
     CHECK(strstr(answer.data, "HTTP/1.1 431 "));
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
     qf_strbuf_done(&request);
 }
@@ -170,20 +170,20 @@ TEST(large_answers_are_compressed_if_the_client_can_read_that)
     ask(&fixture, "GET /big HTTP/1.1\r\nAccept-Encoding: gzip;q=0\r\n" END, &answer);
     CHECK(!strstr(answer.data, "Content-Encoding"));
     CHECK(answer.len > 100000);
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
 }
 
 static void wait_until(const struct fixture *fixture, const atomic_int *flag, int want)
 {
     for (int i = 0; i < 400 && atomic_load(flag) < want; i++) {
-        qa_listener_tick(fixture->listener);
+        qh_listener_tick(fixture->listener);
         (void)usleep(5000);
     }
     CHECK_EQ(atomic_load(flag), want);
 }
 
-static struct qa_stream *wait_kept(struct fixture *fixture)
+static struct qh_stream *wait_kept(struct fixture *fixture)
 {
     for (int i = 0; i < 400 && !atomic_load(&fixture->kept); i++)
         (void)usleep(5000);
@@ -196,7 +196,7 @@ TEST(an_event_stream_brings_pieces_as_they_are_written_and_keeps_alive)
 {
     struct fixture fixture = { 0 };
     struct qf_strbuf answer = QF_STRBUF_INIT;
-    struct qa_stream *stream;
+    struct qh_stream *stream;
     int fd;
 
     start(&fixture);
@@ -204,7 +204,7 @@ TEST(an_event_stream_brings_pieces_as_they_are_written_and_keeps_alive)
     say(fd, "GET /events HTTP/1.1\r\n" END);
     stream = wait_kept(&fixture);
     hear(fd, &answer, "\r\n\r\n"); /* the head comes before the first byte of the body */
-    CHECK(qa_stream_write(stream, QF_STR("data: one\n\n")));
+    CHECK(qh_stream_write(stream, QF_STR("data: one\n\n")));
     hear(fd, &answer, "data: one");
     /* Only a connection that sleeps is kept alive, and it falls asleep in its own time. */
     for (int ticks = 0; ticks < 250 && !strstr(qf_strbuf_cstr(&answer), ": keep-alive\n\n");
@@ -213,19 +213,19 @@ TEST(an_event_stream_brings_pieces_as_they_are_written_and_keeps_alive)
         ssize_t len;
 
         (void)usleep(20000);
-        qa_listener_tick(fixture.listener);
+        qh_listener_tick(fixture.listener);
         while ((len = recv(fd, piece, sizeof(piece), MSG_DONTWAIT)) > 0)
             qf_strbuf_add(&answer, piece, (size_t)len);
     }
     CHECK(strstr(qf_strbuf_cstr(&answer), ": keep-alive\n\n"));
-    CHECK(qa_stream_write(stream, QF_STR("data: two\n\n")));
-    qa_stream_end(stream);
+    CHECK(qh_stream_write(stream, QF_STR("data: two\n\n")));
+    qh_stream_end(stream);
     hear(fd, &answer, NULL);
     CHECK(strstr(answer.data, "data: two"));
     CHECK_EQ(atomic_load(&fixture.gone), 0);
     (void)close(fd);
-    (void)qa_stream_drop(stream);
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_stream_drop(stream);
+    (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
 }
 
@@ -237,7 +237,7 @@ TEST(a_client_that_goes_away_is_noticed_while_nothing_happens)
 
     for (size_t i = 0; i < QF_COUNT_OF(paths); i++) {
         struct fixture fixture = { 0 };
-        struct qa_stream *stream;
+        struct qh_stream *stream;
         int fd;
 
         start(&fixture);
@@ -247,11 +247,11 @@ TEST(a_client_that_goes_away_is_noticed_while_nothing_happens)
         (void)usleep(20000);
         (void)close(fd);
         wait_until(&fixture, &fixture.gone, 1);
-        CHECK(qa_stream_gone(stream));
-        CHECK(!qa_stream_write(stream, QF_STR("nobody hears")));
-        qa_stream_end(stream);
-        (void)qa_stream_drop(stream);
-        (void)qa_listener_free(fixture.listener);
+        CHECK(qh_stream_gone(stream));
+        CHECK(!qh_stream_write(stream, QF_STR("nobody hears")));
+        qh_stream_end(stream);
+        (void)qh_stream_drop(stream);
+        (void)qh_listener_free(fixture.listener);
         CHECK_EQ(atomic_load(&fixture.gone), 1);
     }
 }
@@ -261,19 +261,19 @@ TEST(a_full_stream_says_when_there_is_room)
 {
     struct fixture fixture = { 0 };
     struct qf_strbuf answer = QF_STRBUF_INIT, sent = QF_STRBUF_INIT;
-    struct qa_stream *stream;
+    struct qh_stream *stream;
     int fd, pieces = 0;
 
     start(&fixture);
     fd = dial(&fixture);
     say(fd, "GET /events HTTP/1.0\r\n" END);
     stream = wait_kept(&fixture);
-    while (pieces < 20000 && qa_stream_room(stream)) {
+    while (pieces < 20000 && qh_stream_room(stream)) {
         char piece[1024];
 
         (void)snprintf(piece, sizeof(piece), "data: %01000d\n\n", pieces++);
         qf_strbuf_puts(&sent, piece);
-        CHECK(qa_stream_write(stream, qf_str_from(piece)));
+        CHECK(qh_stream_write(stream, qf_str_from(piece)));
     }
     CHECK(pieces < 20000); /* nobody reads, so our buffer fills, at the latest after the kernel's */
     hear(fd, &answer, "\r\n\r\n");
@@ -284,12 +284,12 @@ TEST(a_full_stream_says_when_there_is_room)
         CHECK(len > 0);
         qf_strbuf_add(&answer, piece, (size_t)len);
     }
-    qa_stream_end(stream);
+    qh_stream_end(stream);
     hear(fd, &answer, NULL);
     CHECK(qf_str_ends(qf_strbuf_view(&answer), qf_strbuf_view(&sent)));
     (void)close(fd);
-    (void)qa_stream_drop(stream);
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_stream_drop(stream);
+    (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
     qf_strbuf_done(&sent);
 }
@@ -308,7 +308,7 @@ TEST(a_client_that_dribbles_its_request_is_cut_off)
     say(fd, "GET / HTTP/1.1\r\n");
     while (!cut && qf_clock_mono_ms() - begun < 3000) {
         (void)send(fd, "X: y\r\n", 6, MSG_NOSIGNAL);
-        qa_listener_tick(fixture.listener);
+        qh_listener_tick(fixture.listener);
         (void)usleep(20000);
         cut = recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
         if (send(fd, "X: y\r\n", 6, MSG_NOSIGNAL) < 0)
@@ -316,7 +316,7 @@ TEST(a_client_that_dribbles_its_request_is_cut_off)
     }
     CHECK(cut);
     (void)close(fd);
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_listener_free(fixture.listener);
 }
 
 /* Closing the server with sleeping connections neither hangs nor leaves one behind. */
@@ -324,19 +324,19 @@ TEST(closing_ends_answers_that_have_not_begun)
 {
     struct fixture fixture = { 0 };
     struct qf_strbuf answer = QF_STRBUF_INIT;
-    struct qa_stream *stream;
+    struct qh_stream *stream;
     int fd;
 
     start(&fixture);
     fd = dial(&fixture);
     say(fd, "GET /keep HTTP/1.1\r\n" END);
     stream = wait_kept(&fixture);
-    CHECK_EQ(qa_listener_active(fixture.listener), 1);
-    (void)qa_listener_free(fixture.listener);
+    CHECK_EQ(qh_listener_active(fixture.listener), 1);
+    (void)qh_listener_free(fixture.listener);
     CHECK_EQ(atomic_load(&fixture.gone), 1);
     hear(fd, &answer, NULL);
     (void)close(fd);
-    (void)qa_stream_drop(stream);
+    (void)qh_stream_drop(stream);
     qf_strbuf_done(&answer);
 }
 
@@ -344,17 +344,17 @@ TEST(a_bad_address_or_a_busy_port_is_one_clear_error)
 {
     struct fixture fixture = { 0 };
     struct qf_err err = { 0 };
-    struct qa_listener_options options = { .listen = "nonsense", .handle = handle };
+    struct qh_listener_options options = { .listen = "nonsense", .handle = handle };
     char busy[32];
 
-    CHECK(!qa_listener_new(&options, &err));
+    CHECK(!qh_listener_new(&options, &err));
     CHECK_EQ(err.rc, QF_EINVAL);
     start(&fixture);
-    (void)snprintf(busy, sizeof(busy), "127.0.0.1:%d", qa_listener_port(fixture.listener));
+    (void)snprintf(busy, sizeof(busy), "127.0.0.1:%d", qh_listener_port(fixture.listener));
     options.listen = busy;
     err = (struct qf_err){ 0 };
-    CHECK(!qa_listener_new(&options, &err));
+    CHECK(!qh_listener_new(&options, &err));
     CHECK_EQ(err.rc, QF_EUNAVAILABLE);
     CHECK(strstr(err.msg, "in use"));
-    (void)qa_listener_free(fixture.listener);
+    (void)qh_listener_free(fixture.listener);
 }

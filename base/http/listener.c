@@ -1,5 +1,5 @@
 /* listener.c - HTTP server on libmicrohttpd. */
-#include "queryapi/http/listener.h"
+#include "base/http/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,23 +15,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/http/params.h"
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
-#include "queryapi/http/params.h"
 
 #define BLOCK_BYTES ((size_t)32 << 10)
 #define TLS_FILE_MAX ((off_t)1 << 20)
 
 /* One request and its answer. */
 struct exchange {
-    struct qa_listener *listener;
+    struct qh_listener *listener;
     struct exchange *prev, *next;
-    struct qa_request request;
+    struct qh_request request;
     struct qf_strbuf body;
-    struct qa_stream *stream;
+    struct qh_stream *stream;
     bool too_large, handled;
     int status;
 };
@@ -43,8 +43,8 @@ struct link {
     qf_time_ms waiting_since; /* for a whole request; 0: it has one */
 };
 
-struct qa_listener {
-    struct qa_listener_options options;
+struct qh_listener {
+    struct qh_listener_options options;
     struct MHD_Daemon *daemon;
     int fd;
     uint16_t port;
@@ -68,7 +68,7 @@ static void resume_connection(void *connection)
 
 static void list_exchange(struct exchange *exchange)
 {
-    struct qa_listener *listener = exchange->listener;
+    struct qh_listener *listener = exchange->listener;
     bool closing;
 
     qf_lock_take(listener->lock);
@@ -80,12 +80,12 @@ static void list_exchange(struct exchange *exchange)
     closing = listener->closing;
     qf_lock_drop(listener->lock);
     if (closing)
-        qa_stream_tick(exchange->stream, 0, 0, true);
+        qh_stream_tick(exchange->stream, 0, 0, true);
 }
 
 static void unlist_exchange(struct exchange *exchange)
 {
-    struct qa_listener *listener = exchange->listener;
+    struct qh_listener *listener = exchange->listener;
 
     qf_lock_take(listener->lock);
     if (exchange->prev)
@@ -98,21 +98,21 @@ static void unlist_exchange(struct exchange *exchange)
     qf_lock_drop(listener->lock);
 }
 
-static enum qa_method method_of(const char *word)
+static enum qh_method method_of(const char *word)
 {
     static const struct {
         const char *word;
-        enum qa_method method;
+        enum qh_method method;
     } methods[] = {
-        { "GET", QA_METHOD_GET },       { "POST", QA_METHOD_POST },
-        { "HEAD", QA_METHOD_HEAD },     { "OPTIONS", QA_METHOD_OPTIONS },
-        { "DELETE", QA_METHOD_DELETE },
+        { "GET", QH_METHOD_GET },       { "POST", QH_METHOD_POST },
+        { "HEAD", QH_METHOD_HEAD },     { "OPTIONS", QH_METHOD_OPTIONS },
+        { "DELETE", QH_METHOD_DELETE },
     };
 
     for (size_t i = 0; i < QF_COUNT_OF(methods); i++)
         if (strcmp(word, methods[i].word) == 0)
             return methods[i].method;
-    return QA_METHOD_OTHER;
+    return QH_METHOD_OTHER;
 }
 
 static struct qf_str header(struct MHD_Connection *connection, const char *name)
@@ -154,22 +154,22 @@ static bool accepts_gzip(struct qf_str value)
     return false;
 }
 
-static struct exchange *exchange_new(struct qa_listener *listener,
+static struct exchange *exchange_new(struct qh_listener *listener,
                                      struct MHD_Connection *connection, const char *url,
                                      const char *method)
 {
     struct exchange *exchange = qf_xcalloc(1, sizeof(*exchange));
-    struct qa_request *request = &exchange->request;
+    struct qh_request *request = &exchange->request;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct qa_stream_hooks hooks = { .suspend = suspend_connection,
+    struct qh_stream_hooks hooks = { .suspend = suspend_connection,
                                      .resume = resume_connection,
                                      .connection = connection,
                                      .fd = info ? info->connect_fd : -1 };
 
     exchange->listener = listener;
-    exchange->stream = qa_stream_new(listener->options.stream_bytes_max);
-    qa_stream_attach(exchange->stream, &hooks);
+    exchange->stream = qh_stream_new(listener->options.stream_bytes_max);
+    qh_stream_attach(exchange->stream, &hooks);
     exchange->body.limit = listener->options.body_bytes_max;
     request->arena =
         qf_arena_new(4 * (listener->options.body_bytes_max + listener->options.header_bytes_max));
@@ -187,20 +187,20 @@ static struct exchange *exchange_new(struct qa_listener *listener,
 
 static void exchange_free(struct exchange *exchange)
 {
-    const struct qa_listener_options *options = &exchange->listener->options;
+    const struct qh_listener_options *options = &exchange->listener->options;
 
-    qa_stream_close(exchange->stream);
+    qh_stream_close(exchange->stream);
     if (options->finished)
         options->finished(options->ctx, exchange->status);
     unlist_exchange(exchange);
-    (void)qa_stream_drop(exchange->stream);
+    (void)qh_stream_drop(exchange->stream);
     (void)qf_arena_free(exchange->request.arena);
     qf_strbuf_done(&exchange->body);
     free(exchange);
 }
 
 struct url_args {
-    struct qa_request *request;
+    struct qh_request *request;
     qf_rc rc;
     struct qf_err *err;
 };
@@ -212,7 +212,7 @@ static enum MHD_Result add_url_arg(void *ctx, enum MHD_ValueKind kind, const cha
     struct qf_arena *arena = args->request->arena;
 
     (void)kind;
-    args->rc = qa_params_add(
+    args->rc = qh_params_add(
         arena, &args->request->params, qf_arena_str(arena, (struct qf_str){ key, key_len }),
         qf_arena_str(arena, (struct qf_str){ value ? value : "", value_len }), args->err);
     return args->rc == QF_OK ? MHD_YES : MHD_NO;
@@ -222,27 +222,27 @@ static enum MHD_Result add_url_arg(void *ctx, enum MHD_ValueKind kind, const cha
 static qf_rc collect_params(struct exchange *exchange, struct MHD_Connection *connection,
                             struct qf_err *err)
 {
-    struct qa_request *request = &exchange->request;
+    struct qh_request *request = &exchange->request;
     struct url_args args = { .request = request, .err = err };
     qf_rc rc = QF_OK;
 
     request->body = qf_strbuf_view(&exchange->body);
-    if (qa_request_has_form(request))
-        rc = qa_params_add_form(request->arena, &request->params, request->body, err);
+    if (qh_request_has_form(request))
+        rc = qh_params_add_form(request->arena, &request->params, request->body, err);
     if (rc)
         return rc;
     (void)MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, add_url_arg, &args);
     return args.rc;
 }
 
-static void answer_plain(struct qa_stream *stream, int status, const char *text)
+static void answer_plain(struct qh_stream *stream, int status, const char *text)
 {
-    qa_stream_answer(stream, status, "text/plain; charset=utf-8", qf_str_from(text));
+    qh_stream_answer(stream, status, "text/plain; charset=utf-8", qf_str_from(text));
 }
 
 static void handle(struct exchange *exchange, struct MHD_Connection *connection)
 {
-    const struct qa_listener_options *options = &exchange->listener->options;
+    const struct qh_listener_options *options = &exchange->listener->options;
     struct qf_err err = { 0 };
 
     exchange->handled = true;
@@ -258,34 +258,34 @@ static void handle(struct exchange *exchange, struct MHD_Connection *connection)
 
 static ssize_t read_stream(void *stream, uint64_t pos, char *buf, size_t max)
 {
-    ssize_t taken = qa_stream_take(stream, buf, max);
+    ssize_t taken = qh_stream_take(stream, buf, max);
 
     (void)pos;
-    if (taken == QA_STREAM_END)
+    if (taken == QH_STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (taken == QA_STREAM_CUT)
+    if (taken == QH_STREAM_CUT)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     return taken;
 }
 
 static void drop_stream(void *stream)
 {
-    (void)qa_stream_drop(stream);
+    (void)qh_stream_drop(stream);
 }
 
 static enum MHD_Result send_head(struct exchange *exchange, struct MHD_Connection *connection)
 {
-    struct qa_stream_head head;
+    struct qh_stream_head head;
     struct MHD_Response *response;
     enum MHD_Result queued;
 
-    if (!qa_stream_head(exchange->stream, &head))
+    if (!qh_stream_head(exchange->stream, &head))
         return MHD_YES; /* suspended until it begins */
     response = MHD_create_response_from_callback(head.whole ? head.length : MHD_SIZE_UNKNOWN,
                                                  BLOCK_BYTES, read_stream,
-                                                 qa_stream_ref(exchange->stream), drop_stream);
+                                                 qh_stream_ref(exchange->stream), drop_stream);
     if (!response) {
-        (void)qa_stream_drop(exchange->stream);
+        (void)qh_stream_drop(exchange->stream);
         return MHD_NO;
     }
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, head.content_type);
@@ -298,7 +298,7 @@ static enum MHD_Result send_head(struct exchange *exchange, struct MHD_Connectio
 }
 
 /* The connection has a whole request, or (@waiting) waits for the next one. */
-static void mark_link(struct MHD_Connection *connection, struct qa_listener *listener, bool waiting)
+static void mark_link(struct MHD_Connection *connection, struct qh_listener *listener, bool waiting)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -349,7 +349,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_ctx,
                           enum MHD_ConnectionNotificationCode code)
 {
-    struct qa_listener *listener = cls;
+    struct qh_listener *listener = cls;
     struct link *link = *socket_ctx;
 
     qf_lock_take(listener->lock);
@@ -433,7 +433,7 @@ static uint16_t port_of(int fd)
                                          : ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-static qf_rc open_socket(struct qa_listener *listener, struct qf_err *err)
+static qf_rc open_socket(struct qh_listener *listener, struct qf_err *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found = NULL;
@@ -480,7 +480,7 @@ static char *read_file(const char *path, struct qf_err *err)
     return NULL;
 }
 
-static void set_defaults(struct qa_listener_options *options)
+static void set_defaults(struct qh_listener_options *options)
 {
 #define DEFAULT(field, value) options->field = options->field ? options->field : (value)
     DEFAULT(threads, 4);
@@ -494,9 +494,9 @@ static void set_defaults(struct qa_listener_options *options)
 #undef DEFAULT
 }
 
-static qf_rc start_daemon(struct qa_listener *listener, struct qf_err *err)
+static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
 {
-    const struct qa_listener_options *options = &listener->options;
+    const struct qh_listener_options *options = &listener->options;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
@@ -532,28 +532,28 @@ static qf_rc start_daemon(struct qa_listener *listener, struct qf_err *err)
     return QF_OK;
 }
 
-struct qa_listener *qa_listener_new(const struct qa_listener_options *options, struct qf_err *err)
+struct qh_listener *qh_listener_new(const struct qh_listener_options *options, struct qf_err *err)
 {
-    struct qa_listener *listener = qf_xcalloc(1, sizeof(*listener));
+    struct qh_listener *listener = qf_xcalloc(1, sizeof(*listener));
 
     listener->options = *options;
     set_defaults(&listener->options);
     listener->fd = -1;
     listener->lock = qf_lock_new();
     if (open_socket(listener, err) != QF_OK || start_daemon(listener, err) != QF_OK)
-        return qa_listener_free(listener);
+        return qh_listener_free(listener);
     return listener;
 }
 
 /* Look at every connection, and at every answer under way. */
-static void look_after(struct qa_listener *listener, bool cut)
+static void look_after(struct qh_listener *listener, bool cut)
 {
     qf_time_ms now = qf_clock_mono_ms();
 
     qf_lock_take(listener->lock);
     listener->closing |= cut;
     for (struct exchange *at = listener->exchanges; at; at = at->next)
-        qa_stream_tick(at->stream, now, listener->options.keepalive_ms, cut);
+        qh_stream_tick(at->stream, now, listener->options.keepalive_ms, cut);
     for (struct link *at = listener->links; at; at = at->next) {
         if (at->waiting_since && now - at->waiting_since > listener->options.header_timeout_ms &&
             at->fd >= 0) {
@@ -564,7 +564,7 @@ static void look_after(struct qa_listener *listener, bool cut)
     qf_lock_drop(listener->lock);
 }
 
-struct qa_listener *qa_listener_free(struct qa_listener *listener)
+struct qh_listener *qh_listener_free(struct qh_listener *listener)
 {
     if (!listener)
         return NULL;
@@ -581,17 +581,17 @@ struct qa_listener *qa_listener_free(struct qa_listener *listener)
     return NULL;
 }
 
-uint16_t qa_listener_port(const struct qa_listener *listener)
+uint16_t qh_listener_port(const struct qh_listener *listener)
 {
     return listener->port;
 }
 
-void qa_listener_tick(struct qa_listener *listener)
+void qh_listener_tick(struct qh_listener *listener)
 {
     look_after(listener, false);
 }
 
-size_t qa_listener_active(struct qa_listener *listener)
+size_t qh_listener_active(struct qh_listener *listener)
 {
     size_t active;
 
