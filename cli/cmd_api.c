@@ -1,6 +1,8 @@
 /* cmd_api.c - promfabric api: the API role as a process. */
 #include <string.h>
 
+#include "base/net/address.h"
+#include "base/pure/alloc.h"
 #include "base/sys/log.h"
 #include "cli/daemon.h"
 #include "queryapi/api.h"
@@ -121,8 +123,10 @@ static const struct cli_spec spec = {
 
 static bool loopback(const char *listen)
 {
-    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "localhost:", 10) == 0 ||
-           strncmp(listen, "[::1]:", 6) == 0;
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    uint16_t port;
+
+    return qf_address_split(listen, &host, &port, NULL) == QF_OK && qf_host_is_loopback(host);
 }
 
 static bool check_options(void)

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/net/address.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -122,42 +123,19 @@ static void release_ports(void)
         (void)close(held[--held_count]);
 }
 
-/* The addresses that HOST:PORT stands for; NULL if it cannot be resolved. */
-static struct addrinfo *resolve(const char *address, int how)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = how };
-    const char *colon = strrchr(address, ':');
-    size_t len = (size_t)(colon - address);
-    struct addrinfo *found = NULL;
-    char host[256];
-
-    if (len >= 2 && address[0] == '[' && address[len - 1] == ']') {
-        address++;
-        len -= 2;
-    }
-    (void)snprintf(host, sizeof(host), "%.*s", (int)len, address);
-    return getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, &found) == 0 ? found : NULL;
-}
-
 /* Whether the API can listen there. Whoever has the port would be taken for our API otherwise. What
  * cannot be resolved is left for the API to complain about. */
 static bool port_is_free(const char *address)
 {
-    struct addrinfo *found = resolve(address, AI_PASSIVE);
-    int fd, yes = 1;
-    bool ok;
+    struct qf_err err = { 0 };
+    int fd;
+    qf_rc rc = qf_address_bind(address, &fd, &err);
 
-    if (!found)
-        return true;
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    ok = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) == 0;
-    if (!ok)
-        fprintf(stderr, "error: cannot listen on %s: %s\n", address, strerror(errno));
-    if (fd >= 0)
+    if (rc == QF_OK)
         (void)close(fd);
-    freeaddrinfo(found);
-    return ok;
+    else if (rc != QF_EINVAL)
+        fprintf(stderr, "error: %s\n", err.msg);
+    return rc == QF_OK || rc == QF_EINVAL;
 }
 
 /* Run this executable as @child. -1 if that is not possible. */
@@ -321,13 +299,14 @@ static bool says_ready(const struct addrinfo *peer)
 /* Does GET /readyz say 200? A name may stand for several addresses, and the API listens on one. */
 static bool is_ready(const char *address)
 {
-    struct addrinfo *peers = resolve(address, 0);
+    struct addrinfo *peers = NULL;
     bool ok = false;
 
+    if (qf_address_resolve(address, false, &peers, NULL) != QF_OK)
+        return false;
     for (const struct addrinfo *peer = peers; peer && !ok; peer = peer->ai_next)
         ok = says_ready(peer);
-    if (peers)
-        freeaddrinfo(peers);
+    freeaddrinfo(peers);
     return ok;
 }
 

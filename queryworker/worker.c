@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/net/address.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -102,11 +103,11 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
 static qf_rc open_listeners(struct parts *p, struct qf_err *err)
 {
     const struct qw_options *o = p->options;
-    int port;
-    qf_rc rc = qw_split_address(o->control_listen, &p->control_host, &port, err);
+    uint16_t port;
+    qf_rc rc = qf_address_split(o->control_listen, &p->control_host, &port, err);
 
     if (rc == QF_OK)
-        rc = qw_split_address(o->http_listen, &p->http_host, &port, err);
+        rc = qf_address_split(o->http_listen, &p->http_host, &port, err);
     if (rc)
         return rc;
     atomic_store(&p->http_state.alive_ms, qf_clock_mono_ms());
@@ -131,11 +132,6 @@ static qf_rc open_listeners(struct parts *p, struct qf_err *err)
     return p->http ? QF_OK : err->rc;
 }
 
-static bool is_wildcard(const char *host)
-{
-    return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-}
-
 /* Names that depend on the ports we got. */
 static void choose_names(struct parts *p)
 {
@@ -145,7 +141,7 @@ static void choose_names(struct parts *p)
     const char *reach;
 
     (void)gethostname(host, sizeof(host) - 1);
-    reach = is_wildcard(p->http_host) ? host : p->http_host;
+    reach = qf_host_is_wildcard(p->http_host) ? host : p->http_host;
     if (given(o->advertise_url))
         qf_strbuf_puts(&text, o->advertise_url);
     else
@@ -229,8 +225,7 @@ static void announce(const struct parts *p)
     QF_LOG_INFO("worker started", QF_KV_STR("worker_id", p->worker_id),
                 QF_KV_STR("url", p->base_url), QF_KV_STR("store", store_url(p->store)),
                 QF_KV_U64("slots", p->slots));
-    if (!given(p->options->control_tls_cert) && strcmp(p->control_host, "127.0.0.1") != 0 &&
-        strcmp(p->control_host, "localhost") != 0 && strcmp(p->control_host, "::1") != 0)
+    if (!given(p->options->control_tls_cert) && !qf_host_is_loopback(p->control_host))
         QF_LOG_WARN("the control stream is open to the network without TLS",
                     QF_KV_STR("listen", p->options->control_listen));
 }

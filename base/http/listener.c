@@ -1,29 +1,24 @@
 /* listener.c - HTTP server on libmicrohttpd. */
 #include "base/http/listener.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/http/params.h"
+#include "base/net/address.h"
+#include "base/net/pem.h"
 #include "base/pure/alloc.h"
-#include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
 
 #define BLOCK_BYTES ((size_t)32 << 10)
-#define TLS_FILE_MAX ((off_t)1 << 20)
 
 /* One request and its answer. */
 struct exchange {
@@ -387,99 +382,6 @@ static void on_log(void *cls, const char *fmt, va_list args)
     QF_LOG_DEBUG("http server", QF_KV_SLICE("detail", qf_str_trim(qf_str_from(text))));
 }
 
-/* "HOST:PORT" to its parts; "[::1]:80" and ":80" too. */
-static bool split_address(const char *text, char *host, size_t host_size, const char **ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    struct qf_str name;
-    uint64_t port;
-
-    if (!colon || !qf_parse_u64(qf_str_from(colon + 1), &port) || port > 65535)
-        return false;
-    name = (struct qf_str){ text, (size_t)(colon - text) };
-    if (name.len >= 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
-        name = qf_str_sub(name, 1, name.len - 1);
-    if (name.len >= host_size)
-        return false;
-    (void)snprintf(host, host_size, "%.*s", QF_STR_ARG(name));
-    *ret_port = colon + 1;
-    return true;
-}
-
-static int bind_one(const struct addrinfo *info)
-{
-    int yes = 1;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0)
-        return -1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 1024) == 0)
-        return fd;
-    yes = errno;
-    (void)close(fd);
-    errno = yes;
-    return -1;
-}
-
-static uint16_t port_of(int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof(address);
-
-    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return 0;
-    return address.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&address)->sin6_port)
-                                         : ntohs(((struct sockaddr_in *)&address)->sin_port);
-}
-
-static qf_rc open_socket(struct qh_listener *listener, struct qf_err *err)
-{
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    struct addrinfo *found = NULL;
-    const char *port;
-    char host[256];
-    int failed;
-
-    if (!split_address(listener->options.listen, host, sizeof(host), &port))
-        return qf_err_set(err, QF_EINVAL, "%s is not HOST:PORT", listener->options.listen);
-    failed = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
-    if (failed)
-        return qf_err_set(err, QF_EINVAL, "cannot resolve %s: %s", listener->options.listen,
-                          gai_strerror(failed));
-    listener->fd = bind_one(found);
-    freeaddrinfo(found);
-    if (listener->fd < 0)
-        return qf_err_set(err, QF_EUNAVAILABLE, "cannot listen on %s: %s", listener->options.listen,
-                          strerror(errno));
-    listener->port = port_of(listener->fd);
-    return QF_OK;
-}
-
-/* The whole of a small file, NUL-terminated. */
-static char *read_file(const char *path, struct qf_err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info = { 0 };
-    char *text;
-    ssize_t len;
-
-    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size > TLS_FILE_MAX) {
-        (void)qf_err_set(err, QF_EIO, "cannot read %s: %s", path, strerror(errno));
-        if (fd >= 0)
-            (void)close(fd);
-        return NULL;
-    }
-    text = qf_xcalloc((size_t)info.st_size + 1, 1);
-    len = read(fd, text, (size_t)info.st_size);
-    (void)close(fd);
-    if (len == info.st_size)
-        return text;
-    (void)qf_err_set(err, QF_EIO, "cannot read %s", path);
-    free(text);
-    return NULL;
-}
-
 static void set_defaults(struct qh_listener_options *options)
 {
 #define DEFAULT(field, value) options->field = options->field ? options->field : (value)
@@ -506,10 +408,12 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
     };
 
     if (options->tls_cert_file) {
-        listener->cert = read_file(options->tls_cert_file, err);
-        listener->key = listener->cert ? read_file(options->tls_key_file, err) : NULL;
-        if (!listener->key)
-            return err->rc;
+        qf_rc rc = qf_pem_read(options->tls_cert_file, &listener->cert, err);
+
+        if (rc == QF_OK)
+            rc = qf_pem_read(options->tls_key_file, &listener->key, err);
+        if (rc)
+            return rc;
         tls[0].ptr_value = listener->cert;
         tls[1].ptr_value = listener->key;
         flags |= MHD_USE_TLS;
@@ -540,7 +444,8 @@ struct qh_listener *qh_listener_new(const struct qh_listener_options *options, s
     set_defaults(&listener->options);
     listener->fd = -1;
     listener->lock = qf_lock_new();
-    if (open_socket(listener, err) != QF_OK || start_daemon(listener, err) != QF_OK)
+    if (qf_address_listen(options->listen, &listener->fd, &listener->port, err) != QF_OK ||
+        start_daemon(listener, err) != QF_OK)
         return qh_listener_free(listener);
     return listener;
 }

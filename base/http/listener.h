@@ -35,7 +35,7 @@ struct qh_listener_options {
 };
 
 /* Bind, listen and serve. NULL and @err filled: QF_EINVAL (a bad address), QF_EUNAVAILABLE (busy
- * or not allowed), QF_EIO (TLS files). */
+ * or not allowed), QF_EIO (TLS files that cannot be read or used). */
 struct qh_listener *qh_listener_new(const struct qh_listener_options *options, struct qf_err *err);
 /* End all answers at once, close everything. Accepts NULL, returns NULL. */
 struct qh_listener *qh_listener_free(struct qh_listener *listener);

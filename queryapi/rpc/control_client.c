@@ -1,24 +1,20 @@
 /* control_client.c - control streams on the gRPC C core. */
 #include "queryapi/rpc/control_client.h"
 
-#include <fcntl.h>
 #include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
 #include <grpc/grpc.h>
-#include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
+#include "proto/rpc/credentials.h"
+#include "proto/rpc/message.h"
+#include "proto/rpc/queue.h"
 
-#define PEM_BYTES_MAX ((size_t)1 << 20)
 /* A worker that takes nothing for so long does not read. One that does may have a burst to take:
  * all the work of a query is sent at once. */
 #define STUCK_MS 3000
@@ -31,12 +27,6 @@ struct call;
 struct tag {
     struct call *call;
     enum tag_kind kind;
-};
-
-struct outgoing {
-    struct outgoing *next;
-    grpc_byte_buffer *bytes;
-    size_t size;
 };
 
 /* One session. It lives until every batch it started has come back. */
@@ -57,10 +47,8 @@ struct call {
     grpc_status_code code;
     grpc_slice details;
 
-    struct outgoing *head, **tail; /* head is being sent while `sending` */
+    struct rpc_queue out; /* its first message is being sent while `sending` */
     bool sending;
-    size_t queued, queued_bytes;
-    qf_time_ms moved_at; /* when the queue was last empty, or shorter by one */
 };
 
 struct qa_rpc {
@@ -88,50 +76,10 @@ static void forward_completions(void *arg)
     }
 }
 
-static char *read_pem(const char *path, struct qf_err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = qf_xcalloc(1, PEM_BYTES_MAX + 1);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, PEM_BYTES_MAX);
-
-    if (fd >= 0)
-        (void)close(fd);
-    if (len > 0)
-        return text;
-    (void)qf_err_set(err, QF_EIO, "cannot read %s", path);
-    free(text);
-    return NULL;
-}
-
-static grpc_channel_credentials *make_credentials(const struct qa_rpc_options *options,
-                                                  struct qf_err *err)
-{
-    grpc_channel_credentials *credentials = NULL;
-    char *ca, *cert = NULL, *key = NULL;
-
-    if (!options->tls_ca_file)
-        return grpc_insecure_credentials_create();
-    ca = read_pem(options->tls_ca_file, err);
-    if (ca && options->tls_cert_file)
-        cert = read_pem(options->tls_cert_file, err);
-    if (cert)
-        key = read_pem(options->tls_key_file, err);
-    if (ca && (!options->tls_cert_file || key)) {
-        grpc_ssl_pem_key_cert_pair pair = { key, cert };
-
-        credentials = grpc_ssl_credentials_create(ca, key ? &pair : NULL, NULL, NULL);
-        if (!credentials)
-            (void)qf_err_set(err, QF_EINVAL, "%s: not usable as TLS files", options->tls_ca_file);
-    }
-    free(ca);
-    free(cert);
-    free(key);
-    return credentials;
-}
-
 struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *err)
 {
     struct qa_rpc *rpc = qf_xcalloc(1, sizeof(*rpc));
+    struct rpc_tls tls = { options->tls_ca_file, options->tls_cert_file, options->tls_key_file };
 
     grpc_init();
     rpc->options = *options;
@@ -143,7 +91,7 @@ struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *e
         rpc->options.dial_timeout_ms = 5000;
     rpc->scratch = qf_arena_new(PB_DECODE_BYTES_MAX);
     rpc->queue = grpc_completion_queue_create_for_next(NULL);
-    rpc->credentials = make_credentials(options, err);
+    rpc->credentials = rpc_channel_credentials(&tls, err);
     if (!rpc->credentials)
         return qa_rpc_free(rpc);
     rpc->thread = qf_thread_start("grpc", forward_completions, rpc);
@@ -218,83 +166,34 @@ static void send_next(struct call *call, bool first)
 {
     grpc_op ops[2] = { { .op = GRPC_OP_SEND_MESSAGE } };
 
-    if (!call->head || call->sending || call->closing)
+    if (!rpc_queue_first(&call->out) || call->sending || call->closing)
         return;
-    ops[0].data.send_message.send_message = call->head->bytes;
+    ops[0].data.send_message.send_message = rpc_queue_first(&call->out);
     ops[1].op = GRPC_OP_SEND_INITIAL_METADATA;
     call->sending = true;
     start(call, ops, first ? 2 : 1, &call->send);
 }
 
-static bool queue_full(const struct call *call, size_t more, qf_time_ms now)
-{
-    const struct qa_rpc_options *options = &call->rpc->options;
-    size_t bytes = call->queued_bytes + more;
-
-    if (call->queued < options->queue_messages_max && bytes <= options->queue_bytes_max)
-        return false;
-    return now - call->moved_at >= STUCK_MS || bytes > options->queue_bytes_max * BURST;
-}
-
 static void enqueue(struct call *call, const struct pb_api_message *message)
 {
-    struct outgoing *item;
     struct qf_strbuf buf = QF_STRBUF_INIT;
-    qf_time_ms now = qf_clock_mono_ms();
-    grpc_slice slice;
 
     if (call->closing)
         return;
     pb_api_encode(&buf, message);
-    if (!call->head)
-        call->moved_at = now;
-    if (queue_full(call, buf.len, now)) {
-        qf_strbuf_done(&buf);
+    if (!rpc_queue_push(&call->out, qf_strbuf_view(&buf), qf_clock_mono_ms()))
         end_call(call, "the worker does not read its messages");
-        return;
-    }
-    slice = grpc_slice_from_copied_buffer(buf.data ? buf.data : "", buf.len);
-    item = qf_xcalloc(1, sizeof(*item));
-    item->bytes = grpc_raw_byte_buffer_create(&slice, 1);
-    item->size = buf.len;
-    grpc_slice_unref(slice);
     qf_strbuf_done(&buf);
-    *call->tail = item;
-    call->tail = &item->next;
-    call->queued++;
-    call->queued_bytes += item->size;
-}
-
-static void drop_head(struct call *call)
-{
-    struct outgoing *item = call->head;
-
-    call->head = item->next;
-    if (!call->head)
-        call->tail = &call->head;
-    call->queued--;
-    call->queued_bytes -= item->size;
-    call->moved_at = qf_clock_mono_ms();
-    grpc_byte_buffer_destroy(item->bytes);
-    free(item);
 }
 
 /* A channel of its own per dial, so that the backoff between dials is ours alone. */
 static grpc_channel *make_channel(const struct qa_rpc *rpc, const char *address)
 {
     grpc_arg args[] = {
-        { .type = GRPC_ARG_INTEGER,
-          .key = (char *)(uintptr_t)GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
-          .value.integer = 1 },
-        { .type = GRPC_ARG_INTEGER,
-          .key = (char *)(uintptr_t)GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-          .value.integer = (int)PB_MESSAGE_BYTES_MAX },
-        { .type = GRPC_ARG_INTEGER,
-          .key = (char *)(uintptr_t)GRPC_ARG_ENABLE_RETRIES,
-          .value.integer = 0 },
-        { .type = GRPC_ARG_INTEGER,
-          .key = (char *)(uintptr_t)GRPC_ARG_ENABLE_HTTP_PROXY,
-          .value.integer = 0 },
+        rpc_int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+        rpc_int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)PB_MESSAGE_BYTES_MAX),
+        rpc_int_arg(GRPC_ARG_ENABLE_RETRIES, 0),
+        rpc_int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
     };
     grpc_channel_args all = { QF_COUNT_OF(args), args };
 
@@ -309,13 +208,17 @@ void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address)
                      .api_id = qf_str_from(rpc->options.api_id),
                      .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
     };
+    struct rpc_queue_limits limits = { .messages_max = rpc->options.queue_messages_max,
+                                       .bytes_max = rpc->options.queue_bytes_max,
+                                       .patience_ms = STUCK_MS,
+                                       .burst = BURST };
     grpc_op status = { .op = GRPC_OP_RECV_STATUS_ON_CLIENT };
     struct call *call = qf_xcalloc(1, sizeof(*call));
 
     call->rpc = rpc;
     call->session = session;
     call->dial_deadline = qf_clock_mono_ms() + rpc->options.dial_timeout_ms;
-    call->tail = &call->head;
+    rpc_queue_init(&call->out, &limits);
     call->send = (struct tag){ call, TAG_SEND };
     call->recv = (struct tag){ call, TAG_RECV };
     call->status = (struct tag){ call, TAG_STATUS };
@@ -369,24 +272,19 @@ void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now)
             end_call(call, "the worker does not answer");
 }
 
-/* The bytes of a message in one piece, for the decoder. */
 static void decode(struct call *call)
 {
     struct qa_rpc *rpc = call->rpc;
     struct pb_worker_message message;
     struct qf_err err = { 0 };
-    grpc_byte_buffer_reader reader;
     grpc_slice slice;
     struct qf_str bytes;
     qf_rc rc;
 
-    if (!grpc_byte_buffer_reader_init(&reader, call->received)) {
+    if (!rpc_message_view(call->received, &slice, &bytes)) {
         end_call(call, "unreadable message");
         return;
     }
-    slice = grpc_byte_buffer_reader_readall(&reader);
-    grpc_byte_buffer_reader_destroy(&reader);
-    bytes = (struct qf_str){ (const char *)GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice) };
     qf_arena_reset(rpc->scratch);
     rc = pb_worker_decode(rpc->scratch, bytes, &message, &err);
     grpc_slice_unref(slice);
@@ -434,8 +332,7 @@ static void free_call(struct call *call)
         at = &(*at)->next;
     *at = call->next;
     rpc->count--;
-    while (call->head)
-        drop_head(call);
+    rpc_queue_clear(&call->out);
     if (call->received)
         grpc_byte_buffer_destroy(call->received);
     grpc_metadata_array_destroy(&call->initial);
@@ -457,7 +354,7 @@ void qa_rpc_complete(struct qa_rpc *rpc, void *opaque, bool ok)
     switch (tag->kind) {
     case TAG_SEND:
         call->sending = false;
-        drop_head(call);
+        rpc_queue_drop(&call->out, qf_clock_mono_ms());
         if (!ok)
             end_call(call, "");
         send_next(call, false);

@@ -1,8 +1,6 @@
-/* range.c - the Range header of HTTP and addresses of listeners. */
-#include <stdlib.h>
+/* range.c - the Range header of HTTP. */
 #include <string.h>
 
-#include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "queryworker/artifact/serve.h"
 
@@ -42,22 +40,4 @@ enum qw_range qw_range_parse(const char *header, uint64_t size, uint64_t *ret_of
     *ret_offset = from;
     *ret_length = to - from + 1;
     return QW_RANGE_PART;
-}
-
-qf_rc qw_split_address(const char *text, char **ret_host, int *ret_port, struct qf_err *err)
-{
-    const char *colon = strrchr(text, ':');
-    struct qf_str host;
-    uint64_t port;
-
-    if (!colon || !qf_parse_u64(qf_str_from(colon + 1), &port) || port > 65535)
-        return qf_err_set(err, QF_EINVAL, "bad address \"%s\": want host:port", text);
-    host = (struct qf_str){ text, (size_t)(colon - text) };
-    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
-        host = qf_str_sub(host, 1, host.len - 1);
-    else if (memchr(host.data, ':', host.len))
-        return qf_err_set(err, QF_EINVAL, "bad address \"%s\": want [host]:port", text);
-    *ret_host = qf_xmemdup0(host.data, host.len);
-    *ret_port = (int)port;
-    return QF_OK;
 }

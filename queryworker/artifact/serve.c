@@ -1,20 +1,17 @@
 /* serve.c - the worker's HTTP server. */
 #include "queryworker/artifact/serve.h"
 
-#include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/net/address.h"
+#include "base/net/pem.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
-#include "queryworker/pem.h"
 
 #define HTTP_THREADS 2
 
@@ -252,41 +249,6 @@ static void completed(void *ctx, struct MHD_Connection *connection, void **reque
         free(fetch);
 }
 
-static int listen_socket(const char *address, int *ret_port, struct qf_err *err)
-{
-    QF_CLEANUP(qf_freep) char *host = NULL;
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    struct addrinfo *found = NULL;
-    struct sockaddr_storage bound;
-    socklen_t bound_len = sizeof(bound);
-    char port_text[8];
-    int port, fd = -1, one = 1, failed;
-
-    if (qw_split_address(address, &host, &port, err))
-        return -1;
-    (void)snprintf(port_text, sizeof(port_text), "%d", port);
-    failed = getaddrinfo(*host ? host : NULL, port_text, &hints, &found);
-    if (failed) {
-        (void)qf_err_set(err, QF_EINVAL, "cannot listen on %s: %s", address, gai_strerror(failed));
-        return -1;
-    }
-    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    failed = fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 256) != 0 ||
-             getsockname(fd, (struct sockaddr *)&bound, &bound_len) != 0;
-    freeaddrinfo(found);
-    if (failed) {
-        (void)qf_err_set(err, QF_EIO, "cannot listen on %s: %s", address, strerror(errno));
-        if (fd >= 0)
-            (void)close(fd);
-        return -1;
-    }
-    *ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                  : ((struct sockaddr_in *)&bound)->sin_port);
-    return fd;
-}
-
 static bool start(struct qw_http *http, struct qf_err *err)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD;
@@ -295,11 +257,12 @@ static bool start(struct qw_http *http, struct qf_err *err)
         { MHD_OPTION_HTTPS_MEM_KEY, 0, NULL },
         { MHD_OPTION_END, 0, NULL },
     };
+    uint16_t port;
     int fd;
 
     if (http->options.tls_cert) {
-        if (qw_pem_read(http->options.tls_cert, &http->cert, err) ||
-            qw_pem_read(http->options.tls_key, &http->key, err))
+        if (qf_pem_read(http->options.tls_cert, &http->cert, err) ||
+            qf_pem_read(http->options.tls_key, &http->key, err))
             return false;
         tls[0].ptr_value = http->cert;
         tls[1].ptr_value = http->key;
@@ -307,9 +270,9 @@ static bool start(struct qw_http *http, struct qf_err *err)
     } else {
         tls[0].option = MHD_OPTION_END;
     }
-    fd = listen_socket(http->options.listen, &http->port, err);
-    if (fd < 0)
+    if (qf_address_listen(http->options.listen, &fd, &port, err))
         return false;
+    http->port = port;
     http->daemon = MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET,
                                     fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS,
                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned)QW_HTTP_CONNECTIONS_MAX,

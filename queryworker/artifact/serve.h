@@ -54,10 +54,6 @@ int qw_http_port(const struct qw_http *http);
 /* Ends open connections. Accepts NULL, returns NULL. */
 struct qw_http *qw_http_free(struct qw_http *http);
 
-/* Split "host:port" or "[host]:port"; *ret_host is the caller's to free. QF_EINVAL. */
-QF_MUST_CHECK qf_rc qw_split_address(const char *text, char **ret_host, int *ret_port,
-                                     struct qf_err *err);
-
 enum qw_range { QW_RANGE_WHOLE, QW_RANGE_PART, QW_RANGE_UNSATISFIABLE };
 /* What a Range header (NULL: none) asks of @size bytes, RFC 9110 section 14.1.2. More than one
  * range, other units and bad syntax count as no header, as the RFC allows. PART fills offset and

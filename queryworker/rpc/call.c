@@ -1,21 +1,24 @@
 /* call.c - one gRPC call on the server: its operations, queue and end. */
 #include <assert.h>
-#include <grpc/byte_buffer_reader.h>
+#include <grpc/byte_buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "proto/rpc/message.h"
 #include "queryworker/rpc/server_int.h"
 
 struct qw_call *qw_call_new(struct qw_server *server, grpc_call *call, enum qw_call_kind kind)
 {
+    static const struct rpc_queue_limits limits = { .messages_max = QW_SERVER_QUEUE_MESSAGES_MAX,
+                                                    .bytes_max = QW_SERVER_QUEUE_BYTES_MAX };
     struct qw_call *self = qf_xcalloc(1, sizeof(*self));
 
     self->server = server;
     self->kind = kind;
     self->call = call;
-    self->out_last = &self->out_first;
+    rpc_queue_init(&self->out, &limits);
     self->health_sent = -1;
     for (int op = 0; op < QW_OP__COUNT; op++)
         self->tags[op] = (struct qw_tag){
@@ -24,22 +27,9 @@ struct qw_call *qw_call_new(struct qw_server *server, grpc_call *call, enum qw_c
     return self;
 }
 
-static void drop_queue(struct qw_call *self)
-{
-    struct qw_out *out;
-
-    while ((out = self->out_first) != NULL) {
-        self->out_first = out->next;
-        grpc_byte_buffer_destroy(out->bytes);
-        free(out);
-    }
-    self->out_last = &self->out_first;
-    self->out_count = self->out_bytes = 0;
-}
-
 void qw_call_free(struct qw_call *self)
 {
-    drop_queue(self);
+    rpc_queue_clear(&self->out);
     if (self->incoming)
         grpc_byte_buffer_destroy(self->incoming);
     grpc_call_unref(self->call);
@@ -93,44 +83,24 @@ static void send_status(struct qw_call *self)
 /* Send what comes next: a message, or at the end the status. */
 static void pump(struct qw_call *self)
 {
-    struct qw_out *out = self->out_first;
     grpc_op op = { .op = GRPC_OP_SEND_MESSAGE };
 
     if (self->state == QW_CALL_OVER || self->busy[QW_OP_WRITE] || self->busy[QW_OP_STATUS])
         return;
-    if (!out) {
+    op.data.send_message.send_message = rpc_queue_first(&self->out);
+    if (!op.data.send_message.send_message) {
         if (self->state == QW_CALL_ENDING)
             send_status(self);
         return;
     }
-    self->out_first = out->next;
-    if (!self->out_first)
-        self->out_last = &self->out_first;
-    self->out_count--;
-    self->out_bytes -= out->size;
-    op.data.send_message.send_message = out->bytes;
     start(self, QW_OP_WRITE, &op, 1);
-    grpc_byte_buffer_destroy(out->bytes);
-    free(out);
+    rpc_queue_drop(&self->out, qf_clock_mono_ms()); /* gRPC has what it needs of it */
 }
 
 bool qw_call_write(struct qw_call *self, struct qf_str bytes)
 {
-    struct qw_out *out;
-    grpc_slice slice;
-
-    if (self->state != QW_CALL_LIVE || self->out_count >= QW_SERVER_QUEUE_MESSAGES_MAX ||
-        self->out_bytes + bytes.len > QW_SERVER_QUEUE_BYTES_MAX)
+    if (self->state != QW_CALL_LIVE || !rpc_queue_push(&self->out, bytes, qf_clock_mono_ms()))
         return false;
-    out = qf_xcalloc(1, sizeof(*out));
-    slice = grpc_slice_from_copied_buffer(bytes.data, bytes.len);
-    out->bytes = grpc_raw_byte_buffer_create(&slice, 1);
-    out->size = bytes.len;
-    grpc_slice_unref(slice);
-    *self->out_last = out;
-    self->out_last = &out->next;
-    self->out_count++;
-    self->out_bytes += out->size;
     pump(self);
     return true;
 }
@@ -151,7 +121,7 @@ void qw_call_cancel(struct qw_call *self, grpc_status_code status, const char *w
     if (self->state == QW_CALL_OVER)
         return;
     self->state = QW_CALL_OVER;
-    drop_queue(self);
+    rpc_queue_clear(&self->out);
     (void)grpc_call_cancel_with_status(self->call, status, why, NULL);
 }
 
@@ -178,19 +148,16 @@ bool qw_call_finished(const struct qw_call *self)
 
 bool qw_call_take_message(struct qw_call *self, struct qf_arena *arena, struct qf_str *ret_bytes)
 {
-    grpc_byte_buffer_reader reader;
+    struct qf_str bytes;
     grpc_slice slice;
     bool taken = false;
 
     if (!self->incoming)
         return false;
-    if (grpc_byte_buffer_reader_init(&reader, self->incoming)) {
-        slice = grpc_byte_buffer_reader_readall(&reader);
-        *ret_bytes = qf_arena_str(arena, (struct qf_str){ (const char *)GRPC_SLICE_START_PTR(slice),
-                                                          GRPC_SLICE_LENGTH(slice) });
+    if (rpc_message_view(self->incoming, &slice, &bytes)) {
+        *ret_bytes = qf_arena_str(arena, bytes);
         taken = ret_bytes->data != NULL;
         grpc_slice_unref(slice);
-        grpc_byte_buffer_reader_destroy(&reader);
     }
     grpc_byte_buffer_destroy(self->incoming);
     self->incoming = NULL;

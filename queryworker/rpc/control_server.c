@@ -2,7 +2,6 @@
 #include "queryworker/rpc/control_server.h"
 
 #include <assert.h>
-#include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 #include <stdio.h>
@@ -13,7 +12,8 @@
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
 #include "proto/codec/health.h"
-#include "queryworker/pem.h"
+#include "proto/rpc/credentials.h"
+#include "proto/rpc/message.h"
 #include "queryworker/rpc/server_int.h"
 
 /* gRPC's own lines would break the log format; they are for people who debug gRPC. */
@@ -43,44 +43,6 @@ static void forward_completions(void *arg)
     }
 }
 
-static grpc_server_credentials *make_credentials(const struct qw_server_options *options,
-                                                 struct qf_err *err)
-{
-    QF_CLEANUP(qf_freep) char *cert = NULL;
-    QF_CLEANUP(qf_freep) char *key = NULL;
-    QF_CLEANUP(qf_freep) char *ca = NULL;
-    grpc_ssl_pem_key_cert_pair pair;
-    grpc_server_credentials *credentials;
-
-    if (!options->tls_cert && !options->tls_key && !options->tls_client_ca)
-        return grpc_insecure_server_credentials_create();
-    if (!options->tls_cert || !options->tls_key) {
-        (void)qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
-        return NULL;
-    }
-    if (qw_pem_read(options->tls_cert, &cert, err) || qw_pem_read(options->tls_key, &key, err))
-        return NULL;
-    if (options->tls_client_ca && qw_pem_read(options->tls_client_ca, &ca, err))
-        return NULL;
-    pair = (grpc_ssl_pem_key_cert_pair){ .private_key = key, .cert_chain = cert };
-    credentials = grpc_ssl_server_credentials_create_ex(
-        ca, &pair, 1,
-        ca ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-           : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-        NULL);
-    if (!credentials)
-        (void)qf_err_set(err, QF_EINVAL, "bad TLS files");
-    return credentials;
-}
-
-static grpc_arg int_arg(const char *key, int value)
-{
-    grpc_arg arg = { .type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key };
-
-    arg.value.integer = value;
-    return arg;
-}
-
 static void request_call(struct qw_server *server)
 {
     grpc_call_error error;
@@ -98,14 +60,16 @@ static void request_call(struct qw_server *server)
 static bool listen_on(struct qw_server *server, struct qf_err *err)
 {
     grpc_arg args[] = {
-        int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)PB_MESSAGE_BYTES_MAX),
-        int_arg(GRPC_ARG_MAX_CONCURRENT_STREAMS, QW_SERVER_CALLS_MAX),
-        int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a taken port is an error, not a surprise */
-        int_arg(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0),
+        rpc_int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)PB_MESSAGE_BYTES_MAX),
+        rpc_int_arg(GRPC_ARG_MAX_CONCURRENT_STREAMS, QW_SERVER_CALLS_MAX),
+        rpc_int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0), /* a taken port is an error, not a surprise */
+        rpc_int_arg(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0),
     };
     grpc_channel_args channel_args = { QF_COUNT_OF(args), args };
-    grpc_server_credentials *credentials = make_credentials(&server->options, err);
-    const char *listen = server->options.listen;
+    const struct qw_server_options *options = &server->options;
+    struct rpc_tls tls = { options->tls_client_ca, options->tls_cert, options->tls_key };
+    grpc_server_credentials *credentials = rpc_server_credentials(&tls, err);
+    const char *listen = options->listen;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf address = QF_STRBUF_INIT;
 
     if (!credentials)
@@ -391,7 +355,7 @@ size_t qw_server_queued(const struct qw_server *server, uint64_t session)
 {
     const struct qw_call *call = find_session(server, session);
 
-    return call ? call->out_count : 0;
+    return call ? call->out.count : 0;
 }
 
 void qw_server_set_serving(struct qw_server *server, bool serving)

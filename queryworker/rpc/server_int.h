@@ -4,6 +4,7 @@
 
 #include <grpc/grpc.h>
 
+#include "proto/rpc/queue.h"
 #include "queryworker/rpc/control_server.h"
 
 enum qw_call_kind {
@@ -34,12 +35,6 @@ struct qw_tag {
  *   OVER     status sent, or canceled; waits for its last completions and is freed */
 enum qw_call_state { QW_CALL_LIVE, QW_CALL_ENDING, QW_CALL_OVER };
 
-struct qw_out {
-    struct qw_out *next;
-    grpc_byte_buffer *bytes;
-    size_t size;
-};
-
 struct qw_call {
     struct qw_server *server;
     struct qw_call *next;
@@ -51,8 +46,7 @@ struct qw_call {
     grpc_byte_buffer *incoming;
     int canceled;
 
-    struct qw_out *out_first, **out_last;
-    size_t out_count, out_bytes;
+    struct rpc_queue out;
 
     grpc_status_code status; /* ENDING */
     char why[200];

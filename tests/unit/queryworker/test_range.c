@@ -1,4 +1,4 @@
-/* test_range.c - Range headers and listen addresses. */
+/* test_range.c - Range headers. */
 #include <stdlib.h>
 
 #include "queryworker/artifact/serve.h"
@@ -44,23 +44,4 @@ TEST(other_range_headers_count_as_none)
     for (size_t i = 0; i < QF_COUNT_OF(headers); i++)
         CHECK_MSG(qw_range_parse(headers[i], 10, &offset, &length) == QW_RANGE_WHOLE, "%s",
                   headers[i]);
-}
-
-TEST(addresses_are_split)
-{
-    struct qf_err err = { 0 };
-    char *host;
-    int port;
-
-    CHECK_OK(qw_split_address("127.0.0.1:80", &host, &port, &err), &err);
-    CHECK_STR(host, "127.0.0.1");
-    CHECK_EQ(port, 80);
-    free(host);
-    CHECK_OK(qw_split_address("[::1]:0", &host, &port, &err), &err);
-    CHECK_STR(host, "::1");
-    CHECK_EQ(port, 0);
-    free(host);
-    CHECK_EQ(qw_split_address("::1:80", &host, &port, NULL), QF_EINVAL);
-    CHECK_EQ(qw_split_address("host", &host, &port, NULL), QF_EINVAL);
-    CHECK_EQ(qw_split_address("host:99999", &host, &port, NULL), QF_EINVAL);
 }

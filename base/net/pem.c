@@ -1,5 +1,5 @@
 /* pem.c - certificates and keys from files. */
-#include "queryworker/pem.h"
+#include "base/net/pem.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/pure/strbuf.h"
 
-qf_rc qw_pem_read(const char *path, char **ret_text, struct qf_err *err)
+qf_rc qf_pem_read(const char *path, char **ret_text, struct qf_err *err)
 {
     struct qf_strbuf buf = { .limit = 1 << 20 };
     FILE *file = fopen(path, "re");

@@ -1,0 +1,83 @@
+/* queue.c - bounded queues of messages to send. */
+#include "proto/rpc/queue.h"
+
+#include <assert.h>
+#include <grpc/byte_buffer.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+
+struct rpc_queue_item {
+    struct rpc_queue_item *next;
+    grpc_byte_buffer *message;
+    size_t size;
+};
+
+void rpc_queue_init(struct rpc_queue *queue, const struct rpc_queue_limits *limits)
+{
+    *queue = (struct rpc_queue){ .limits = *limits };
+    queue->last = &queue->first;
+}
+
+static void drop_first(struct rpc_queue *queue)
+{
+    struct rpc_queue_item *item = queue->first;
+
+    queue->first = item->next;
+    if (!queue->first)
+        queue->last = &queue->first;
+    queue->count--;
+    queue->bytes -= item->size;
+    grpc_byte_buffer_destroy(item->message);
+    free(item);
+}
+
+void rpc_queue_clear(struct rpc_queue *queue)
+{
+    while (queue->first)
+        drop_first(queue);
+}
+
+static bool full(const struct rpc_queue *queue, size_t more, qf_time_ms now)
+{
+    const struct rpc_queue_limits *limits = &queue->limits;
+    size_t bytes = queue->bytes + more;
+
+    if (queue->count < limits->messages_max && bytes <= limits->bytes_max)
+        return false;
+    return now - queue->moved_at >= limits->patience_ms ||
+           bytes > limits->bytes_max * limits->burst;
+}
+
+bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now)
+{
+    struct rpc_queue_item *item;
+    grpc_slice slice;
+
+    if (!queue->first)
+        queue->moved_at = now;
+    if (full(queue, bytes.len, now))
+        return false;
+    item = qf_xcalloc(1, sizeof(*item));
+    slice = grpc_slice_from_copied_buffer(bytes.data ? bytes.data : "", bytes.len);
+    item->message = grpc_raw_byte_buffer_create(&slice, 1);
+    item->size = bytes.len;
+    grpc_slice_unref(slice);
+    *queue->last = item;
+    queue->last = &item->next;
+    queue->count++;
+    queue->bytes += item->size;
+    return true;
+}
+
+grpc_byte_buffer *rpc_queue_first(const struct rpc_queue *queue)
+{
+    return queue->first ? queue->first->message : NULL;
+}
+
+void rpc_queue_drop(struct rpc_queue *queue, qf_time_ms now)
+{
+    assert(queue->first);
+    drop_first(queue);
+    queue->moved_at = now;
+}
