@@ -7,6 +7,7 @@
 #include "base/pure/number.h"
 #include "promql/eval/exec.h"
 #include "promql/func/buckets.h"
+#include "promql/func/kernels.h"
 #include "promql/func/texts.h"
 
 #define QUANTILES_MAX 10
@@ -312,8 +313,8 @@ static qf_rc run_classic(struct buckets *self, struct qf_err *err)
 /* What is written in the histogram itself; floats are passed over in silence. */
 static qf_rc run_native(struct pq_exec *exec, struct qf_err *err)
 {
-    int function = exec->plan->function;
-    const char *name = pq_function_get((enum pq_function_id)function)->name;
+    const struct pq_function *function = pq_function_get(exec->plan->function);
+    pq_native_fn *native = pq_kernels_of(function->id)->native;
     struct pq_exec *child = exec->children[0];
     const struct pq_batch *in = &child->batch;
     qf_rc rc = in->histograms ? pq_exec_mirror(exec, child, err) : QF_OK;
@@ -325,16 +326,10 @@ static qf_rc run_native(struct pq_exec *exec, struct qf_err *err)
             size_t k = (size_t)__builtin_ctzll(bits);
             const struct pq_histogram *h = pq_batch_histogram(in, s, k);
 
-            if (!h)
-                continue;
-            if (function == PQ_FN_HISTOGRAM_COUNT)
-                rc = put(exec, (uint32_t)s, k, h->count, err);
-            else if (function == PQ_FN_HISTOGRAM_SUM)
-                rc = put(exec, (uint32_t)s, k, h->sum, err);
-            else if (function == PQ_FN_HISTOGRAM_AVG)
-                rc = put(exec, (uint32_t)s, k, h->sum / h->count, err);
-            else
-                rc = pq_eval_refuse(name, err);
+            if (h && function->histograms == PQ_HISTOGRAMS_REFUSE)
+                rc = pq_eval_refuse(function->name, err);
+            else if (h)
+                rc = put(exec, (uint32_t)s, k, native(h), err);
         }
     return rc;
 }
@@ -342,20 +337,18 @@ static qf_rc run_native(struct pq_exec *exec, struct qf_err *err)
 static qf_rc buckets_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct buckets *self = (struct buckets *)exec;
-    int function = exec->plan->function;
+    const struct pq_function *function = pq_function_get(exec->plan->function);
     qf_rc rc = QF_OK;
 
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
     if (rc != QF_OK)
         return rc;
-    if (function == PQ_FN_HISTOGRAM_QUANTILE || function == PQ_FN_HISTOGRAM_QUANTILES ||
-        function == PQ_FN_HISTOGRAM_FRACTION) {
-        if (exec->children[0]->batch.histograms)
-            return pq_eval_refuse(pq_function_get((enum pq_function_id)function)->name, err);
-        return run_classic(self, err);
-    }
-    return run_native(exec, err);
+    if (function->kind == PQ_CLASS_HISTOGRAM)
+        return run_native(exec, err);
+    if (exec->children[0]->batch.histograms && function->histograms == PQ_HISTOGRAMS_REFUSE)
+        return pq_eval_refuse(function->name, err);
+    return run_classic(self, err);
 }
 
 static void buckets_close(struct pq_exec *exec)

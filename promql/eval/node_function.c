@@ -1,7 +1,7 @@
 /* node_function.c - functions of one value, and vector-scalar and scalar-scalar operators. */
 #include "promql/eval/exec.h"
 #include "promql/func/binary_op.h"
-#include "promql/func/math.h"
+#include "promql/func/kernels.h"
 #include "promql/func/texts.h"
 #include "promql/leaf/values.h"
 
@@ -22,7 +22,7 @@ static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct pq_scalar_arg args[ARGS_MAX];
     size_t arg_count = QF_MIN(exec->child_count - 1, (size_t)ARGS_MAX);
-    int function = exec->plan->function;
+    enum pq_function_id function = exec->plan->function;
     uint64_t empty = 0;
     qf_rc rc = next_children(exec, err);
 
@@ -73,14 +73,15 @@ static void compare_rows(struct pq_batch *batch, enum pq_op op, struct pq_scalar
     }
 }
 
-/* min_of, max_of. */
-static void extreme(struct pq_exec *exec, bool min)
+/* min_of, max_of: a function of two scalars. */
+static void combine_scalars(struct pq_exec *exec)
 {
+    pq_value2_fn *kernel = pq_kernels_of(exec->plan->function)->value2;
     const double *other = exec->children[1]->batch.values;
     double *values = exec->batch.values;
 
     for (size_t k = 0; k < exec->batch.steps; k++)
-        values[k] = min ? pq_fn_min_of(values[k], other[k]) : pq_fn_max_of(values[k], other[k]);
+        values[k] = kernel(values[k], other[k]);
 }
 
 /* A vector with histograms and a scalar. */
@@ -134,7 +135,7 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
         return rc;
     arg = (struct pq_scalar_arg){ scalar->batch.values, 1 };
     if (call) {
-        extreme(exec, exec->plan->function == PQ_FN_MIN_OF);
+        combine_scalars(exec);
     } else if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER) {
         drop_floats(exec, op);
     } else if (pq_op_compares(op)) {

@@ -1,38 +1,29 @@
 /* node_label.c - label_replace() and label_join(). */
 #include "promql/eval/join.h"
+#include "promql/func/kernels.h"
 
 struct label {
     struct pq_exec exec;
     struct pq_join join;
 };
 
-static qf_rc relabel(const struct pq_exec *exec, struct qf_labels labels, struct qf_labels *ret,
-                     struct qf_err *err)
-{
-    const struct pq_plan_node *plan = exec->plan;
-
-    if (plan->function == PQ_FN_LABEL_REPLACE)
-        return pq_label_replace_apply(&plan->replace, exec->eval->arena, labels, ret, err);
-    return pq_label_join_apply(exec->eval->arena, labels, plan->strings[0], plan->strings[1],
-                               plan->strings + 2, plan->string_count - 2, ret, err);
-}
-
 static qf_rc label_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct label *self = (struct label *)exec;
     const struct pq_series_set *in = &exec->children[0]->set;
-    bool names = qf_str_is(exec->plan->strings[0], QF_METRIC_NAME);
-    bool joins = exec->plan->function == PQ_FN_LABEL_JOIN;
+    bool names = qf_str_is(exec->plan->label_call.strings[0], QF_METRIC_NAME);
+    const struct pq_label_function *function = pq_kernels_of(exec->plan->function)->label;
     qf_rc rc = pq_exec_next(exec->children[0], err);
 
     while (rc == QF_OK && self->join.known < in->count) {
         size_t i = self->join.known;
         struct qf_labels labels = in->labels[i];
-        bool drop = in->drop[i];
+        bool drop = in->drop[i], given = false;
 
-        rc = relabel(exec, in->labels[i], &labels, err);
+        rc = function->apply(&exec->plan->label_call, exec->eval->arena, in->labels[i], &labels,
+                             &given, err);
         /* A name given anew is there to stay. */
-        if (names && (joins || labels.items != in->labels[i].items))
+        if (names && given)
             drop = false;
         if (rc == QF_OK)
             rc = pq_join_add(&self->join, exec, labels, drop, err);

@@ -40,8 +40,7 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_queue *queue = &self->matrix.queues[s];
-    pq_window_fn *kernel =
-        pq_fn_range_kernel((enum pq_function_id)exec->plan->function, PQ_WINDOW_PLAIN);
+    pq_window_fn *kernel = pq_fn_range_kernel(exec->plan->function, PQ_WINDOW_PLAIN);
     struct pq_stage stage = { .function = exec->plan->function,
                               .pos = pq_plan_range_pos(exec->plan->ast) };
     struct qf_str name = qf_labels_get(exec->set.labels[s], QF_STR(QF_METRIC_NAME));
@@ -54,6 +53,7 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
                                .flags = &flags,
                                .poll = &exec->eval->poll };
         size_t first;
+        qf_rc rc;
 
         w.range_start = w.range_end - exec->plan->window.range_ms;
         w.count = pq_fn_find_window(queue->ts + queue->first, queue->count, w.range_start,
@@ -66,12 +66,9 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
         w.values = queue->values + queue->first + first;
         for (size_t i = 1; i < exec->child_count; i++)
             stage.params[i - 1] = w.params[i - 1] = exec->children[i]->batch.values[k];
-        if (stage.function == PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING) {
-            qf_rc rc = pq_fn_smoothing_check(w.params[0], w.params[1], err);
-
-            if (rc != QF_OK)
-                return rc;
-        }
+        rc = pq_fn_range_params_check(stage.function, w.params, err);
+        if (rc != QF_OK)
+            return rc;
         if (!kernel(&w, &pq_row(&exec->batch, s)[k]))
             continue;
         exec->batch.present[s] |= (uint64_t)1 << k;

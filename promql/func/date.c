@@ -1,9 +1,11 @@
-/* date.c - parts of a date. */
-#include "promql/func/date.h"
-
+/* date.c - parts of a date in UTC; the argument is in seconds since the epoch, its fraction cut.
+ *
+ * Days of the week count from 0, a Sunday; days of the month and of the year, and months, from 1.
+ */
 #include <math.h>
 
 #include "base/pure/duration.h"
+#include "promql/func/kernels.h"
 
 static struct qf_civil civil(double seconds)
 {

@@ -10,17 +10,7 @@
 #ifndef PROMQL_FUNC_EXTENDED_H
 #define PROMQL_FUNC_EXTENDED_H
 
-#include "promql/func/window.h"
-
-bool pq_fn_rate_anchored(const struct pq_window *w, double *ret_value);
-bool pq_fn_increase_anchored(const struct pq_window *w, double *ret_value);
-bool pq_fn_delta_anchored(const struct pq_window *w, double *ret_value);
-bool pq_fn_resets_anchored(const struct pq_window *w, double *ret_value);
-bool pq_fn_changes_anchored(const struct pq_window *w, double *ret_value);
-
-bool pq_fn_rate_smoothed(const struct pq_window *w, double *ret_value);
-bool pq_fn_increase_smoothed(const struct pq_window *w, double *ret_value);
-bool pq_fn_delta_smoothed(const struct pq_window *w, double *ret_value);
+#include "promql/func/kernels.h"
 
 /* A smoothed instant selector at time @at: the sample there, else between its neighbours, else the
  * one before. The samples are those of (at - lookback, at + lookback]. */

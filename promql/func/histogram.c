@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/pure/number.h"
+#include "promql/func/kernels.h"
 
 static void *copy(struct qf_arena *arena, const void *from, size_t count, size_t size)
 {
@@ -106,4 +107,19 @@ bool pq_histogram_equal(const struct pq_histogram *a, const struct pq_histogram 
                        b->positive_bucket_count) &&
            same_values(a->negative_buckets, a->negative_bucket_count, b->negative_buckets,
                        b->negative_bucket_count);
+}
+
+double pq_fn_histogram_count(const struct pq_histogram *histogram)
+{
+    return histogram->count;
+}
+
+double pq_fn_histogram_sum(const struct pq_histogram *histogram)
+{
+    return histogram->sum;
+}
+
+double pq_fn_histogram_avg(const struct pq_histogram *histogram)
+{
+    return histogram->sum / histogram->count;
 }

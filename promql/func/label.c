@@ -5,6 +5,7 @@
 
 #include "base/pure/utf8.h"
 #include "base/regex/regex.h"
+#include "promql/func/kernels.h"
 
 #define GROUPS_MAX 100 /* more capture groups than anybody can refer to; further ones are empty */
 
@@ -18,21 +19,17 @@ static void free_regex(void *regex)
     (void)qf_regex_free(regex);
 }
 
-qf_rc pq_label_replace_init(struct pq_label_replace *replace, struct qf_arena *arena,
-                            struct qf_str destination, struct qf_str replacement,
-                            struct qf_str source, struct qf_str regex, struct qf_err *err)
+static qf_rc prepare_replace(struct pq_label_call *call, struct qf_arena *arena, struct qf_err *err)
 {
+    struct qf_str destination = call->strings[0], regex = call->strings[3];
     char reason[200];
 
-    *replace = (struct pq_label_replace){ .destination = destination,
-                                          .replacement = replacement,
-                                          .source = source };
-    replace->regex = qf_regex_new(regex.data, regex.len, reason, sizeof(reason));
-    if (!replace->regex)
+    call->regex = qf_regex_new(regex.data, regex.len, reason, sizeof(reason));
+    if (!call->regex)
         return qf_err_set(err, QF_EEXEC, "invalid regular expression in label_replace(): %.*s",
                           QF_STR_ARG(regex));
-    if (!qf_arena_defer(arena, free_regex, replace->regex)) {
-        replace->regex = qf_regex_free(replace->regex);
+    if (!qf_arena_defer(arena, free_regex, call->regex)) {
+        call->regex = qf_regex_free(call->regex);
         return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
     }
     if (!pq_label_name_valid(destination))
@@ -124,54 +121,62 @@ static qf_rc set_label(struct qf_arena *arena, struct qf_labels labels, struct q
     return QF_OK;
 }
 
-qf_rc pq_label_replace_apply(const struct pq_label_replace *replace, struct qf_arena *arena,
-                             struct qf_labels labels, struct qf_labels *ret_labels,
-                             struct qf_err *err)
+static qf_rc apply_replace(const struct pq_label_call *call, struct qf_arena *arena,
+                           struct qf_labels labels, struct qf_labels *ret_labels, bool *ret_given,
+                           struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
-    struct qf_str source = qf_labels_get(labels, replace->source);
+    struct qf_str destination = call->strings[0], replacement = call->strings[1];
+    struct qf_str source = qf_labels_get(labels, call->strings[2]);
     long groups[GROUPS_MAX][2];
     size_t count;
+    qf_rc rc;
 
     if (!source.data)
         source = QF_STR("");
-    count = qf_regex_groups(replace->regex, source.data, source.len, groups, GROUPS_MAX);
+    count = qf_regex_groups(call->regex, source.data, source.len, groups, GROUPS_MAX);
     if (count == 0) {
         *ret_labels = labels;
+        *ret_given = false;
         return QF_OK;
     }
-    pq_label_expand(&value, replace->regex, replace->replacement, source, (const long(*)[2])groups,
-                    count);
-    return set_label(arena, labels, replace->destination, &value, ret_labels, err);
+    pq_label_expand(&value, call->regex, replacement, source, (const long(*)[2])groups, count);
+    rc = set_label(arena, labels, destination, &value, ret_labels, err);
+    *ret_given = rc == QF_OK && ret_labels->items != labels.items;
+    return rc;
 }
 
-qf_rc pq_label_join_check(struct qf_str destination, const struct qf_str *sources,
-                          size_t source_count, struct qf_err *err)
+const struct pq_label_function pq_label_replace = { prepare_replace, apply_replace };
+
+static qf_rc prepare_join(struct pq_label_call *call, struct qf_arena *arena, struct qf_err *err)
 {
-    for (size_t i = 0; i < source_count; i++)
-        if (!pq_label_name_valid(sources[i]))
+    (void)arena;
+    for (size_t i = 2; i < call->count; i++)
+        if (!pq_label_name_valid(call->strings[i]))
             return qf_err_set(err, QF_EEXEC, "invalid source label name in label_join(): %.*s",
-                              QF_STR_ARG(sources[i]));
-    if (!pq_label_name_valid(destination))
+                              QF_STR_ARG(call->strings[i]));
+    if (!pq_label_name_valid(call->strings[0]))
         return qf_err_set(err, QF_EEXEC, "invalid destination label name in label_join(): %.*s",
-                          QF_STR_ARG(destination));
+                          QF_STR_ARG(call->strings[0]));
     return QF_OK;
 }
 
-qf_rc pq_label_join_apply(struct qf_arena *arena, struct qf_labels labels,
-                          struct qf_str destination, struct qf_str separator,
-                          const struct qf_str *sources, size_t source_count,
-                          struct qf_labels *ret_labels, struct qf_err *err)
+static qf_rc apply_join(const struct pq_label_call *call, struct qf_arena *arena,
+                        struct qf_labels labels, struct qf_labels *ret_labels, bool *ret_given,
+                        struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
 
-    for (size_t i = 0; i < source_count; i++) {
-        if (i > 0)
-            qf_strbuf_str(&value, separator);
-        qf_strbuf_str(&value, qf_labels_get(labels, sources[i]));
+    for (size_t i = 2; i < call->count; i++) {
+        if (i > 2)
+            qf_strbuf_str(&value, call->strings[1]);
+        qf_strbuf_str(&value, qf_labels_get(labels, call->strings[i]));
     }
-    return set_label(arena, labels, destination, &value, ret_labels, err);
+    *ret_given = true;
+    return set_label(arena, labels, call->strings[0], &value, ret_labels, err);
 }
+
+const struct pq_label_function pq_label_join = { prepare_join, apply_join };
 
 static bool is_digit(char c)
 {

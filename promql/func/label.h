@@ -1,4 +1,4 @@
-/* label.h - label_replace, label_join, natural order of label values, and checks of names. */
+/* label.h - functions of labels, natural order of label values, and checks of names. */
 #ifndef PROMQL_FUNC_LABEL_H
 #define PROMQL_FUNC_LABEL_H
 
@@ -11,31 +11,26 @@
 
 struct qf_regex;
 
-/* The arguments of one label_replace call, checked once. */
-struct pq_label_replace {
-    struct qf_regex *regex; /* freed with the arena */
-    struct qf_str destination, replacement, source;
+/* The strings of one call of a function of labels, and what is made of them once. */
+struct pq_label_call {
+    const struct qf_str *strings;
+    size_t count;
+    struct qf_regex *regex; /* label_replace's; freed with the arena */
 };
 
-/* QF_EEXEC: the regular expression or the destination's name is not valid. */
-QF_MUST_CHECK qf_rc pq_label_replace_init(struct pq_label_replace *replace, struct qf_arena *arena,
-                                          struct qf_str destination, struct qf_str replacement,
-                                          struct qf_str source, struct qf_str regex,
-                                          struct qf_err *err);
-/* The labels after the call; the same ones if the expression does not match the whole value of the
- * source. An empty result removes the destination. QF_ELIMIT: out of arena budget. */
-QF_MUST_CHECK qf_rc pq_label_replace_apply(const struct pq_label_replace *replace,
-                                           struct qf_arena *arena, struct qf_labels labels,
-                                           struct qf_labels *ret_labels, struct qf_err *err);
-
-/* label_join's names. QF_EEXEC: one of them is not valid. */
-QF_MUST_CHECK qf_rc pq_label_join_check(struct qf_str destination, const struct qf_str *sources,
-                                        size_t source_count, struct qf_err *err);
-/* The values of the sources, joined, become the destination. QF_ELIMIT as above. */
-QF_MUST_CHECK qf_rc pq_label_join_apply(struct qf_arena *arena, struct qf_labels labels,
-                                        struct qf_str destination, struct qf_str separator,
-                                        const struct qf_str *sources, size_t source_count,
-                                        struct qf_labels *ret_labels, struct qf_err *err);
+/* A function of labels: LABEL in functions.def. Those are pq_label_replace and pq_label_join.
+ *
+ * label_replace has the destination, the replacement, the source and the regular expression. Labels
+ * stay the same if the expression does not match the whole value of the source. label_join has the
+ * destination, the separator and the sources. An empty result removes the destination. */
+struct pq_label_function {
+    /* QF_EEXEC: the strings make no sense. QF_ELIMIT: out of arena budget. */
+    qf_rc (*prepare)(struct pq_label_call *call, struct qf_arena *arena, struct qf_err *err);
+    /* The labels after the call, and whether it gave the destination, strings[0], a value. */
+    qf_rc (*apply)(const struct pq_label_call *call, struct qf_arena *arena,
+                   struct qf_labels labels, struct qf_labels *ret_labels, bool *ret_given,
+                   struct qf_err *err);
+};
 
 /* A label name in UTF-8, not empty. */
 bool pq_label_name_valid(struct qf_str name);

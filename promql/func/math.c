@@ -1,32 +1,32 @@
-/* math.c - functions of one value. */
-#include "promql/func/math.h"
-
+/* math.c - functions of one value, and the few with scalar arguments.
+ *
+ * Where Go's mathematics library and C's differ (minimum and maximum of NaNs, log2, log10), the
+ * results are Go's. */
 #include <math.h>
-#include <stddef.h>
 
-#include "promql/func/date.h"
+#include "promql/func/kernels.h"
 
 #define PI 3.14159265358979323846264338327950288
 
-static double sgn(double value)
+double pq_fn_sgn(double value)
 {
     if (value < 0)
         return -1;
     return value > 0 ? 1 : value;
 }
 
-static double deg(double value)
+double pq_fn_deg(double value)
 {
     return value * 180 / PI;
 }
 
-static double rad(double value)
+double pq_fn_rad(double value)
 {
     return value * PI / 180;
 }
 
 /* Exact for powers of two, like Go's. */
-static double go_log2(double value)
+double pq_fn_log2(double value)
 {
     int exponent;
     double fraction;
@@ -39,50 +39,12 @@ static double go_log2(double value)
     return log(fraction) * (1 / M_LN2) + (double)exponent;
 }
 
-static double go_log10(double value)
+double pq_fn_log10(double value)
 {
-    return go_log2(value) * (M_LN2 / M_LN10);
+    return pq_fn_log2(value) * (M_LN2 / M_LN10);
 }
 
-pq_unary_fn *pq_fn_unary(enum pq_function_id fn)
-{
-    static pq_unary_fn *const kernels[PQ_FN__COUNT] = {
-        [PQ_FN_ABS] = fabs,
-        [PQ_FN_CEIL] = ceil,
-        [PQ_FN_FLOOR] = floor,
-        [PQ_FN_EXP] = exp,
-        [PQ_FN_SQRT] = sqrt,
-        [PQ_FN_LN] = log,
-        [PQ_FN_LOG2] = go_log2,
-        [PQ_FN_LOG10] = go_log10,
-        [PQ_FN_SGN] = sgn,
-        [PQ_FN_DEG] = deg,
-        [PQ_FN_RAD] = rad,
-        [PQ_FN_SIN] = sin,
-        [PQ_FN_COS] = cos,
-        [PQ_FN_TAN] = tan,
-        [PQ_FN_ASIN] = asin,
-        [PQ_FN_ACOS] = acos,
-        [PQ_FN_ATAN] = atan,
-        [PQ_FN_SINH] = sinh,
-        [PQ_FN_COSH] = cosh,
-        [PQ_FN_TANH] = tanh,
-        [PQ_FN_ASINH] = asinh,
-        [PQ_FN_ACOSH] = acosh,
-        [PQ_FN_ATANH] = atanh,
-        [PQ_FN_MINUTE] = pq_fn_minute,
-        [PQ_FN_HOUR] = pq_fn_hour,
-        [PQ_FN_DAY_OF_WEEK] = pq_fn_day_of_week,
-        [PQ_FN_DAY_OF_MONTH] = pq_fn_day_of_month,
-        [PQ_FN_DAY_OF_YEAR] = pq_fn_day_of_year,
-        [PQ_FN_DAYS_IN_MONTH] = pq_fn_days_in_month,
-        [PQ_FN_MONTH] = pq_fn_month,
-        [PQ_FN_YEAR] = pq_fn_year,
-    };
-
-    return (size_t)fn < PQ_FN__COUNT ? kernels[fn] : NULL;
-}
-
+/* To the nearest multiple, halves up. */
 double pq_fn_round(double value, double to_nearest)
 {
     /* Multiplying by the inverse keeps the error of a step like 0.1 out of the result. */
@@ -91,6 +53,7 @@ double pq_fn_round(double value, double to_nearest)
     return floor(value * inverse + 0.5) / inverse;
 }
 
+/* Go's math.Min and math.Max: NaN if one is, but an infinity on the right side wins. */
 double pq_fn_min_of(double a, double b)
 {
     if (a == -INFINITY || b == -INFINITY)
@@ -126,4 +89,10 @@ double pq_fn_clamp_min(double value, double min)
 double pq_fn_clamp_max(double value, double max)
 {
     return pq_fn_min_of(max, value);
+}
+
+/* Nothing lies between them. */
+bool pq_fn_clamp_empty(double min, double max)
+{
+    return max < min;
 }

@@ -1,11 +1,12 @@
-/* over_time.c - aggregations over the samples of one window. */
-#include "promql/func/over_time.h"
-
+/* over_time.c - aggregations over the samples of one window.
+ *
+ * All answer only for windows with at least one sample. */
 #include <math.h>
 #include <string.h>
 
 #include "promql/func/aggregate.h"
 #include "promql/func/kahan.h"
+#include "promql/func/kernels.h"
 #include "promql/func/quantile.h"
 
 bool pq_fn_sum_over_time(const struct pq_window *w, double *ret_value)
@@ -20,6 +21,7 @@ bool pq_fn_sum_over_time(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* The sum divided by the count; once the sum would overflow, the mean itself is carried on. */
 bool pq_fn_avg_over_time(const struct pq_window *w, double *ret_value)
 {
     struct pq_avg avg = { 0 };
@@ -41,6 +43,7 @@ bool pq_fn_avg_over_time(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* NaN only if all samples are. */
 bool pq_fn_min_over_time(const struct pq_window *w, double *ret_value)
 {
     double min;
@@ -55,6 +58,7 @@ bool pq_fn_min_over_time(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* NaN only if all samples are. */
 bool pq_fn_max_over_time(const struct pq_window *w, double *ret_value)
 {
     double max;
@@ -127,6 +131,7 @@ bool pq_fn_stddev_over_time(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* params[0] is the quantile. */
 bool pq_fn_quantile_over_time(const struct pq_window *w, double *ret_value)
 {
     if (w->count == 0)
@@ -136,6 +141,7 @@ bool pq_fn_quantile_over_time(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* The median of the distances to the median; NaN as soon as one sample is. */
 bool pq_fn_mad_over_time(const struct pq_window *w, double *ret_value)
 {
     double median;
@@ -161,6 +167,7 @@ static double seconds(const struct pq_window *w, size_t i)
     return (double)w->ts[i] / 1000;
 }
 
+/* Of equal extremes the time of the last one. */
 bool pq_fn_ts_of_min_over_time(const struct pq_window *w, double *ret_value)
 {
     size_t at = 0;

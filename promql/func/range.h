@@ -13,27 +13,19 @@
 
 #include "base/pure/err.h"
 #include "base/pure/macros.h"
+#include "promql/func/kernels.h"
 #include "promql/func/window.h"
 #include "promql/functions.h"
-
-/* How the selector is extended (extended.h). */
-enum pq_window_mode { PQ_WINDOW_PLAIN, PQ_WINDOW_ANCHORED, PQ_WINDOW_SMOOTHED };
 
 /* The kernel of a function in a mode; NULL if the function is no range function or does not allow
  * the mode. That of absent_over_time says where a series is present. */
 pq_window_fn *pq_fn_range_kernel(enum pq_function_id fn, enum pq_window_mode mode);
-/* The position of the range vector among the arguments: 1 for quantile_over_time, else 0. */
-size_t pq_fn_range_arg(enum pq_function_id fn);
-/* last_over_time, first_over_time: the result keeps the name of the metric. To absent_over_time
- * series that differ by name alone are no error. */
-bool pq_fn_range_keeps_name(enum pq_function_id fn);
-/* rate, increase: those that ask for a counter and note names that do not look like one. */
-bool pq_fn_range_wants_counter(enum pq_function_id fn);
 /* "smoothed modifier can only be used with: ..." QF_EEXEC if the mode is not allowed. */
 QF_MUST_CHECK qf_rc pq_fn_range_mode_check(enum pq_function_id fn, enum pq_window_mode mode,
                                            struct qf_err *err);
-/* double_exponential_smoothing: both factors must lie strictly between 0 and 1. QF_EEXEC. */
-QF_MUST_CHECK qf_rc pq_fn_smoothing_check(double smoothing, double trend, struct qf_err *err);
+/* The scalars of a call, in order, are in their range: QF_EEXEC with Prometheus's text if not. */
+QF_MUST_CHECK qf_rc pq_fn_range_params_check(enum pq_function_id fn, const double params[2],
+                                             struct qf_err *err);
 
 /* The steps of a query and where the selector looks: step k is evaluated at start + k * step, and
  * its window ends at that time, or at @at if the selector has an @, minus the offset. */

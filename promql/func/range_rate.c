@@ -393,15 +393,14 @@ static void steady_resets(const struct task *task, const struct steady *steady, 
     }
 }
 
-size_t pq_slide_rate(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
-                     const struct pq_fn_grid *grid, double *out, uint8_t *present)
+static size_t slide(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                    const struct pq_fn_grid *grid, enum pq_rate_kind kind, double *out,
+                    uint8_t *present)
 {
     struct pq_window range = { .range_end = call->range_ms };
     struct task task = { .call = call,
                          .series = series,
-                         .kind = call->fn == PQ_FN_RATE       ? PQ_RATE_RATE
-                                 : call->fn == PQ_FN_INCREASE ? PQ_RATE_INCREASE
-                                                              : PQ_RATE_DELTA,
+                         .kind = kind,
                          .seconds = pq_window_seconds(&range),
                          .resets = call->scratch,
                          .resets_known = call->scratch != NULL };
@@ -419,4 +418,22 @@ size_t pq_slide_rate(const struct pq_fn_range_call *call, const struct pq_fn_sam
     steady_resets(&task, &steady, out);
     points += steady.until - steady.from;
     return points + windows(&task, grid, steady.until, grid->count, out, present);
+}
+
+size_t pq_slide_rate(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                     const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide(call, series, grid, PQ_RATE_RATE, out, present);
+}
+
+size_t pq_slide_increase(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                         const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide(call, series, grid, PQ_RATE_INCREASE, out, present);
+}
+
+size_t pq_slide_delta(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                      const struct pq_fn_grid *grid, double *out, uint8_t *present)
+{
+    return slide(call, series, grid, PQ_RATE_DELTA, out, present);
 }

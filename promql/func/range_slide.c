@@ -31,6 +31,8 @@ static inline size_t slide_extreme(const struct pq_fn_range_call *call,
     const double *values = series->values;
     size_t low = 0, high = 0, seen = 0, points = 0;
 
+    if (!call->scratch) /* nowhere to keep candidates */
+        return pq_fn_range_steps_plain(call, series, grid, out, present, NULL);
     for (size_t k = 0; k < grid->count; k++) {
         int64_t end = pq_fn_grid_window_end(grid, k);
 
@@ -58,14 +60,14 @@ static inline size_t slide_extreme(const struct pq_fn_range_call *call,
     return points;
 }
 
-static size_t slide_min(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
-                        const struct pq_fn_grid *grid, double *out, uint8_t *present)
+size_t pq_slide_min(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                    const struct pq_fn_grid *grid, double *out, uint8_t *present)
 {
     return slide_extreme(call, series, grid, out, present, false);
 }
 
-static size_t slide_max(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
-                        const struct pq_fn_grid *grid, double *out, uint8_t *present)
+size_t pq_slide_max(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                    const struct pq_fn_grid *grid, double *out, uint8_t *present)
 {
     return slide_extreme(call, series, grid, out, present, true);
 }
@@ -115,33 +117,14 @@ static inline size_t slide_events(const struct pq_fn_range_call *call,
     return points;
 }
 
-static size_t slide_resets(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
-                           const struct pq_fn_grid *grid, double *out, uint8_t *present)
+size_t pq_slide_resets(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                       const struct pq_fn_grid *grid, double *out, uint8_t *present)
 {
     return slide_events(call, series, grid, out, present, true);
 }
 
-static size_t slide_changes(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
-                            const struct pq_fn_grid *grid, double *out, uint8_t *present)
+size_t pq_slide_changes(const struct pq_fn_range_call *call, const struct pq_fn_samples *series,
+                        const struct pq_fn_grid *grid, double *out, uint8_t *present)
 {
     return slide_events(call, series, grid, out, present, false);
-}
-
-pq_slide_fn *pq_slide_find(const struct pq_fn_range_call *call, const struct pq_fn_samples *series)
-{
-    static pq_slide_fn *const slides[PQ_FN__COUNT] = {
-        [PQ_FN_RATE] = pq_slide_rate,      [PQ_FN_INCREASE] = pq_slide_rate,
-        [PQ_FN_DELTA] = pq_slide_rate,     [PQ_FN_MIN_OVER_TIME] = slide_min,
-        [PQ_FN_MAX_OVER_TIME] = slide_max, [PQ_FN_RESETS] = slide_resets,
-        [PQ_FN_CHANGES] = slide_changes,
-    };
-
-    if (call->mode != PQ_WINDOW_PLAIN)
-        return NULL;
-    /* Start timestamps make resets of their own, and notes. */
-    if (series->start_ts && (call->fn == PQ_FN_RATE || call->fn == PQ_FN_INCREASE))
-        return NULL;
-    if (!call->scratch && (call->fn == PQ_FN_MIN_OVER_TIME || call->fn == PQ_FN_MAX_OVER_TIME))
-        return NULL;
-    return slides[call->fn];
 }

@@ -5,22 +5,13 @@
 #ifndef PROMQL_FUNC_RATE_H
 #define PROMQL_FUNC_RATE_H
 
-#include "promql/func/window.h"
+#include "promql/func/kernels.h"
 
-/* The difference between first and last sample, extrapolated to the whole window: by at most half
- * an average interval where the next sample seems to be missing, and for counters never below zero.
- * At least two samples; one is enough for a counter whose start timestamp lies in the window, which
- * is then where the counter was zero. */
-bool pq_fn_rate(const struct pq_window *w, double *ret_value);
-bool pq_fn_increase(const struct pq_window *w, double *ret_value);
-bool pq_fn_delta(const struct pq_window *w, double *ret_value);
-
-/* The last two samples alone. */
-bool pq_fn_irate(const struct pq_window *w, double *ret_value);
-bool pq_fn_idelta(const struct pq_window *w, double *ret_value);
-
-bool pq_fn_resets(const struct pq_window *w, double *ret_value);
-bool pq_fn_changes(const struct pq_window *w, double *ret_value);
+/* The kernels themselves are declared in kernels.h. rate, increase and delta take the difference
+ * between first and last sample, extrapolated to the whole window: by at most half an average
+ * interval where the next sample seems to be missing, and for counters never below zero. At least
+ * two samples; one is enough for a counter whose start timestamp lies in the window, which is then
+ * where the counter was zero. irate and idelta take the last two samples alone. */
 
 /* True if sample @i (> 0) of the window starts a new count: it is smaller than the one before, or
  * its start timestamp says so. */

@@ -1,8 +1,8 @@
-/* regression.c - deriv, predict_linear, double_exponential_smoothing. */
+/* regression.c - deriv, predict_linear, double_exponential_smoothing: of two samples or more. */
 #include <math.h>
 
 #include "promql/func/kahan.h"
-#include "promql/func/over_time.h"
+#include "promql/func/kernels.h"
 
 struct line {
     double slope, intercept;
@@ -39,6 +39,7 @@ static struct line fit(const struct pq_window *w, int64_t origin)
     return line;
 }
 
+/* The slope per second. */
 bool pq_fn_deriv(const struct pq_window *w, double *ret_value)
 {
     if (w->count < 2)
@@ -47,6 +48,7 @@ bool pq_fn_deriv(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* The line's value params[0] seconds after the time of evaluation. */
 bool pq_fn_predict_linear(const struct pq_window *w, double *ret_value)
 {
     struct line line;
@@ -58,6 +60,20 @@ bool pq_fn_predict_linear(const struct pq_window *w, double *ret_value)
     return true;
 }
 
+/* Both factors must lie strictly between 0 and 1. Written so that a NaN is as good as Prometheus
+ * takes it: it is neither too small nor too large. */
+qf_rc pq_fn_smoothing_check(double smoothing, double trend, struct qf_err *err)
+{
+    if (smoothing <= 0 || smoothing >= 1)
+        return qf_err_set(err, QF_EEXEC, "invalid smoothing factor. Expected: 0 < sf < 1, got: %f",
+                          smoothing);
+    if (trend <= 0 || trend >= 1)
+        return qf_err_set(err, QF_EEXEC, "invalid trend factor. Expected: 0 < tf < 1, got: %f",
+                          trend);
+    return QF_OK;
+}
+
+/* params: the smoothing factor and the trend factor, checked. */
 bool pq_fn_double_exponential_smoothing(const struct pq_window *w, double *ret_value)
 {
     double smoothing = w->params[0], trend_factor = w->params[1];

@@ -14,6 +14,10 @@ enum pq_window_flag {
     PQ_WINDOW_START_OVERLAP = 1, /* a start timestamp lies before the previous sample */
 };
 
+/* How the selector is extended (extended.h). */
+enum pq_window_mode { PQ_WINDOW_PLAIN, PQ_WINDOW_ANCHORED, PQ_WINDOW_SMOOTHED };
+#define PQ_WINDOW_MODES 3
+
 /* Plain arrays, ascending timestamps, floats only, stale markers removed.
  *
  * The window is left-open: (range_start, range_end]. Both are times of the data, that is after

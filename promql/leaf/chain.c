@@ -178,9 +178,11 @@ static enum pq_window_mode window_mode(const struct pq_stage *stage)
 void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
                      unsigned flags)
 {
-    if (pq_fn_range_wants_counter((enum pq_function_id)stage->function))
+    const struct pq_function *function = pq_function_get(stage->function);
+
+    if (function->counter)
         pq_note_counter_name(notes, stage->pos, name);
-    if (stage->function == PQ_FN_QUANTILE_OVER_TIME)
+    if (function->quantile)
         pq_note_quantile(notes, stage->pos, stage->params[0]);
     if (flags & PQ_WINDOW_START_OVERLAP)
         pq_note_start_overlap(notes, stage->pos, name);
@@ -190,7 +192,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
                        const struct pq_fn_samples *samples, struct pq_lane *out)
 {
     struct pq_fn_range_call call = {
-        .fn = (enum pq_function_id)stage->function,
+        .fn = stage->function,
         .mode = window_mode(stage),
         .range_ms = stage->range_ms,
         .lookback_ms = stage->lookback_ms,

@@ -67,7 +67,7 @@ bool pq_stage_drops_names(const struct pq_stage *stage)
     case PQ_STAGE_INSTANT:
         return stage->take != PQ_TAKE_VALUE;
     case PQ_STAGE_WINDOW:
-        return !pq_fn_range_keeps_name((enum pq_function_id)stage->function);
+        return !pq_function_get(stage->function)->keeps_name;
     case PQ_STAGE_FUNCTION:
         return true;
     case PQ_STAGE_BINARY:
@@ -176,7 +176,7 @@ static void print_stages(struct qf_strbuf *buf, const struct pq_leaf *leaf, size
     static const char *const takes[] = { "", "timestamp(", "start_timestamp(", "info(" };
 
     if (stage->kind == PQ_STAGE_FUNCTION || stage->kind == PQ_STAGE_WINDOW)
-        qf_strbuf_printf(buf, "%s(", pq_function_get((enum pq_function_id)stage->function)->name);
+        qf_strbuf_printf(buf, "%s(", pq_function_get(stage->function)->name);
     else if (stage->kind == PQ_STAGE_INSTANT)
         qf_strbuf_puts(buf, takes[stage->take]);
     else if (stage->kind == PQ_STAGE_BINARY && stage->scalar_left)

@@ -71,42 +71,6 @@ struct mixed_window {
     int64_t start, end, eval_ts;
 };
 
-enum rule {
-    RULE_PICK,   /* floats and histograms alike */
-    RULE_IGNORE, /* histograms are left out, with an info if there are floats */
-    RULE_EITHER, /* one kind only, else a warning; histograms would have to be computed with */
-    RULE_PAIR,   /* the same, for the last two samples */
-    RULE_REFUSE,
-};
-
-static enum rule rule_of(int function)
-{
-    switch (function) {
-    case PQ_FN_COUNT_OVER_TIME:
-    case PQ_FN_PRESENT_OVER_TIME:
-    case PQ_FN_ABSENT_OVER_TIME:
-    case PQ_FN_FIRST_OVER_TIME:
-    case PQ_FN_LAST_OVER_TIME:
-    case PQ_FN_TS_OF_FIRST_OVER_TIME:
-    case PQ_FN_TS_OF_LAST_OVER_TIME:
-        return RULE_PICK;
-    case PQ_FN_SUM_OVER_TIME:
-    case PQ_FN_AVG_OVER_TIME:
-    case PQ_FN_RATE:
-    case PQ_FN_INCREASE:
-    case PQ_FN_DELTA:
-        return RULE_EITHER;
-    case PQ_FN_IRATE:
-    case PQ_FN_IDELTA:
-        return RULE_PAIR;
-    case PQ_FN_CHANGES:
-    case PQ_FN_RESETS:
-        return RULE_REFUSE;
-    default:
-        return RULE_IGNORE;
-    }
-}
-
 /* The first sample of the window, or the last one. */
 static const struct pq_histogram *end_of_window(const struct mixed *mixed,
                                                 const struct mixed_window *w, bool last,
@@ -122,8 +86,8 @@ static const struct pq_histogram *end_of_window(const struct mixed *mixed,
     return floats ? NULL : mixed->items[h];
 }
 
-static qf_rc pick(const struct mixed *mixed, int function, const struct mixed_window *w,
-                  struct pq_lane *out, size_t k, struct qf_err *err)
+static qf_rc pick(const struct mixed *mixed, enum pq_function_id function,
+                  const struct mixed_window *w, struct pq_lane *out, size_t k, struct qf_err *err)
 {
     bool last = function == PQ_FN_LAST_OVER_TIME || function == PQ_FN_TS_OF_LAST_OVER_TIME;
     const struct pq_histogram *histogram;
@@ -169,8 +133,7 @@ static void run_floats(struct pq_chain *chain, const struct pq_stage *stage,
         .flags = flags,
         .poll = chain->poll,
     };
-    pq_window_fn *kernel =
-        pq_fn_range_kernel((enum pq_function_id)stage->function, PQ_WINDOW_PLAIN);
+    pq_window_fn *kernel = pq_fn_range_kernel(stage->function, PQ_WINDOW_PLAIN);
 
     out->present[k] = window.count > 0 && kernel(&window, &out->values[k]);
     if (!out->present[k])
@@ -199,30 +162,30 @@ static qf_rc run_step(struct pq_chain *chain, const struct pq_stage *stage, stru
                       struct pq_lane *out, size_t k, struct qf_err *err)
 {
     bool floats = w->high > w->low, histograms = w->h_high > w->h_low;
-    const char *function = pq_function_get((enum pq_function_id)stage->function)->name;
-    enum rule rule = rule_of(stage->function);
+    const struct pq_function *function = pq_function_get(stage->function);
+    enum pq_histogram_rule rule = function->histograms;
     int pair;
 
-    if (histograms && rule == RULE_REFUSE)
-        return pq_leaf_refuse(function, err);
-    if (rule == RULE_PICK)
+    if (histograms && rule == PQ_HISTOGRAMS_REFUSE)
+        return pq_leaf_refuse(function->name, err);
+    if (rule == PQ_HISTOGRAMS_ALIKE)
         return floats || histograms ? pick(mixed, stage->function, w, out, k, err) : QF_OK;
-    if (histograms && rule == RULE_PAIR) {
+    if (histograms && rule == PQ_HISTOGRAMS_PAIR) {
         pair = histograms_in_pair(mixed, w);
         if (pair == 2)
-            return pq_leaf_refuse(function, err);
+            return pq_leaf_refuse(function->name, err);
         if (pair == 1)
             pq_note_mixed_floats(chain->notes, stage->pos, name);
         if (pair != 0)
             return QF_OK;
     }
-    if (histograms && rule == RULE_EITHER) {
+    if (histograms && rule == PQ_HISTOGRAMS_EITHER) {
         if (!floats)
-            return pq_leaf_refuse(function, err);
+            return pq_leaf_refuse(function->name, err);
         pq_note_mixed_floats(chain->notes, stage->pos, name);
         return QF_OK;
     }
-    if (histograms && floats && rule == RULE_IGNORE)
+    if (histograms && floats && rule == PQ_HISTOGRAMS_IGNORE)
         pq_note_histogram_ignored_range(chain->notes, stage->pos, name);
     run_floats(chain, stage, mixed, w, flags, out, k);
     return QF_OK;

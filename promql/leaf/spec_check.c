@@ -1,7 +1,6 @@
 /* spec_check.c - is this a leaf that can be run? Asked of everything that came over a wire. */
 #include "promql/func/binary_op.h"
 #include "promql/leaf/leaf_int.h"
-#include "promql/leaf/values.h"
 
 /* Times far beyond any that make sense, but whose sums still fit int64. */
 #define TIME_MAX ((int64_t)1 << 58)
@@ -28,18 +27,11 @@ static bool times_valid(const struct pq_stage *stage)
            !(stage->anchored && stage->smoothed);
 }
 
-/* How many scalars a range function takes. */
-static size_t window_params(int function)
+static bool function_fits(const struct pq_stage *stage)
 {
-    switch (function) {
-    case PQ_FN_QUANTILE_OVER_TIME:
-    case PQ_FN_PREDICT_LINEAR:
-        return 1;
-    case PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING:
-        return 2;
-    default:
-        return 0;
-    }
+    const struct pq_function *function = pq_function_get(stage->function);
+
+    return function->leaf && pq_function_takes_scalars(function, stage->param_count);
 }
 
 static bool window_valid(const struct pq_stage *stage, bool subquery)
@@ -48,13 +40,17 @@ static bool window_valid(const struct pq_stage *stage, bool subquery)
                                : stage->smoothed ? PQ_WINDOW_SMOOTHED
                                                  : PQ_WINDOW_PLAIN;
 
-    if (stage->function < 0 || (subquery && mode != PQ_WINDOW_PLAIN))
+    if (stage->function == PQ_FN__COUNT || (subquery && mode != PQ_WINDOW_PLAIN))
         return false;
-    if (stage->function == PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING &&
-        pq_fn_smoothing_check(stage->params[0], stage->params[1], NULL) != QF_OK)
-        return false;
-    return times_valid(stage) && pq_fn_range_kernel((enum pq_function_id)stage->function, mode) &&
-           stage->param_count == window_params(stage->function);
+    return times_valid(stage) && function_fits(stage) &&
+           pq_fn_range_kernel(stage->function, mode) &&
+           pq_fn_range_params_check(stage->function, stage->params, NULL) == QF_OK;
+}
+
+static bool value_valid(const struct pq_stage *stage)
+{
+    return stage->function != PQ_FN__COUNT && function_fits(stage) &&
+           pq_function_get(stage->function)->kind == PQ_CLASS_VALUE;
 }
 
 static bool stage_valid(const struct pq_stage *stage, size_t index, const struct pq_leaf *leaf)
@@ -66,7 +62,7 @@ static bool stage_valid(const struct pq_stage *stage, size_t index, const struct
     case PQ_STAGE_WINDOW:
         return window_valid(stage, index > 0);
     case PQ_STAGE_FUNCTION:
-        return index > 0 && pq_values_is_function(stage->function, stage->param_count);
+        return index > 0 && value_valid(stage);
     case PQ_STAGE_BINARY:
         return index > 0 && stage->param_count == 1 &&
                (pq_fn_arith(stage->op) || pq_fn_compare(stage->op));

@@ -81,8 +81,7 @@ static void encode_stage(struct qf_strbuf *buf, const struct pq_stage *stage)
     put_uint(buf, 9, stage->smoothed);
     put_uint(buf, 10, (uint64_t)stage->take);
     if (calls)
-        put_bytes(buf, 11,
-                  qf_str_from(pq_function_get((enum pq_function_id)stage->function)->name));
+        put_bytes(buf, 11, qf_str_from(pq_function_get(stage->function)->name));
     qf_strbuf_reset(&inner);
     for (size_t i = 0; i < stage->param_count; i++)
         put_fixed64(&inner, qf_double_bits(stage->params[i]));
@@ -323,7 +322,7 @@ static bool find_op(struct qf_str text, enum pq_op *ret)
     return false;
 }
 
-static bool find_function(struct qf_str name, int *ret)
+static bool find_function(struct qf_str name, enum pq_function_id *ret)
 {
     const struct pq_function *function = pq_function_find(name);
 
@@ -374,14 +373,14 @@ static bool decode_stage_field(const struct field *field, struct pq_stage *stage
 
 static bool decode_stage(struct decoder *d, struct qf_str bytes)
 {
-    struct pq_stage stage = { .function = -1 };
+    struct pq_stage stage = { .function = PQ_FN__COUNT };
     struct field field;
 
     while (bytes.len)
         if (!next_field(&bytes, &field) || !decode_stage_field(&field, &stage))
             return false;
     if (stage.kind != PQ_STAGE_WINDOW && stage.kind != PQ_STAGE_FUNCTION)
-        stage.function = 0;
+        stage.function = (enum pq_function_id)0;
     if (d->leaf->stage_count == PQ_LEAF_STAGES_MAX ||
         !more(d, &d->leaf->stages, d->leaf->stage_count, &d->stage_capacity, sizeof(stage)))
         return false;

@@ -2,55 +2,35 @@
 #include "promql/leaf/values.h"
 
 #include "promql/func/binary_op.h"
-#include "promql/func/math.h"
+#include "promql/func/kernels.h"
 
-bool pq_values_is_function(int function, size_t params)
-{
-    switch (function) {
-    case PQ_FN_ROUND:
-        return params <= 1;
-    case PQ_FN_CLAMP:
-        return params == 2;
-    case PQ_FN_CLAMP_MIN:
-    case PQ_FN_CLAMP_MAX:
-        return params == 1;
-    default:
-        return params == 0 && function >= 0 && pq_fn_unary((enum pq_function_id)function);
-    }
-}
-
-void pq_values_function(int function, double *values, size_t count,
+void pq_values_function(enum pq_function_id function, double *values, size_t count,
                         const struct pq_scalar_arg *args, size_t arg_count)
 {
-    pq_unary_fn *unary = pq_fn_unary((enum pq_function_id)function);
-    const double one = 1;
-    struct pq_scalar_arg nearest = { &one, 0 };
+    const struct pq_kernels *kernels = pq_kernels_of(function);
+    struct pq_scalar_arg left_out = { &kernels->left_out, 0 };
+    struct pq_scalar_arg first = arg_count > 0 ? args[0] : left_out;
+    struct pq_scalar_arg second = arg_count > 1 ? args[1] : left_out;
 
-    if (unary) {
+    if (kernels->value1)
         for (size_t i = 0; i < count; i++)
-            values[i] = unary(values[i]);
-        return;
-    }
-    if (function == PQ_FN_ROUND && arg_count > 0)
-        nearest = args[0];
-    for (size_t i = 0; i < count; i++) {
-        if (function == PQ_FN_ROUND)
-            values[i] = pq_fn_round(values[i], pq_scalar_arg_at(nearest, i));
-        else if (function == PQ_FN_CLAMP)
+            values[i] = kernels->value1(values[i]);
+    else if (kernels->value2)
+        for (size_t i = 0; i < count; i++)
+            values[i] = kernels->value2(values[i], pq_scalar_arg_at(first, i));
+    else
+        for (size_t i = 0; i < count; i++)
             values[i] =
-                pq_fn_clamp(values[i], pq_scalar_arg_at(args[0], i), pq_scalar_arg_at(args[1], i));
-        else if (function == PQ_FN_CLAMP_MIN)
-            values[i] = pq_fn_clamp_min(values[i], pq_scalar_arg_at(args[0], i));
-        else
-            values[i] = pq_fn_clamp_max(values[i], pq_scalar_arg_at(args[0], i));
-    }
+                kernels->value3(values[i], pq_scalar_arg_at(first, i), pq_scalar_arg_at(second, i));
 }
 
-bool pq_values_function_empty(int function, const struct pq_scalar_arg *args, size_t arg_count,
-                              size_t step)
+bool pq_values_function_empty(enum pq_function_id function, const struct pq_scalar_arg *args,
+                              size_t arg_count, size_t step)
 {
-    return function == PQ_FN_CLAMP && arg_count == 2 &&
-           pq_fn_clamp_empty(pq_scalar_arg_at(args[0], step), pq_scalar_arg_at(args[1], step));
+    pq_empty_fn *empty = pq_kernels_of(function)->empty;
+
+    return empty && arg_count == 2 &&
+           empty(pq_scalar_arg_at(args[0], step), pq_scalar_arg_at(args[1], step));
 }
 
 /* The four that compilers turn into vector instructions. */

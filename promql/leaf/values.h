@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "promql/ast.h"
+#include "promql/functions.h"
 
 /* A scalar argument: one number for all steps (stride 0) or one per step (stride 1). */
 struct pq_scalar_arg {
@@ -21,15 +21,12 @@ static inline double pq_scalar_arg_at(struct pq_scalar_arg arg, size_t step)
     return arg.values[step * arg.stride];
 }
 
-/* A function of one value that takes @params scalars: what FUNCTION stages and nodes may be. */
-bool pq_values_is_function(int function, size_t params);
-
-/* values[i] = function(values[i], args...), any function of one value (FUNCTION in the plan). */
-void pq_values_function(int function, double *values, size_t count,
+/* values[i] = function(values[i], args...), a function of class VALUE. */
+void pq_values_function(enum pq_function_id function, double *values, size_t count,
                         const struct pq_scalar_arg *args, size_t arg_count);
-/* clamp() with min > max answers nothing at step @step. */
-bool pq_values_function_empty(int function, const struct pq_scalar_arg *args, size_t arg_count,
-                              size_t step);
+/* With these scalars the function answers nothing at step @step: clamp() with min > max. */
+bool pq_values_function_empty(enum pq_function_id function, const struct pq_scalar_arg *args,
+                              size_t arg_count, size_t step);
 
 /* values[i] = values[i] op arg, or arg op values[i]: arithmetic operators. */
 void pq_values_arith(enum pq_op op, double *values, size_t count, struct pq_scalar_arg arg,

@@ -1,5 +1,5 @@
 /* ast.c - questions about syntax trees. */
-#include "promql/ast.h"
+#include "promql/functions.h"
 
 #include "base/pure/macros.h"
 #include "base/regex/regex.h"

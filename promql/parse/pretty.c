@@ -1,6 +1,7 @@
 /* pretty.c - trees as indented text: what is too long for a line is split at its operator or
  * parentheses, two blanks deeper each level. */
 #include "base/pure/macros.h"
+#include "promql/functions.h"
 #include "promql/parse.h"
 #include "promql/parse/print.h"
 

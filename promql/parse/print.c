@@ -12,6 +12,7 @@
 #include "base/pure/duration.h"
 #include "base/pure/macros.h"
 #include "base/pure/number.h"
+#include "promql/functions.h"
 #include "promql/parse.h"
 
 static void print_number(struct qf_strbuf *buf, const struct pq_node *node)

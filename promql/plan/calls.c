@@ -1,15 +1,6 @@
 /* calls.c - function calls, all but range functions and info(). */
 #include "promql/func/range.h"
-#include "promql/leaf/values.h"
 #include "promql/plan/plan_int.h"
-
-/* Functions of one value each, with up to two scalars; dates may leave the vector out. */
-static bool is_value_function(const struct pq_node *call)
-{
-    size_t params = call->call.arg_count ? call->call.arg_count - 1 : 0;
-
-    return pq_values_is_function(call->call.function->id, params);
-}
 
 static struct pq_plan_node *time_vector(struct pq_planner *p, const struct pq_grid *grid)
 {
@@ -35,9 +26,10 @@ static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_
         return NULL;
     for (size_t i = 1; i < count && constant; i++)
         constant = pq_plan_constant(p, call->call.args[i], &stage.params[stage.param_count++]);
-    if (pq_leaf_open(p, child) && constant && pq_leaf_push(p, child->leaf, stage)) {
+    if (call->call.function->leaf && pq_leaf_open(p, child) && constant &&
+        pq_leaf_push(p, child->leaf, stage)) {
         child->ast = call;
-        child->drops_names = true;
+        child->drops_names = !call->call.function->keeps_name;
         return child;
     }
     node = pq_plan_node_new(p, PQ_PLAN_FUNCTION, call, grid, count ? count : 1);
@@ -47,7 +39,7 @@ static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_
     node->children[0] = child;
     for (size_t i = 1; i < count; i++)
         node->children[i] = pq_plan_expr(p, call->call.args[i], grid);
-    node->drops_names = true;
+    node->drops_names = !call->call.function->keeps_name;
     return node;
 }
 
@@ -122,8 +114,9 @@ static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_no
 
     if (!node)
         return NULL;
-    child = call->call.function->id == PQ_FN_ABSENT_OVER_TIME ? pq_plan_range_call(p, call, grid)
-                                                              : pq_plan_expr(p, arg, grid);
+    child = pq_function_arg_type(call->call.function, 0) == PQ_TYPE_MATRIX
+                ? pq_plan_range_call(p, call, grid)
+                : pq_plan_expr(p, arg, grid);
     if (!child)
         return NULL;
     if (arg->kind == PQ_MATRIX_SELECTOR)
@@ -135,29 +128,50 @@ static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_no
     return node;
 }
 
-/* A node of one vector and any number of string arguments. */
-static struct pq_plan_node *plan_with_strings(struct pq_planner *p, const struct pq_node *call,
-                                              const struct pq_grid *grid, enum pq_plan_kind kind)
+/* What follows the vector: any number of strings. NULL after an error. */
+static const struct qf_str *string_args(struct pq_planner *p, const struct pq_node *call)
 {
-    struct pq_plan_node *node = pq_plan_node_new(p, kind, call, grid, 1);
     size_t count = call->call.arg_count - 1;
     struct qf_str *strings = QF_ARENA_ARRAY(p->arena, struct qf_str, count);
 
-    if (!node || !strings)
+    if (!strings)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
     for (size_t i = 0; i < count; i++)
         strings[i] = pq_unwrap(call->call.args[i + 1])->string.value;
-    node->strings = strings;
-    node->string_count = count;
+    return strings;
+}
+
+static struct pq_plan_node *plan_label(struct pq_planner *p, const struct pq_node *call,
+                                       const struct pq_grid *grid)
+{
+    const struct pq_label_function *label = pq_kernels_of(call->call.function->id)->label;
+    struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_LABEL, call, grid, 1);
+    const struct qf_str *strings = string_args(p, call);
+
+    if (!node || !strings)
+        return NULL;
     node->function = call->call.function->id;
-    if (node->function == PQ_FN_LABEL_REPLACE)
-        p->rc = pq_label_replace_init(&node->replace, p->arena, strings[0], strings[1], strings[2],
-                                      strings[3], p->err);
-    if (node->function == PQ_FN_LABEL_JOIN)
-        p->rc = pq_label_join_check(strings[0], strings + 2, count - 2, p->err);
+    node->label_call =
+        (struct pq_label_call){ .strings = strings, .count = call->call.arg_count - 1 };
+    p->rc = label->prepare(&node->label_call, p->arena, p->err);
     if (p->rc != QF_OK)
         return NULL;
     node->children[0] = pq_plan_expr(p, call->call.args[0], grid);
+    return node;
+}
+
+static struct pq_plan_node *plan_sort(struct pq_planner *p, const struct pq_node *call,
+                                      const struct pq_grid *grid)
+{
+    struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_SORT, call, grid, 1);
+
+    if (!node)
+        return NULL;
+    node->strings = string_args(p, call);
+    node->string_count = call->call.arg_count - 1;
+    node->function = call->call.function->id;
+    if (node->strings)
+        node->children[0] = pq_plan_expr(p, call->call.args[0], grid);
     return node;
 }
 
@@ -206,50 +220,35 @@ static struct pq_plan_node *plan_children(struct pq_planner *p, const struct pq_
 struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *call,
                                   const struct pq_grid *grid)
 {
-    int function = call->call.function->id;
-
-    if (function != PQ_FN_ABSENT_OVER_TIME &&
-        pq_fn_range_kernel((enum pq_function_id)function, PQ_WINDOW_PLAIN))
-        return pq_plan_range_call(p, call, grid);
-    if (is_value_function(call))
+    switch (call->call.function->kind) {
+    case PQ_CLASS_VALUE:
         return plan_function(p, call, grid);
-    switch (function) {
-    case PQ_FN_TIME:
-        return pq_plan_node_new(p, PQ_PLAN_TIME, call, grid, 0);
-    case PQ_FN_MIN_OF:
-    case PQ_FN_MAX_OF:
-        return plan_children(p, call, grid, PQ_PLAN_SCALAR_OP);
-    case PQ_FN_SCALAR:
-        return plan_children(p, call, grid, PQ_PLAN_TO_SCALAR);
-    case PQ_FN_VECTOR:
-        return plan_children(p, call, grid, PQ_PLAN_TO_VECTOR);
-    case PQ_FN_TIMESTAMP:
-    case PQ_FN_START_TIMESTAMP:
-        return plan_timestamp(p, call, grid);
-    case PQ_FN_ABSENT:
-    case PQ_FN_ABSENT_OVER_TIME:
+    case PQ_CLASS_RANGE:
+        return pq_plan_range_call(p, call, grid);
+    case PQ_CLASS_ABSENT:
         return plan_absent(p, call, grid);
-    case PQ_FN_LABEL_REPLACE:
-    case PQ_FN_LABEL_JOIN:
-        return plan_with_strings(p, call, grid, PQ_PLAN_LABEL);
-    case PQ_FN_SORT:
-    case PQ_FN_SORT_DESC:
-    case PQ_FN_SORT_BY_LABEL:
-    case PQ_FN_SORT_BY_LABEL_DESC:
-        return plan_with_strings(p, call, grid, PQ_PLAN_SORT);
-    case PQ_FN_HISTOGRAM_AVG:
-    case PQ_FN_HISTOGRAM_COUNT:
-    case PQ_FN_HISTOGRAM_FRACTION:
-    case PQ_FN_HISTOGRAM_QUANTILE:
-    case PQ_FN_HISTOGRAM_QUANTILES:
-    case PQ_FN_HISTOGRAM_STDDEV:
-    case PQ_FN_HISTOGRAM_STDVAR:
-    case PQ_FN_HISTOGRAM_SUM:
+    case PQ_CLASS_LABEL:
+        return plan_label(p, call, grid);
+    case PQ_CLASS_SORT:
+        return plan_sort(p, call, grid);
+    case PQ_CLASS_HISTOGRAM:
+    case PQ_CLASS_BUCKETS:
         return plan_buckets(p, call, grid);
-    case PQ_FN_INFO:
+    case PQ_CLASS_SCALARS:
+        return plan_children(p, call, grid, PQ_PLAN_SCALAR_OP);
+    case PQ_CLASS_TIME:
+        return pq_plan_node_new(p, PQ_PLAN_TIME, call, grid, 0);
+    case PQ_CLASS_TIMESTAMP:
+        return plan_timestamp(p, call, grid);
+    case PQ_CLASS_TO_SCALAR:
+        return plan_children(p, call, grid, PQ_PLAN_TO_SCALAR);
+    case PQ_CLASS_TO_VECTOR:
+        return plan_children(p, call, grid, PQ_PLAN_TO_VECTOR);
+    case PQ_CLASS_INFO:
         return pq_plan_info(p, call, grid);
-    default:
-        return pq_planner_fail(p, QF_EUNSUPPORTED, "function %s is not known to the planner",
-                               call->call.function->name);
+    case PQ_CLASS_CONSTANT: /* rewrite_constant.c made a number of it */
+        break;
     }
+    return pq_planner_fail(p, QF_EUNSUPPORTED, "function %s is not known to the planner",
+                           call->call.function->name);
 }

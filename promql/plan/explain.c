@@ -18,7 +18,7 @@ static void node_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
     case PQ_PLAN_BUCKETS:
     case PQ_PLAN_SORT:
     case PQ_PLAN_LABEL:
-        qf_strbuf_printf(buf, " %s", pq_function_get((enum pq_function_id)node->function)->name);
+        qf_strbuf_printf(buf, " %s", pq_function_get(node->function)->name);
         break;
     case PQ_PLAN_AGGREGATE:
     case PQ_PLAN_SELECT:

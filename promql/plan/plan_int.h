@@ -63,11 +63,11 @@ struct pq_plan_node {
     double number;                /* NUMBER */
     struct pq_leaf *leaf;         /* LEAF; WINDOW over raw samples */
     struct pq_plan_window window; /* WINDOW, SUBQUERY */
-    int function;                 /* FUNCTION, WINDOW, BUCKETS, SORT, LABEL */
+    enum pq_function_id function; /* FUNCTION, WINDOW, SCALAR_OP, BUCKETS, SORT, LABEL */
     struct qf_labels labels;      /* ABSENT */
-    const struct qf_str *strings; /* LABEL: label_join's destination, separator, sources; SORT */
+    const struct qf_str *strings; /* SORT: label names */
     size_t string_count;
-    struct pq_label_replace replace; /* LABEL: label_replace */
+    struct pq_label_call label_call; /* LABEL */
     /* AGGREGATE, SELECT, COUNT_VALUES, BINARY, SET: sorted, without duplicates. */
     const struct qf_str *grouping;
     size_t grouping_count;

@@ -4,7 +4,7 @@
 
 static const struct pq_node *matrix_arg(const struct pq_node *call)
 {
-    size_t index = pq_fn_range_arg((enum pq_function_id)call->call.function->id);
+    size_t index = pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX);
 
     return pq_unwrap(call->call.args[index]);
 }
@@ -13,7 +13,7 @@ static const struct pq_node *matrix_arg(const struct pq_node *call)
 static bool constant_params(struct pq_planner *p, const struct pq_node *call,
                             struct pq_stage *stage)
 {
-    size_t matrix = pq_fn_range_arg((enum pq_function_id)call->call.function->id);
+    size_t matrix = pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX);
 
     for (size_t i = 0; i < call->call.arg_count; i++) {
         if (i == matrix)
@@ -23,9 +23,8 @@ static bool constant_params(struct pq_planner *p, const struct pq_node *call,
             return false;
         stage->param_count++;
     }
-    /* Factors out of range are an error, but only once there is a sample to smooth. */
-    return call->call.function->id != PQ_FN_DOUBLE_EXPONENTIAL_SMOOTHING ||
-           pq_fn_smoothing_check(stage->params[0], stage->params[1], NULL) == QF_OK;
+    /* Scalars out of range are an error, but only once there is a sample. */
+    return pq_fn_range_params_check(call->call.function->id, stage->params, NULL) == QF_OK;
 }
 
 struct pq_pos pq_plan_range_pos(const struct pq_node *call)
@@ -36,9 +35,8 @@ struct pq_pos pq_plan_range_pos(const struct pq_node *call)
      * the argument. */
     if (pq_unwrap(first)->kind == PQ_SUBQUERY)
         return (struct pq_pos){ 0 };
-    return pq_fn_range_arg((enum pq_function_id)call->call.function->id) == 0
-               ? pq_unwrap(first)->pos
-               : first->pos;
+    return pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX) == 0 ? pq_unwrap(first)->pos
+                                                                        : first->pos;
 }
 
 /* A WINDOW node above @child (a subquery's expression, or raw samples). */
@@ -46,7 +44,7 @@ static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_no
                                         const struct pq_grid *grid, struct pq_plan_node *child,
                                         struct pq_plan_window window)
 {
-    size_t matrix = pq_fn_range_arg((enum pq_function_id)call->call.function->id);
+    size_t matrix = pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX);
     struct pq_plan_node *node =
         pq_plan_node_new(p, PQ_PLAN_WINDOW, call, grid, call->call.arg_count);
     size_t next = 1;
@@ -59,7 +57,7 @@ static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_no
     for (size_t i = 0; i < call->call.arg_count; i++)
         if (i != matrix)
             node->children[next++] = pq_plan_expr(p, call->call.args[i], grid);
-    node->drops_names = !pq_fn_range_keeps_name((enum pq_function_id)node->function);
+    node->drops_names = !call->call.function->keeps_name;
     return node;
 }
 
@@ -101,11 +99,11 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
     }
     if (pq_leaf_open(p, child) && answers_on(child->leaf, &inner) &&
         constant_params(p, call, &stage) &&
-        (!window.fixed || (grid->count == 1 && stage.function != PQ_FN_PREDICT_LINEAR)) &&
+        (!window.fixed || (grid->count == 1 && !call->call.function->eval_time)) &&
         pq_leaf_push(p, child->leaf, stage)) {
         child->ast = call;
         child->grid = *grid;
-        child->drops_names |= !pq_fn_range_keeps_name((enum pq_function_id)stage.function);
+        child->drops_names |= !call->call.function->keeps_name;
         return child;
     }
     return window_node(p, call, grid, child, window);
@@ -145,7 +143,7 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     struct pq_times times;
     qf_rc rc;
 
-    rc = pq_fn_range_mode_check((enum pq_function_id)stage.function,
+    rc = pq_fn_range_mode_check(stage.function,
                                 stage.anchored   ? PQ_WINDOW_ANCHORED
                                 : stage.smoothed ? PQ_WINDOW_SMOOTHED
                                                  : PQ_WINDOW_PLAIN,
@@ -163,7 +161,7 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
         stage.offset_ms = 0;
     }
     if (!constant_params(p, call, &stage) ||
-        (times.fixed && (grid->count > 1 || stage.function == PQ_FN_PREDICT_LINEAR))) {
+        (times.fixed && (grid->count > 1 || call->call.function->eval_time))) {
         struct pq_plan_window window = { stage.range_ms, times.offset_ms, times.fixed,
                                          times.fixed_ms };
 
@@ -174,7 +172,7 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     if (!node)
         return NULL;
     node->ast = call;
-    node->drops_names = !pq_fn_range_keeps_name((enum pq_function_id)stage.function);
+    node->drops_names = !call->call.function->keeps_name;
     return node;
 }
 

@@ -1,41 +1,23 @@
 /* rewrite_constant.c - scalar expressions whose value is known before any data is read. */
-#include <math.h>
-
 #include "promql/func/binary_op.h"
-#include "promql/func/math.h"
+#include "promql/func/kernels.h"
 #include "promql/plan/plan_int.h"
 
 static bool call_constant(const struct pq_planner *p, const struct pq_node *call, double *ret)
 {
-    const struct pq_query_params *params = &p->plan->params;
+    const struct pq_kernels *kernels = pq_kernels_of(call->call.function->id);
     double a, b;
 
-    switch (call->call.function->id) {
-    case PQ_FN_PI:
-        *ret = M_PI;
+    if (kernels->constant) {
+        *ret = kernels->constant(&p->plan->params);
         return true;
-    case PQ_FN_START:
-        *ret = (double)params->start_ms / 1000;
-        return true;
-    case PQ_FN_END:
-        *ret = (double)params->end_ms / 1000;
-        return true;
-    case PQ_FN_STEP:
-        *ret = (double)params->step_ms / 1000;
-        return true;
-    case PQ_FN_RANGE:
-        *ret = (double)(params->end_ms - params->start_ms) / 1000;
-        return true;
-    case PQ_FN_MIN_OF:
-    case PQ_FN_MAX_OF:
-        if (!pq_plan_constant(p, call->call.args[0], &a) ||
-            !pq_plan_constant(p, call->call.args[1], &b))
-            return false;
-        *ret = call->call.function->id == PQ_FN_MIN_OF ? pq_fn_min_of(a, b) : pq_fn_max_of(a, b);
-        return true;
-    default:
-        return false;
     }
+    if (call->call.function->kind != PQ_CLASS_SCALARS ||
+        !pq_plan_constant(p, call->call.args[0], &a) ||
+        !pq_plan_constant(p, call->call.args[1], &b))
+        return false;
+    *ret = kernels->value2(a, b);
+    return true;
 }
 
 bool pq_plan_constant(const struct pq_planner *p, const struct pq_node *expr, double *ret_value)

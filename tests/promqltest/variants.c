@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/pure/macros.h"
+#include "promql/functions.h"
 
 /* Calls whose answer depends on the time of evaluation, whatever @ says. */
 static bool is_unsafe(const char *name)

@@ -14,6 +14,7 @@
 #include "base/pure/slice.h"
 
 struct qf_regex;
+struct pq_function;
 
 struct pq_pos {
     uint32_t start, end;
@@ -189,20 +190,9 @@ struct pq_node {
     };
 };
 
-/* One row of functions.def. */
-struct pq_function {
-    const char *name;
-    enum pq_type arg_types[12]; /* as many as are named in the table */
-    size_t arg_count;
-    int variadic; /* 0: exactly arg_count; n > 0: the last n are optional; -1: the last is optional
-                   * and may repeat */
-    enum pq_type return_type;
-    bool experimental;
-    int id; /* enum pq_function_id, see functions.h */
-};
-
-const struct pq_function *pq_function_find(struct qf_str name); /* NULL if unknown */
-const char *pq_op_text(enum pq_op op);                          /* "+", "==", "and", ... */
+/* The row of functions.def (see functions.h), or NULL if unknown. */
+const struct pq_function *pq_function_find(struct qf_str name);
+const char *pq_op_text(enum pq_op op); /* "+", "==", "and", ... */
 const char *pq_agg_text(enum pq_agg op);
 /* How errors call a type: "scalar", "instant vector", "range vector", "string", "none". */
 const char *pq_type_text(enum pq_type type);

@@ -22,6 +22,7 @@
 #include "base/pure/err.h"
 #include "base/pure/strbuf.h"
 #include "promql/ast.h"
+#include "promql/functions.h"
 #include "promql/leaf_result.h"
 #include "promql/source.h"
 
@@ -74,8 +75,8 @@ struct pq_stage {
     bool anchored, smoothed;
     enum pq_take take;
 
-    /* WINDOW, FUNCTION: enum pq_function_id and its constant scalar arguments in order. */
-    int function;
+    /* WINDOW, FUNCTION: the function and its constant scalar arguments in order. */
+    enum pq_function_id function;
     double params[PQ_STAGE_PARAMS_MAX];
     size_t param_count;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/pure/number.h"
+#include "promql/functions.h"
 
 static bool differ(struct mismatch *mismatch, const char *fmt, ...) QF_PRINTF(2, 3);
 

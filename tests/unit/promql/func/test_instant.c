@@ -2,12 +2,12 @@
 #include <math.h>
 
 #include "promql/func/binary_op.h"
-#include "promql/func/math.h"
+#include "promql/func/kernels.h"
 #include "tests/lib/test.h"
 
 static double unary(enum pq_function_id fn, double value)
 {
-    pq_unary_fn *kernel = pq_fn_unary(fn);
+    pq_value1_fn *kernel = pq_kernels_of(fn)->value1;
 
     CHECK(kernel != NULL);
     return kernel(value);
@@ -113,8 +113,8 @@ TEST(dates_beyond_the_calendar_are_its_end)
 
 TEST(other_functions_have_no_unary_kernel)
 {
-    CHECK(pq_fn_unary(PQ_FN_RATE) == NULL);
-    CHECK(pq_fn_unary(PQ_FN_CLAMP) == NULL);
+    CHECK(pq_kernels_of(PQ_FN_RATE)->value1 == NULL);
+    CHECK(pq_kernels_of(PQ_FN_CLAMP)->value1 == NULL);
     CHECK(pq_fn_arith(PQ_OP_AND) == NULL);
     CHECK(pq_fn_arith(PQ_OP_EQLC) == NULL);
     CHECK(pq_fn_compare(PQ_OP_ADD) == NULL);

@@ -1,4 +1,5 @@
 /* test_label.c - label_replace, label_join and natural order. */
+#include "promql/func/kernels.h"
 #include "promql/func/label.h"
 #include "tests/lib/test.h"
 
@@ -24,14 +25,17 @@ static struct qf_labels source(void)
 static const char *replaced(const char *dst, const char *replacement, const char *src,
                             const char *regex)
 {
-    struct pq_label_replace replace;
+    const struct qf_str strings[] = { qf_str_from(dst), qf_str_from(replacement), qf_str_from(src),
+                                      qf_str_from(regex) };
+    struct pq_label_call call = { .strings = strings, .count = 4 };
     struct qf_labels labels;
     struct qf_err err = { 0 };
+    bool given;
 
-    if (pq_label_replace_init(&replace, arena, qf_str_from(dst), qf_str_from(replacement),
-                              qf_str_from(src), qf_str_from(regex), &err) != QF_OK)
+    if (pq_label_replace.prepare(&call, arena, &err) != QF_OK)
         return qf_arena_cstr(arena, qf_str_from(err.msg));
-    CHECK_OK(pq_label_replace_apply(&replace, arena, source(), &labels, &err), &err);
+    CHECK_OK(pq_label_replace.apply(&call, arena, source(), &labels, &given, &err), &err);
+    CHECK_EQ(given, labels.items != source().items);
     return show(labels);
 }
 
@@ -68,25 +72,31 @@ TEST(label_replace_rejects_bad_arguments)
     arena = qf_arena_free(arena);
 }
 
-TEST(label_join_treats_missing_labels_as_empty)
+static const char *joined(const struct qf_str *strings, size_t count)
 {
-    const struct qf_str sources[] = { QF_STR("src"), QF_STR("nope"), QF_STR("dst") };
-    const struct qf_str bad = QF_STR("\xff");
+    struct pq_label_call call = { .strings = strings, .count = count };
     struct qf_labels labels;
     struct qf_err err = { 0 };
+    bool given = false;
+
+    if (pq_label_join.prepare(&call, arena, &err) != QF_OK)
+        return qf_arena_cstr(arena, qf_str_from(err.msg));
+    CHECK_OK(pq_label_join.apply(&call, arena, source(), &labels, &given, &err), &err);
+    CHECK(given);
+    return show(labels);
+}
+
+TEST(label_join_treats_missing_labels_as_empty)
+{
+    const struct qf_str strings[] = { QF_STR("dst"), QF_STR("-"), QF_STR("src"), QF_STR("nope"),
+                                      QF_STR("dst") };
+    const struct qf_str bad[] = { QF_STR("dst"), QF_STR("-"), QF_STR("\xff") };
 
     arena = qf_arena_new(SIZE_MAX);
-    CHECK_OK(
-        pq_label_join_apply(arena, source(), QF_STR("dst"), QF_STR("-"), sources, 3, &labels, &err),
-        &err);
-    CHECK_STR(show(labels), "{dst=\"source-value-10--old\", src=\"source-value-10\"}");
-    CHECK_OK(
-        pq_label_join_apply(arena, source(), QF_STR("dst"), QF_STR("-"), NULL, 0, &labels, &err),
-        &err);
-    CHECK_STR(show(labels), "{src=\"source-value-10\"}");
-    CHECK_OK(pq_label_join_check(QF_STR("dst"), sources, 3, &err), &err);
-    CHECK_EQ(pq_label_join_check(QF_STR("dst"), &bad, 1, &err), QF_EEXEC);
-    CHECK_STR(err.msg, "invalid source label name in label_join(): \xff");
+    CHECK_STR(joined(strings, 5), "{dst=\"source-value-10--old\", src=\"source-value-10\"}");
+    CHECK_STR(joined(strings, 2), "{src=\"source-value-10\"}");
+    CHECK_STR(joined(bad, 3), "invalid source label name in label_join(): \xff");
+    CHECK_STR(joined(bad + 2, 1), "invalid destination label name in label_join(): \xff");
     arena = qf_arena_free(arena);
 }
 

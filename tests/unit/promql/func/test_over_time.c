@@ -4,7 +4,7 @@
 
 #include "base/pure/prng.h"
 #include "promql/func/aggregate.h"
-#include "promql/func/over_time.h"
+#include "promql/func/kernels.h"
 #include "promql/func/quantile.h"
 #include "tests/lib/test.h"
 
