@@ -32,7 +32,8 @@ struct qf_arena {
     struct deferred *deferred;
     struct qf_purse *purse; /* or NULL */
     size_t budget;
-    size_t held; /* bytes of all chunks */
+    size_t held;    /* bytes of all chunks, and what was charged */
+    size_t charged; /* bytes outside of the chunks */
     bool failed;
 };
 
@@ -82,16 +83,23 @@ void qf_arena_freep(struct qf_arena **arena)
     *arena = qf_arena_free(*arena);
 }
 
+/* Take @bytes off what the arena holds. */
+static void give_back(struct qf_arena *arena, size_t bytes)
+{
+    arena->held -= bytes;
+    if (arena->purse)
+        qf_purse_give(arena->purse, bytes);
+}
+
 void qf_arena_reset(struct qf_arena *arena)
 {
     run_deferred(arena);
+    give_back(arena, arena->charged);
+    arena->charged = 0;
     while (arena->chunk && arena->chunk->prev) {
         struct chunk *prev = arena->chunk->prev;
-        size_t bytes = arena->chunk->size + sizeof(struct chunk);
 
-        arena->held -= bytes;
-        if (arena->purse)
-            qf_purse_give(arena->purse, bytes);
+        give_back(arena, arena->chunk->size + sizeof(struct chunk));
         free(arena->chunk);
         arena->chunk = prev;
     }
@@ -247,6 +255,18 @@ bool qf_arena_defer(struct qf_arena *arena, void (*fn)(void *arg), void *arg)
         return false;
     *d = (struct deferred){ .prev = arena->deferred, .fn = fn, .arg = arg };
     arena->deferred = d;
+    return true;
+}
+
+bool qf_arena_charge(struct qf_arena *arena, size_t bytes)
+{
+    if (bytes > arena->budget - arena->held ||
+        (arena->purse && !qf_purse_take(arena->purse, bytes))) {
+        arena->failed = true;
+        return false;
+    }
+    arena->held += bytes;
+    arena->charged += bytes;
     return true;
 }
 

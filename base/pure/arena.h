@@ -42,7 +42,13 @@ void *qf_arena_grow(struct qf_arena *arena, void *ptr, size_t old_count, size_t 
 /* Call fn(arg) when the arena is reset or freed. False if the budget is spent: nothing is kept. */
 QF_MUST_CHECK bool qf_arena_defer(struct qf_arena *arena, void (*fn)(void *arg), void *arg);
 
+/* Count @bytes that lie outside of the arena but live as long as what is in it: what a library
+ * allocates, for instance. Given back when the arena is reset or freed. False if the budget is
+ * spent: nothing is counted, and the arena has failed. */
+QF_MUST_CHECK bool qf_arena_charge(struct qf_arena *arena, size_t bytes);
+
 bool qf_arena_failed(const struct qf_arena *arena);
+/* Bytes of chunks and of what was charged. */
 size_t qf_arena_used(const struct qf_arena *arena);
 
 #define QF_ARENA_NEW(arena, type) ((type *)qf_arena_calloc((arena), 1, sizeof(type)))

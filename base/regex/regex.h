@@ -22,7 +22,8 @@ struct qf_regex *qf_regex_new_unanchored(const char *pattern, size_t len, char *
                                          size_t msg_size);
 struct qf_regex *qf_regex_free(struct qf_regex *re); /* Accepts NULL, returns NULL. */
 
-/* Roughly the bytes its program takes: what to charge to whoever gave the pattern. */
+/* The most bytes it may ever take, with the states that matching adds to its cache: what to charge
+ * to whoever gave the pattern. */
 size_t qf_regex_size(const struct qf_regex *re);
 
 bool qf_regex_match(const struct qf_regex *re, const char *text, size_t len);

@@ -45,3 +45,31 @@ TEST(an_arena_pays_from_its_purse_and_gives_all_back)
     arena = qf_arena_free(arena);
     CHECK_EQ(qf_purse_used(&purse), 0);
 }
+
+/* What lies outside of an arena counts like what is in it, until reset or free. */
+TEST(what_is_charged_to_an_arena_is_paid_and_given_back)
+{
+    struct qf_purse purse = { .limit = 10000 };
+    struct qf_arena *arena = qf_arena_new_from(&purse);
+
+    CHECK(qf_arena_charge(arena, 6000));
+    CHECK_EQ(qf_purse_used(&purse), 6000);
+    CHECK(!qf_arena_charge(arena, 6000));
+    CHECK(qf_arena_failed(arena));
+    CHECK_EQ(qf_arena_used(arena), 6000);
+    CHECK(qf_arena_alloc(arena, 8000) == NULL);
+    qf_arena_reset(arena);
+    CHECK_EQ(qf_purse_used(&purse), 0);
+    CHECK(qf_arena_alloc(arena, 8000) != NULL);
+    arena = qf_arena_free(arena);
+    CHECK_EQ(qf_purse_used(&purse), 0);
+}
+
+TEST(a_charge_counts_against_the_budget)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(10000);
+
+    CHECK(qf_arena_charge(arena, 9000));
+    CHECK(qf_arena_alloc(arena, 2000) == NULL);
+    CHECK(!qf_arena_charge(arena, SIZE_MAX));
+}
