@@ -6,6 +6,7 @@
 #include "base/pure/utf8.h"
 #include "base/regex/regex.h"
 #include "promql/func/kernels.h"
+#include "promql/parse/pattern.h"
 
 #define GROUPS_MAX 100 /* more capture groups than anybody can refer to; further ones are empty */
 
@@ -14,24 +15,23 @@ bool pq_label_name_valid(struct qf_str name)
     return name.len > 0 && qf_utf8_valid(name);
 }
 
-static void free_regex(void *regex)
+static qf_rc no_memory(struct qf_err *err)
 {
-    (void)qf_regex_free(regex);
+    return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
 }
 
 static qf_rc prepare_replace(struct pq_label_call *call, struct qf_arena *arena, struct qf_err *err)
 {
     struct qf_str destination = call->strings[0], regex = call->strings[3];
     char reason[200];
+    qf_rc rc;
 
-    call->regex = qf_regex_new(regex.data, regex.len, reason, sizeof(reason));
-    if (!call->regex)
+    rc = pq_pattern_compile(arena, regex, &call->regex, reason, sizeof(reason));
+    if (rc == QF_ELIMIT)
+        return no_memory(err);
+    if (rc != QF_OK)
         return qf_err_set(err, QF_EEXEC, "invalid regular expression in label_replace(): %.*s",
                           QF_STR_ARG(regex));
-    if (!qf_arena_defer(arena, free_regex, call->regex)) {
-        call->regex = qf_regex_free(call->regex);
-        return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
-    }
     if (!pq_label_name_valid(destination))
         return qf_err_set(err, QF_EEXEC, "invalid destination label name in label_replace(): %.*s",
                           QF_STR_ARG(destination));
@@ -77,8 +77,51 @@ static size_t reference(struct qf_str rest, struct qf_str *ret_name)
     return end < rest.len && rest.data[end] == '}' ? end + 1 : 0;
 }
 
-void pq_label_expand(struct qf_strbuf *buf, const struct qf_regex *regex, struct qf_str replacement,
-                     struct qf_str text, const long (*groups)[2], size_t group_count)
+/* What a value is built of: counted first, then, once there is room for it, written. */
+struct text {
+    char *data; /* NULL: count */
+    size_t len;
+};
+
+static void text_add(struct text *text, struct qf_str part)
+{
+    if (text->data && part.len)
+        memcpy(text->data + text->len, part.data, part.len);
+    text->len += part.len;
+}
+
+/* Room for the text that was counted, paid for before it is written. False: budget spent. */
+static bool text_begin(struct text *text, struct qf_arena *arena)
+{
+    text->data = qf_arena_alloc(arena, text->len + 1);
+    if (!text->data)
+        return false;
+    text->data[text->len] = '\0';
+    text->len = 0;
+    return true;
+}
+
+/* A match of @regex: what references in a replacement stand for. */
+struct match {
+    const struct qf_regex *regex;
+    struct qf_str text;
+    const long (*groups)[2];
+    size_t group_count;
+};
+
+static struct qf_str group_text(const struct match *match, struct qf_str name)
+{
+    long number = group_number(match->regex, name);
+
+    if (number < 0 || (size_t)number >= match->group_count || match->groups[number][0] < 0)
+        return QF_STR("");
+    return qf_str_sub(match->text, (size_t)match->groups[number][0],
+                      (size_t)match->groups[number][1]);
+}
+
+/* Expand @replacement as Go's Regexp.Expand does: $1, ${1}, $name, ${name}, $$; a name runs as far
+ * as letters, digits and underscores go, an unknown one is empty. */
+static void expand(struct text *out, struct qf_str replacement, const struct match *match)
 {
     size_t i = 0;
 
@@ -86,38 +129,30 @@ void pq_label_expand(struct qf_strbuf *buf, const struct qf_regex *regex, struct
         struct qf_str rest = qf_str_sub(replacement, i + 1, replacement.len);
         struct qf_str name;
         size_t taken;
-        long number;
 
         if (replacement.data[i] != '$') {
-            qf_strbuf_putc(buf, replacement.data[i++]);
-            continue;
-        }
-        if (rest.len && rest.data[0] == '$') {
-            qf_strbuf_putc(buf, '$');
-            i += 2;
-            continue;
-        }
-        taken = reference(rest, &name);
-        if (taken == 0) {
-            qf_strbuf_putc(buf, '$');
+            text_add(out, qf_str_sub(replacement, i, i + 1));
             i++;
-            continue;
+        } else if (rest.len && rest.data[0] == '$') {
+            text_add(out, QF_STR("$"));
+            i += 2;
+        } else if ((taken = reference(rest, &name)) == 0) {
+            text_add(out, QF_STR("$"));
+            i++;
+        } else {
+            text_add(out, group_text(match, name));
+            i += 1 + taken;
         }
-        i += 1 + taken;
-        number = group_number(regex, name);
-        if (number >= 0 && (size_t)number < group_count && groups[number][0] >= 0)
-            qf_strbuf_str(buf,
-                          qf_str_sub(text, (size_t)groups[number][0], (size_t)groups[number][1]));
     }
 }
 
 static qf_rc set_label(struct qf_arena *arena, struct qf_labels labels, struct qf_str name,
-                       struct qf_strbuf *value, struct qf_labels *ret_labels, struct qf_err *err)
+                       const struct text *value, struct qf_labels *ret_labels, struct qf_err *err)
 {
-    struct qf_str copy = qf_arena_str(arena, qf_strbuf_view(value));
+    struct qf_str written = { value->data, value->len };
 
-    if (!copy.data || !qf_labels_set(arena, labels, name, copy, ret_labels))
-        return qf_err_set(err, QF_ELIMIT, "query memory limit exceeded");
+    if (!qf_labels_set(arena, labels, name, written, ret_labels))
+        return no_memory(err);
     return QF_OK;
 }
 
@@ -125,22 +160,26 @@ static qf_rc apply_replace(const struct pq_label_call *call, struct qf_arena *ar
                            struct qf_labels labels, struct qf_labels *ret_labels, bool *ret_given,
                            struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
     struct qf_str destination = call->strings[0], replacement = call->strings[1];
     struct qf_str source = qf_labels_get(labels, call->strings[2]);
     long groups[GROUPS_MAX][2];
-    size_t count;
+    struct text value = { NULL, 0 };
+    struct match match;
     qf_rc rc;
 
     if (!source.data)
         source = QF_STR("");
-    count = qf_regex_groups(call->regex, source.data, source.len, groups, GROUPS_MAX);
-    if (count == 0) {
+    match = (struct match){ call->regex, source, (const long(*)[2])groups, 0 };
+    match.group_count = qf_regex_groups(call->regex, source.data, source.len, groups, GROUPS_MAX);
+    if (match.group_count == 0) {
         *ret_labels = labels;
         *ret_given = false;
         return QF_OK;
     }
-    pq_label_expand(&value, call->regex, replacement, source, (const long(*)[2])groups, count);
+    expand(&value, replacement, &match);
+    if (!text_begin(&value, arena))
+        return no_memory(err);
+    expand(&value, replacement, &match);
     rc = set_label(arena, labels, destination, &value, ret_labels, err);
     *ret_given = rc == QF_OK && ret_labels->items != labels.items;
     return rc;
@@ -161,17 +200,26 @@ static qf_rc prepare_join(struct pq_label_call *call, struct qf_arena *arena, st
     return QF_OK;
 }
 
+/* The values of the sources, strings[2] and on, with the separator, strings[1], between them. */
+static void join(struct text *out, const struct pq_label_call *call, struct qf_labels labels)
+{
+    for (size_t i = 2; i < call->count; i++) {
+        if (i > 2)
+            text_add(out, call->strings[1]);
+        text_add(out, qf_labels_get(labels, call->strings[i]));
+    }
+}
+
 static qf_rc apply_join(const struct pq_label_call *call, struct qf_arena *arena,
                         struct qf_labels labels, struct qf_labels *ret_labels, bool *ret_given,
                         struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf value = QF_STRBUF_INIT;
+    struct text value = { NULL, 0 };
 
-    for (size_t i = 2; i < call->count; i++) {
-        if (i > 2)
-            qf_strbuf_str(&value, call->strings[1]);
-        qf_strbuf_str(&value, qf_labels_get(labels, call->strings[i]));
-    }
+    join(&value, call, labels);
+    if (!text_begin(&value, arena))
+        return no_memory(err);
+    join(&value, call, labels);
     *ret_given = true;
     return set_label(arena, labels, call->strings[0], &value, ret_labels, err);
 }

@@ -35,11 +35,6 @@ struct pq_label_function {
 /* A label name in UTF-8, not empty. */
 bool pq_label_name_valid(struct qf_str name);
 
-/* Expand @replacement as Go's Regexp.Expand does: $1, ${1}, $name, ${name}, $$; a name runs as far
- * as letters, digits and underscores go, an unknown one is empty. Appends to @buf. */
-void pq_label_expand(struct qf_strbuf *buf, const struct qf_regex *regex, struct qf_str replacement,
-                     struct qf_str text, const long (*groups)[2], size_t group_count);
-
 /* The order of sort_by_label: runs of digits by their number, the rest by bytes. Negative, zero or
  * positive; zero only for values that sort the same. */
 int pq_label_natural_cmp(struct qf_str a, struct qf_str b);

@@ -1,8 +1,8 @@
 /* spec_codec.c - leaves as the bytes of proto/leaf_spec.proto, both ways. */
 #include "base/pure/number.h"
 #include "base/pure/varint.h"
-#include "base/regex/regex.h"
 #include "promql/leaf/leaf_int.h"
+#include "promql/parse/pattern.h"
 
 #define SPEC_VERSION 1
 
@@ -222,26 +222,18 @@ static bool more(struct decoder *d, void *array, size_t count, size_t *capacity,
     return true;
 }
 
-static void free_regex(void *regex)
-{
-    (void)qf_regex_free(regex);
-}
-
 static bool compile(struct decoder *d, struct pq_matcher *m)
 {
     struct qf_regex *regex;
     char msg[100];
+    qf_rc rc;
 
     if (m->type != PQ_MATCH_REGEX && m->type != PQ_MATCH_NOT_REGEX)
         return true;
-    regex = qf_regex_new(m->value.data, m->value.len, msg, sizeof(msg));
-    if (!regex)
+    rc = pq_pattern_compile(d->arena, m->value, &regex, msg, sizeof(msg));
+    d->no_memory |= rc == QF_ELIMIT;
+    if (rc != QF_OK)
         return false;
-    if (!qf_arena_defer(d->arena, free_regex, regex)) {
-        (void)qf_regex_free(regex);
-        d->no_memory = true;
-        return false;
-    }
     m->regex = regex;
     return true;
 }

@@ -238,6 +238,8 @@ static void put_number(struct qf_strbuf *buf, const struct pq_node *node)
 
 static void put_node(struct qf_strbuf *buf, const struct pq_node *node)
 {
+    if (buf->overflowed)
+        return;
     if (!node) {
         qf_strbuf_puts(buf, "null");
         return;

@@ -43,6 +43,7 @@ qf_rc pq_parse(struct qf_arena *arena, struct qf_str text, const struct pq_parse
 }
 
 qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
+                        const struct pq_parse_options *options,
                         const struct pq_matcher **ret_matchers, size_t *ret_count,
                         struct qf_err *err)
 {
@@ -51,7 +52,7 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     enum pq_token_type first;
     qf_rc rc;
 
-    pq_parser_init(&p, arena, text, NULL, false);
+    pq_parser_init(&p, arena, text, options, false);
     first = pq_parser_peek(&p);
     if (first == PQ_T_LEFT_BRACE) {
         node = parse_selector(&p, NULL);

@@ -1,6 +1,6 @@
 /* parse_labels.c - label matchers in braces and lists of label names in parentheses. */
-#include "base/regex/regex.h"
 #include "promql/parse/parser.h"
+#include "promql/parse/pattern.h"
 
 static bool parse_matcher(struct pq_parser *p, struct pq_matcher *matcher);
 
@@ -82,38 +82,30 @@ static void print_regex_error(char *out, size_t size, struct qf_str msg)
     (void)snprintf(out, size, "error parsing regexp: %.*s", QF_STR_ARG(msg));
 }
 
-static void free_regex(void *re)
-{
-    (void)qf_regex_free(re);
-}
-
 static bool compile(struct pq_parser *p, struct pq_matcher *matcher, struct pq_pos pos)
 {
+    const atomic_bool *canceled = p->options.canceled;
     char msg[400], text[500];
-    struct qf_regex *re;
+    struct qf_regex *regex;
+    qf_rc rc;
 
     if (matcher->type != PQ_MATCH_REGEX && matcher->type != PQ_MATCH_NOT_REGEX)
         return true;
-    re = qf_regex_new(matcher->value.data, matcher->value.len, msg, sizeof(msg));
-    if (!re) {
+    if (canceled && atomic_load_explicit(canceled, memory_order_relaxed)) {
+        pq_parser_fail(p, pos, "query was canceled");
+        p->error.rc = QF_ECANCELED;
+        return false;
+    }
+    rc = pq_pattern_compile(p->arena, matcher->value, &regex, msg, sizeof(msg));
+    if (rc == QF_OK)
+        matcher->regex = regex;
+    if (rc == QF_ELIMIT)
+        pq_parser_out_of_memory(p);
+    if (rc == QF_EPARSE) {
         print_regex_error(text, sizeof(text), qf_str_from(msg));
         pq_parser_fail(p, pos, "%s", text);
-        return false;
     }
-    matcher->regex = re;
-    if (!qf_arena_defer(p->arena, free_regex, re)) {
-        (void)qf_regex_free(re);
-        pq_parser_out_of_memory(p);
-        return false;
-    }
-    p->regex_bytes += qf_regex_size(re);
-    if (p->regex_bytes > PQ_REGEX_BYTES_MAX) {
-        pq_parser_fail(p, pos, "regular expressions of the query need more than %zu bytes",
-                       PQ_REGEX_BYTES_MAX);
-        p->error.rc = QF_ELIMIT;
-        return false;
-    }
-    return true;
+    return rc == QF_OK;
 }
 
 /* name OP "value", "name" OP "value", or "metric name". */

@@ -34,7 +34,6 @@ struct pq_parser {
     struct pq_pos last; /* the token read last */
     struct pq_context context;
     size_t depth;
-    size_t regex_bytes;
     bool failed;
     struct qf_err error;
     const struct pq_check *check;

@@ -151,6 +151,9 @@ static struct pq_plan_node *plan_label(struct pq_planner *p, const struct pq_nod
     if (!node || !strings)
         return NULL;
     node->function = call->call.function->id;
+    if (p->plan->params.canceled &&
+        atomic_load_explicit(p->plan->params.canceled, memory_order_relaxed))
+        return pq_planner_fail(p, QF_ECANCELED, "query was canceled");
     node->label_call =
         (struct pq_label_call){ .strings = strings, .count = call->call.arg_count - 1 };
     p->rc = label->prepare(&node->label_call, p->arena, p->err);

@@ -3,7 +3,7 @@
  * Info series are looked up at the time the base series were read: @ and offset inside the base
  * expression move both. The leaf answers the time of the sample it found, since of several info
  * series with the same identity the one with the newest sample counts. */
-#include "base/regex/regex.h"
+#include "promql/parse/pattern.h"
 #include "promql/plan/plan_int.h"
 
 /* @ and offsets on the way to the first selector of @expr. False: there is no selector. */
@@ -51,11 +51,6 @@ static bool first_selector_times(struct pq_planner *p, const struct pq_node *exp
     return false;
 }
 
-static void free_regex(void *regex)
-{
-    (void)qf_regex_free(regex);
-}
-
 /* Without a matcher that says which names are meant: target_info; with exclusions only: all names
  * that end in _info. */
 static bool default_name(struct pq_planner *p, bool excludes, struct pq_matcher *ret)
@@ -67,11 +62,8 @@ static bool default_name(struct pq_planner *p, bool excludes, struct pq_matcher 
         (struct pq_matcher){ PQ_MATCH_EQUAL, QF_STR(QF_METRIC_NAME), QF_STR("target_info"), NULL };
     if (!excludes)
         return true;
-    regex = qf_regex_new(".+_info", 7, msg, sizeof(msg));
-    if (!regex || !qf_arena_defer(p->arena, free_regex, regex)) {
-        (void)qf_regex_free(regex);
+    if (pq_pattern_compile(p->arena, QF_STR(".+_info"), &regex, msg, sizeof(msg)) != QF_OK)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-    }
     ret->type = PQ_MATCH_REGEX;
     ret->value = QF_STR(".+_info");
     ret->regex = regex;

@@ -37,6 +37,7 @@ static struct pq_query_params params_of(const struct qa_query *query)
     return (struct pq_query_params){ .start_ms = ask->start_ms,
                                      .end_ms = ask->end_ms,
                                      .step_ms = ask->step_ms,
+                                     .canceled = &query->canceled,
                                      .lookback_ms = ask->lookback_ms,
                                      .samples_max = query->env->samples_max,
                                      .series_max = query->env->series_max,
@@ -59,10 +60,13 @@ static qf_rc add_part(struct qa_query *query, const struct pq_node *expr, struct
 static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
 {
     struct pq_query_params params = params_of(query);
+    struct pq_parse_options options = query->env->features.parse;
     struct qf_err cause = { 0 };
     struct pq_node *expr;
-    qf_rc rc = pq_parse(query->arena, query->ask.text, &query->env->features.parse, &expr, &cause);
+    qf_rc rc;
 
+    options.canceled = &query->canceled;
+    rc = pq_parse(query->arena, query->ask.text, &options, &expr, &cause);
     if (rc == QF_OK)
         rc = add_part(query, expr, query->ask.text, &params, &cause);
     return rc == QF_OK ? QF_OK : frame_error(query, query->ask.text, &cause, err);
@@ -151,7 +155,8 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
     struct qf_err cause = { 0 };
     size_t count;
     bool selective = false;
-    qf_rc rc = pq_parse_selector(query->arena, match, &matchers, &count, &cause);
+    const struct pq_parse_options options = { .canceled = &query->canceled };
+    qf_rc rc = pq_parse_selector(query->arena, match, &options, &matchers, &count, &cause);
 
     for (size_t i = 0; rc == QF_OK && i < count; i++)
         selective |= !pq_matcher_matches(&matchers[i], QF_STR(""));

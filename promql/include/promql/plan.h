@@ -31,6 +31,8 @@ struct pq_query_params {
     uint64_t samples_max; /* values of one leaf, held at once, or of the result */
     uint64_t series_max;  /* series of one leaf or of the result */
 
+    const atomic_bool *canceled; /* may be NULL; looked at before each regular expression */
+
     /* For comparison and debugging: leaves are selectors with their range function, no more. */
     bool no_pushdown;
 };
@@ -55,7 +57,7 @@ struct pq_plan {
  * QF_EINVAL: an expression that a range query cannot answer (a string, a range vector), a bad time
  * range, or a duration that came out as not positive: with Prometheus's text and position.
  * QF_EEXEC: an error that needs no data, such as a bad label name in label_replace.
- * QF_ELIMIT: too many leaves or points, or the arena's budget is spent. */
+ * QF_ELIMIT: too many leaves or points, or the arena's budget is spent. QF_ECANCELED. */
 QF_MUST_CHECK qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_node *expr,
                                 struct qf_str query, const struct pq_query_params *params,
                                 struct pq_plan **ret_plan, struct qf_err *err);

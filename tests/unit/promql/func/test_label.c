@@ -119,3 +119,64 @@ TEST(digits_sort_by_their_number)
     CHECK_EQ(natural("x", "x"), 0);
     CHECK_EQ(natural("99999999999999999999999", "100000000000000000000000"), -1);
 }
+
+/* Each label_join doubles the value: what does not fit is refused before it is built. */
+TEST(values_are_paid_for_before_they_are_built)
+{
+    enum { BUDGET = 1 << 20 };
+    const struct qf_str strings[] = { QF_STR("src"), QF_STR(""), QF_STR("src"), QF_STR("src") };
+    const struct pq_label_call call = { .strings = strings, .count = 4 };
+    struct qf_labels labels = source();
+    struct qf_err err = { 0 };
+    qf_rc rc = QF_OK;
+    size_t doublings = 0;
+    bool given;
+
+    arena = qf_arena_new(BUDGET);
+    for (; rc == QF_OK && doublings < 64; doublings++)
+        rc = pq_label_join.apply(&call, arena, labels, &labels, &given, &err);
+    CHECK_EQ(rc, QF_ELIMIT);
+    CHECK_STR(err.msg, "query memory limit exceeded");
+    CHECK(doublings > 10 && doublings < 20);
+    CHECK(qf_arena_used(arena) <= BUDGET);
+    arena = qf_arena_free(arena);
+}
+
+TEST(replacements_are_paid_for_before_they_are_built)
+{
+    enum { BUDGET = 1 << 20 };
+    const struct qf_str strings[] = { QF_STR("src"), QF_STR("$1$1$1$1"), QF_STR("src"),
+                                      QF_STR("(.*)") };
+    struct pq_label_call call = { .strings = strings, .count = 4 };
+    struct qf_labels labels = source();
+    struct qf_err err = { 0 };
+    qf_rc rc = QF_OK;
+    bool given;
+
+    arena = qf_arena_new(BUDGET);
+    CHECK_OK(pq_label_replace.prepare(&call, arena, &err), &err);
+    for (size_t i = 0; rc == QF_OK && i < 64; i++)
+        rc = pq_label_replace.apply(&call, arena, labels, &labels, &given, &err);
+    CHECK_EQ(rc, QF_ELIMIT);
+    CHECK(qf_arena_used(arena) <= BUDGET);
+    arena = qf_arena_free(arena);
+}
+
+/* Every expression is charged with all that it may ever take, 1,400 of them as well as one. */
+TEST(expressions_of_label_replace_are_charged)
+{
+    const struct qf_str strings[] = { QF_STR("dst"), QF_STR(""), QF_STR("src"),
+                                      QF_STR("[a-z]{1000}") };
+    struct pq_label_call call = { .strings = strings, .count = 4 };
+    struct qf_err err = { 0 };
+    qf_rc rc = QF_OK;
+    size_t fitted = 0;
+
+    arena = qf_arena_new((size_t)32 << 20);
+    for (; rc == QF_OK && fitted < 1400; fitted++)
+        rc = pq_label_replace.prepare(&call, arena, &err);
+    CHECK_EQ(rc, QF_ELIMIT);
+    CHECK_STR(err.msg, "query memory limit exceeded");
+    CHECK(fitted > 4 && fitted < 40);
+    arena = qf_arena_free(arena);
+}

@@ -256,16 +256,16 @@ TEST(a_bare_selector_parses_alone)
     struct qf_err err = { 0 };
     size_t count = 0;
 
-    CHECK_OK(pq_parse_selector(arena, QF_STR("foo{a=\"b\"}"), &matchers, &count, &err), &err);
+    CHECK_OK(pq_parse_selector(arena, QF_STR("foo{a=\"b\"}"), NULL, &matchers, &count, &err), &err);
     CHECK_EQ(count, 2);
     CHECK(qf_str_is(matchers[0].name, "a"));
     CHECK(qf_str_is(matchers[1].value, "foo"));
-    CHECK_OK(pq_parse_selector(arena, QF_STR("{a=~\".*\"}"), &matchers, &count, &err), &err);
+    CHECK_OK(pq_parse_selector(arena, QF_STR("{a=~\".*\"}"), NULL, &matchers, &count, &err), &err);
     CHECK_EQ(count, 1);
-    CHECK_EQ(pq_parse_selector(arena, QF_STR("sum(x)"), &matchers, &count, &err), QF_EPARSE);
+    CHECK_EQ(pq_parse_selector(arena, QF_STR("sum(x)"), NULL, &matchers, &count, &err), QF_EPARSE);
     CHECK_STR(err.msg, "unexpected \"(\"");
     CHECK_EQ(err.pos_start, 3);
     err = (struct qf_err){ 0 };
-    CHECK_EQ(pq_parse_selector(arena, QF_STR(""), &matchers, &count, &err), QF_EPARSE);
+    CHECK_EQ(pq_parse_selector(arena, QF_STR(""), NULL, &matchers, &count, &err), QF_EPARSE);
     CHECK_STR(err.msg, "unexpected end of input");
 }

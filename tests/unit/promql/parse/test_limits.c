@@ -128,15 +128,48 @@ TEST(a_long_chain_parses_up_to_the_height_limit)
     CHECK_EQ(parse(durations, 0, &err), QF_ELIMIT);
 }
 
-/* Small texts with large programs: memory that the arena does not see. */
-TEST(regular_expressions_are_bounded_together)
+/* Small texts with large programs: memory that lies outside the arena and is charged to it. */
+TEST(regular_expressions_are_paid_from_the_budget)
 {
     QF_CLEANUP(qf_freep)
     char *text = repeat("foo{", "a=~\"(?:a{1000}){0}(?:b{1000})c\",", 3000, "}");
-    struct qf_err err;
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new((size_t)64 * MEGABYTE);
+    struct pq_node *node;
+    struct qf_err err = { 0 };
 
-    CHECK_EQ(parse(text, 0, &err), QF_ELIMIT);
-    CHECK_STR(err.msg, "regular expressions of the query need more than 67108864 bytes");
+    CHECK_EQ(pq_parse(arena, qf_str_from(text), NULL, &node, &err), QF_ELIMIT);
+    CHECK_STR(err.msg, "query needs more memory to parse than its limit");
+    CHECK(qf_arena_used(arena) <= (size_t)64 * MEGABYTE);
+}
+
+/* One budget for all selectors of a request, not one each. */
+TEST(selectors_of_one_arena_share_its_budget)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new((size_t)8 * MEGABYTE);
+    const struct pq_matcher *matchers;
+    struct qf_err err = { 0 };
+    qf_rc rc = QF_OK;
+    size_t count, fitted = 0;
+
+    while (rc == QF_OK && fitted < 64) {
+        rc =
+            pq_parse_selector(arena, QF_STR("foo{a=~\"b{1000}c\"}"), NULL, &matchers, &count, &err);
+        fitted += rc == QF_OK;
+    }
+    CHECK_EQ(rc, QF_ELIMIT);
+    CHECK(fitted > 0 && fitted < 16);
+}
+
+TEST(a_canceled_query_compiles_no_further_expression)
+{
+    atomic_bool canceled = true;
+    struct pq_parse_options options = { .canceled = &canceled };
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pq_node *node;
+    struct qf_err err = { 0 };
+
+    CHECK_EQ(pq_parse(arena, QF_STR("foo{a=~\"b.*\"}"), &options, &node, &err), QF_ECANCELED);
+    CHECK_EQ(pq_parse(arena, QF_STR("foo{a=\"b\"}"), &options, &node, &err), QF_OK);
 }
 
 TEST(an_arena_over_its_budget_is_an_error)
