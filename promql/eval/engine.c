@@ -82,7 +82,7 @@ static void close_readers(struct held *held)
 }
 
 qf_rc pq_engine_run(const struct pq_engine *engine, struct qf_arena *arena,
-                    const struct pq_node *expr, struct qf_str query,
+                    const struct pq_expr *expr, struct qf_str query,
                     const struct pq_query_params *params, struct pq_result *ret_result,
                     struct qf_err *err)
 {

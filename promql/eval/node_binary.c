@@ -272,7 +272,7 @@ static qf_rc compute_histograms(struct binary *self, const struct pq_histogram *
                                 const struct pq_histogram *right, bool *ret_kept,
                                 struct qf_err *err)
 {
-    const struct pq_node *ast = self->exec.plan->ast;
+    const struct pq_expr *ast = self->exec.plan->ast;
     enum pq_op op = ast->binary.op;
 
     *ret_kept = false;
@@ -329,7 +329,7 @@ static qf_rc compute(struct binary *self, uint32_t group, struct operand many, s
                      uint64_t bits, uint32_t out, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
-    const struct pq_node *ast = exec->plan->ast;
+    const struct pq_expr *ast = exec->plan->ast;
     double *row = pq_row(&exec->batch, out);
     bool one_to_one = matching_of(self)->card == PQ_CARD_ONE_TO_ONE;
     bool trims = ast->binary.op == PQ_OP_TRIM_UPPER || ast->binary.op == PQ_OP_TRIM_LOWER;

@@ -57,7 +57,7 @@ static bool is_quantiles(const struct pq_exec *exec)
 static struct pq_pos find_vector_pos(const struct pq_plan_node *plan)
 {
     for (size_t i = 0; i < plan->ast->call.arg_count; i++)
-        if (pq_node_type(plan->ast->call.args[i]) == PQ_TYPE_VECTOR)
+        if (pq_expr_type(plan->ast->call.args[i]) == PQ_TYPE_VECTOR)
             return pq_unwrap(plan->ast->call.args[i])->pos;
     return plan->pos;
 }
@@ -66,7 +66,7 @@ static struct pq_pos find_vector_pos(const struct pq_plan_node *plan)
 static struct pq_pos scalar_pos(const struct pq_plan_node *plan, size_t index)
 {
     for (size_t i = 0; i < plan->ast->call.arg_count; i++)
-        if (pq_node_type(plan->ast->call.args[i]) == PQ_TYPE_SCALAR && index-- == 0)
+        if (pq_expr_type(plan->ast->call.args[i]) == PQ_TYPE_SCALAR && index-- == 0)
             return plan->ast->call.args[i]->pos;
     return plan->pos;
 }

@@ -113,14 +113,14 @@ static void drop_floats(struct pq_exec *exec, enum pq_op op)
 
 static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
 {
-    const struct pq_node *ast = exec->plan->ast;
+    const struct pq_expr *ast = exec->plan->ast;
     bool call = ast->kind == PQ_CALL, negation = ast->kind == PQ_UNARY;
     enum pq_op op = negation ? PQ_OP_MUL : call ? PQ_OP_NONE : ast->binary.op;
     /* The scalar stands on the left only if what is on the right is a vector. */
-    bool left = !call && !negation && pq_node_type(ast->binary.rhs) == PQ_TYPE_VECTOR;
+    bool left = !call && !negation && pq_expr_type(ast->binary.rhs) == PQ_TYPE_VECTOR;
     /* Scalars compare with bool only, whatever the flag says. */
     bool return_bool =
-        !call && !negation && (ast->binary.return_bool || pq_node_type(ast) == PQ_TYPE_SCALAR);
+        !call && !negation && (ast->binary.return_bool || pq_expr_type(ast) == PQ_TYPE_SCALAR);
     struct pq_exec *vector = exec->children[left ? 1 : 0], *scalar = exec->children[left ? 0 : 1];
     struct pq_scalar_arg arg;
     qf_rc rc = next_children(exec, err);

@@ -82,7 +82,7 @@ const char *pq_type_text(enum pq_type type)
     return "none";
 }
 
-enum pq_type pq_node_type(const struct pq_node *node)
+enum pq_type pq_expr_type(const struct pq_expr *node)
 {
     if (node->type != PQ_TYPE_NONE)
         return node->type;
@@ -100,14 +100,14 @@ enum pq_type pq_node_type(const struct pq_node *node)
     case PQ_CALL:
         return node->call.function->return_type;
     case PQ_BINARY:
-        return pq_node_type(node->binary.lhs) == PQ_TYPE_SCALAR &&
-                       pq_node_type(node->binary.rhs) == PQ_TYPE_SCALAR
+        return pq_expr_type(node->binary.lhs) == PQ_TYPE_SCALAR &&
+                       pq_expr_type(node->binary.rhs) == PQ_TYPE_SCALAR
                    ? PQ_TYPE_SCALAR
                    : PQ_TYPE_VECTOR;
     case PQ_UNARY:
-        return pq_node_type(node->unary.expr);
+        return pq_expr_type(node->unary.expr);
     case PQ_PAREN:
-        return pq_node_type(node->paren.expr);
+        return pq_expr_type(node->paren.expr);
     case PQ_DURATION_EXPR:
         break;
     }

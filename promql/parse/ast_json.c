@@ -4,9 +4,9 @@
 #include "promql/functions.h"
 #include "promql/parse.h"
 
-static void put_node(struct qf_strbuf *buf, const struct pq_node *node);
+static void put_node(struct qf_strbuf *buf, const struct pq_expr *node);
 
-void pq_ast_json(struct qf_strbuf *buf, const struct pq_node *node)
+void pq_ast_json(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     put_node(buf, node);
 }
@@ -16,7 +16,7 @@ static void put_bool(struct qf_strbuf *buf, const char *key, bool value)
     qf_strbuf_printf(buf, "\"%s\":%s", key, value ? "true" : "false");
 }
 
-static void put_child(struct qf_strbuf *buf, const char *key, const struct pq_node *node)
+static void put_child(struct qf_strbuf *buf, const char *key, const struct pq_expr *node)
 {
     qf_strbuf_printf(buf, "\"%s\":", key);
     put_node(buf, node);
@@ -40,7 +40,7 @@ static void put_names(struct qf_strbuf *buf, const char *key, const struct qf_st
     qf_strbuf_putc(buf, ']');
 }
 
-static void put_matchers(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_matchers(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     static const char *const types[] = { "=", "!=", "=~", "!~" };
 
@@ -59,7 +59,7 @@ static void put_matchers(struct qf_strbuf *buf, const struct pq_node *node)
 
 /* "offset": ms, and the expression it is to be computed from if there is one. */
 static void put_duration(struct qf_strbuf *buf, const char *key, int64_t ms,
-                         const struct pq_node *expr)
+                         const struct pq_expr *expr)
 {
     qf_strbuf_printf(buf, "\"%s\":%lld", key, (long long)ms);
     if (expr) {
@@ -85,8 +85,8 @@ static void put_timestamp(struct qf_strbuf *buf, const struct pq_time_shift *shi
 }
 
 /* A selector, as part of the range selector @matrix if that is not NULL. */
-static void put_selector(struct qf_strbuf *buf, const struct pq_node *node,
-                         const struct pq_node *matrix)
+static void put_selector(struct qf_strbuf *buf, const struct pq_expr *node,
+                         const struct pq_expr *matrix)
 {
     const struct pq_time_shift *shift = &node->vector.shift;
 
@@ -110,7 +110,7 @@ static void put_selector(struct qf_strbuf *buf, const struct pq_node *node,
     qf_strbuf_printf(buf, ",\"type\":\"%s\"", matrix ? "matrixSelector" : "vectorSelector");
 }
 
-static void put_subquery(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_subquery(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     const struct pq_time_shift *shift = &node->subquery.shift;
 
@@ -148,7 +148,7 @@ static void put_function(struct qf_strbuf *buf, const struct pq_function *functi
                      function->name, type_name(function->return_type), function->variadic);
 }
 
-static void put_call(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_call(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_puts(buf, "\"args\":[");
     for (size_t i = 0; i < node->call.arg_count; i++) {
@@ -161,7 +161,7 @@ static void put_call(struct qf_strbuf *buf, const struct pq_node *node)
     qf_strbuf_puts(buf, ",\"type\":\"call\"");
 }
 
-static void put_aggregate(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_aggregate(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     put_child(buf, "expr", node->aggregate.expr);
     qf_strbuf_putc(buf, ',');
@@ -207,7 +207,7 @@ static void put_matching(struct qf_strbuf *buf, const struct pq_matching *matchi
     qf_strbuf_putc(buf, '}');
 }
 
-static void put_binary(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_binary(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     put_bool(buf, "bool", node->binary.return_bool);
     qf_strbuf_putc(buf, ',');
@@ -219,7 +219,7 @@ static void put_binary(struct qf_strbuf *buf, const struct pq_node *node)
     qf_strbuf_puts(buf, ",\"type\":\"binaryExpr\"");
 }
 
-static void put_duration_expr(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_duration_expr(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     put_child(buf, "lhs", node->duration.lhs);
     qf_strbuf_printf(buf, ",\"op\":\"%s\",", pq_op_text(node->duration.op));
@@ -228,7 +228,7 @@ static void put_duration_expr(struct qf_strbuf *buf, const struct pq_node *node)
     put_bool(buf, "wrapped", node->duration.wrapped);
 }
 
-static void put_number(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_number(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     char text[QF_DOUBLE_TEXT_MAX];
 
@@ -236,7 +236,7 @@ static void put_number(struct qf_strbuf *buf, const struct pq_node *node)
     qf_strbuf_printf(buf, "\"type\":\"numberLiteral\",\"val\":\"%s\"", text);
 }
 
-static void put_node(struct qf_strbuf *buf, const struct pq_node *node)
+static void put_node(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     if (buf->overflowed)
         return;

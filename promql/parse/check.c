@@ -4,7 +4,7 @@
 
 static const struct pq_pos NOWHERE = { 0, 0 };
 
-void pq_check_selector(struct pq_parser *p, const struct pq_node *node)
+void pq_check_selector(struct pq_parser *p, const struct pq_expr *node)
 {
     size_t count = node->vector.matcher_count;
     const struct pq_matcher *matchers = node->vector.matchers;
@@ -24,7 +24,7 @@ void pq_check_selector(struct pq_parser *p, const struct pq_node *node)
                     "vector selector must contain at least one non-empty matcher");
 }
 
-static void expect_type(struct pq_parser *p, const struct pq_node *node, enum pq_type want,
+static void expect_type(struct pq_parser *p, const struct pq_expr *node, enum pq_type want,
                         const char *context)
 {
     if (node->type != want)
@@ -32,7 +32,7 @@ static void expect_type(struct pq_parser *p, const struct pq_node *node, enum pq
                         context, pq_type_text(node->type));
 }
 
-void pq_check_aggregate(struct pq_parser *p, const struct pq_node *node,
+void pq_check_aggregate(struct pq_parser *p, const struct pq_expr *node,
                         const struct pq_check *param_check)
 {
     bool text = node->aggregate.op == PQ_AGG_COUNT_VALUES;
@@ -45,7 +45,7 @@ void pq_check_aggregate(struct pq_parser *p, const struct pq_node *node,
                     "aggregation parameter");
 }
 
-void pq_check_unary(struct pq_parser *p, const struct pq_node *node)
+void pq_check_unary(struct pq_parser *p, const struct pq_expr *node)
 {
     enum pq_type type = node->unary.expr->type;
 
@@ -56,7 +56,7 @@ void pq_check_unary(struct pq_parser *p, const struct pq_node *node)
                         pq_type_text(type));
 }
 
-void pq_check_subquery(struct pq_parser *p, const struct pq_node *node)
+void pq_check_subquery(struct pq_parser *p, const struct pq_expr *node)
 {
     static const char *const names[] = { "none", "scalar", "vector", "matrix", "string" };
     enum pq_type type = node->subquery.expr->type;
@@ -78,7 +78,7 @@ static bool is_set_operator(enum pq_op op)
 
 /* The operator with its modifiers, without the blanks around; one character short at its end, as
  * Prometheus has it. */
-static struct pq_pos operator_range(const struct pq_parser *p, const struct pq_node *node)
+static struct pq_pos operator_range(const struct pq_parser *p, const struct pq_expr *node)
 {
     struct pq_pos pos = { node->binary.lhs->pos.end, node->binary.rhs->pos.start - 1 };
 
@@ -89,7 +89,7 @@ static struct pq_pos operator_range(const struct pq_parser *p, const struct pq_n
     return pos;
 }
 
-static void check_on_and_group(struct pq_parser *p, const struct pq_node *node,
+static void check_on_and_group(struct pq_parser *p, const struct pq_expr *node,
                                const struct pq_matching *matching)
 {
     for (size_t i = 0; matching->on && i < matching->label_count && !p->check; i++)
@@ -102,7 +102,7 @@ static void check_on_and_group(struct pq_parser *p, const struct pq_node *node,
             }
 }
 
-static void check_set_operator(struct pq_parser *p, const struct pq_node *node,
+static void check_set_operator(struct pq_parser *p, const struct pq_expr *node,
                                const struct pq_matching *matching)
 {
     if (matching->card == PQ_CARD_ONE_TO_MANY || matching->card == PQ_CARD_MANY_TO_ONE)
@@ -118,7 +118,7 @@ static bool is_value(enum pq_type type)
     return type == PQ_TYPE_SCALAR || type == PQ_TYPE_VECTOR;
 }
 
-static void check_operands(struct pq_parser *p, const struct pq_node *node)
+static void check_operands(struct pq_parser *p, const struct pq_expr *node)
 {
     static const char *const text =
         "binary expression must contain only scalar and instant vector types";
@@ -129,7 +129,7 @@ static void check_operands(struct pq_parser *p, const struct pq_node *node)
         pq_parser_check(p, node->binary.rhs, NOWHERE, "%s", text);
 }
 
-void pq_check_binary(struct pq_parser *p, struct pq_node *node, struct pq_matching *matching)
+void pq_check_binary(struct pq_parser *p, struct pq_expr *node, struct pq_matching *matching)
 {
     enum pq_op op = node->binary.op;
     enum pq_type left = node->binary.lhs->type, right = node->binary.rhs->type;
@@ -164,9 +164,9 @@ void pq_check_binary(struct pq_parser *p, struct pq_node *node, struct pq_matchi
 }
 
 /* info()'s second argument is a bare selector, which may match anything. */
-static void check_info(struct pq_parser *p, const struct pq_node *node)
+static void check_info(struct pq_parser *p, const struct pq_expr *node)
 {
-    struct pq_node *arg = node->call.args[1];
+    struct pq_expr *arg = node->call.args[1];
 
     if (arg->type != PQ_TYPE_VECTOR) {
         pq_parser_check(p, node, NOWHERE,
@@ -182,7 +182,7 @@ static void check_info(struct pq_parser *p, const struct pq_node *node)
     }
 }
 
-void pq_check_call_count(struct pq_parser *p, const struct pq_node *node)
+void pq_check_call_count(struct pq_parser *p, const struct pq_expr *node)
 {
     const struct pq_function *function = node->call.function;
     size_t min = pq_function_args_min(function), max = pq_function_args_max(function);
@@ -199,7 +199,7 @@ void pq_check_call_count(struct pq_parser *p, const struct pq_node *node)
 }
 
 void pq_check_argument(struct pq_parser *p, const struct pq_function *function, size_t index,
-                       const struct pq_node *arg)
+                       const struct pq_expr *arg)
 {
     char context[64];
 

@@ -8,21 +8,21 @@
 #include "promql/functions.h"
 #include "promql/parse/parser.h"
 
-static struct pq_node *parse_binary(struct pq_parser *p, int level_min);
-static struct pq_node *parse_unary(struct pq_parser *p);
-static struct pq_node *parse_operand(struct pq_parser *p);
-static struct pq_node *parse_paren(struct pq_parser *p);
-static struct pq_node *parse_word(struct pq_parser *p);
+static struct pq_expr *parse_binary(struct pq_parser *p, int level_min);
+static struct pq_expr *parse_unary(struct pq_parser *p);
+static struct pq_expr *parse_operand(struct pq_parser *p);
+static struct pq_expr *parse_paren(struct pq_parser *p);
+static struct pq_expr *parse_word(struct pq_parser *p);
 static bool is_metric_word(enum pq_token_type type);
-static struct pq_node *parse_selector(struct pq_parser *p, const struct pq_token *name);
-static struct pq_node *parse_call(struct pq_parser *p, struct pq_token name);
-static struct pq_node *parse_aggregate(struct pq_parser *p, struct pq_token op);
+static struct pq_expr *parse_selector(struct pq_parser *p, const struct pq_token *name);
+static struct pq_expr *parse_call(struct pq_parser *p, struct pq_token name);
+static struct pq_expr *parse_aggregate(struct pq_parser *p, struct pq_token op);
 
 qf_rc pq_parse(struct qf_arena *arena, struct qf_str text, const struct pq_parse_options *options,
-               struct pq_node **ret_expr, struct qf_err *err)
+               struct pq_expr **ret_expr, struct qf_err *err)
 {
     struct pq_parser p;
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     qf_rc rc;
 
     pq_parser_init(&p, arena, text, options, false);
@@ -48,7 +48,7 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
                         struct qf_err *err)
 {
     struct pq_parser p;
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     enum pq_token_type first;
     qf_rc rc;
 
@@ -73,9 +73,9 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     return QF_OK;
 }
 
-struct pq_node *pq_parse_expr(struct pq_parser *p)
+struct pq_expr *pq_parse_expr(struct pq_parser *p)
 {
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (!pq_parser_enter(p))
         return NULL;
@@ -118,9 +118,9 @@ static int operator_level(enum pq_token_type type, enum pq_op *ret_op)
 }
 
 /* The right side: an operand and what binds tighter than the operator; ^ takes further ^ too. */
-static struct pq_node *parse_right(struct pq_parser *p, int level)
+static struct pq_expr *parse_right(struct pq_parser *p, int level)
 {
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (level != LEVEL_POWER)
         return parse_binary(p, level + 1);
@@ -131,12 +131,12 @@ static struct pq_node *parse_right(struct pq_parser *p, int level)
     return node;
 }
 
-static struct pq_node *parse_binary(struct pq_parser *p, int level_min)
+static struct pq_expr *parse_binary(struct pq_parser *p, int level_min)
 {
-    struct pq_node *lhs = parse_unary(p);
+    struct pq_expr *lhs = parse_unary(p);
 
     while (lhs) {
-        struct pq_node proto = { .kind = PQ_BINARY };
+        struct pq_expr proto = { .kind = PQ_BINARY };
         struct pq_matching matching = { PQ_CARD_ONE_TO_ONE };
         int level = operator_level(pq_parser_peek(p), &proto.binary.op);
 
@@ -155,9 +155,9 @@ static struct pq_node *parse_binary(struct pq_parser *p, int level_min)
 }
 
 /* A sign before a number becomes part of it. */
-static struct pq_node *make_unary(struct pq_parser *p, struct pq_token sign, struct pq_node *expr)
+static struct pq_expr *make_unary(struct pq_parser *p, struct pq_token sign, struct pq_expr *expr)
 {
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (expr->kind == PQ_NUMBER) {
         if (sign.type == PQ_T_SUB)
@@ -177,11 +177,11 @@ static struct pq_node *make_unary(struct pq_parser *p, struct pq_token sign, str
     return node;
 }
 
-static struct pq_node *parse_unary(struct pq_parser *p)
+static struct pq_expr *parse_unary(struct pq_parser *p)
 {
     enum pq_token_type type = pq_parser_peek(p);
     struct pq_token sign;
-    struct pq_node *expr;
+    struct pq_expr *expr;
 
     if (type != PQ_T_ADD && type != PQ_T_SUB) {
         expr = parse_operand(p);
@@ -223,10 +223,10 @@ static bool starts_expr(enum pq_token_type type)
            type == PQ_T_ADD || type == PQ_T_SUB;
 }
 
-static struct pq_node *parse_operand(struct pq_parser *p)
+static struct pq_expr *parse_operand(struct pq_parser *p)
 {
     enum pq_token_type type = pq_parser_peek(p);
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (type == PQ_T_NUMBER || type == PQ_T_DURATION)
         return pq_parse_number(p);
@@ -248,10 +248,10 @@ static struct pq_node *parse_operand(struct pq_parser *p)
     return node;
 }
 
-struct pq_node *pq_parse_number(struct pq_parser *p)
+struct pq_expr *pq_parse_number(struct pq_parser *p)
 {
     struct pq_token token = pq_parser_next(p);
-    struct pq_node *node = pq_parser_node(p, PQ_NUMBER, token.pos);
+    struct pq_expr *node = pq_parser_node(p, PQ_NUMBER, token.pos);
 
     if (!node)
         return NULL;
@@ -262,10 +262,10 @@ struct pq_node *pq_parse_number(struct pq_parser *p)
     return p->failed ? NULL : node;
 }
 
-static struct pq_node *parse_paren(struct pq_parser *p)
+static struct pq_expr *parse_paren(struct pq_parser *p)
 {
     uint32_t start = pq_parser_next(p).pos.start;
-    struct pq_node *expr = pq_parse_expr(p), *node;
+    struct pq_expr *expr = pq_parse_expr(p), *node;
 
     if (!expr || !pq_parser_expect(p, PQ_T_RIGHT_PAREN))
         return NULL;
@@ -279,7 +279,7 @@ static struct pq_node *parse_paren(struct pq_parser *p)
 }
 
 /* A word is an aggregation, a call or the name of a metric: the next token tells. */
-static struct pq_node *parse_word(struct pq_parser *p)
+static struct pq_expr *parse_word(struct pq_parser *p)
 {
     struct pq_token word = pq_parser_next(p);
     enum pq_token_type next = pq_parser_peek(p);
@@ -307,11 +307,11 @@ static struct pq_node *parse_word(struct pq_parser *p)
     }
 }
 
-static struct pq_node *parse_selector(struct pq_parser *p, const struct pq_token *name)
+static struct pq_expr *parse_selector(struct pq_parser *p, const struct pq_token *name)
 {
     struct pq_matcher *matchers = NULL;
     size_t count = 0;
-    struct pq_node *node = pq_parser_node(p, PQ_VECTOR_SELECTOR, name ? name->pos : p->token.pos);
+    struct pq_expr *node = pq_parser_node(p, PQ_VECTOR_SELECTOR, name ? name->pos : p->token.pos);
 
     if (!node)
         return NULL;
@@ -338,7 +338,7 @@ static struct pq_node *parse_selector(struct pq_parser *p, const struct pq_token
 
 /* Arguments in parentheses. The type errors of each stay apart (@checks, when not NULL, as many as
  * arguments), since the order in which they are reported is not that of the text. */
-static bool parse_arguments(struct pq_parser *p, struct pq_node ***args, size_t *count,
+static bool parse_arguments(struct pq_parser *p, struct pq_expr ***args, size_t *count,
                             const struct pq_check ***checks)
 {
     size_t check_count = 0;
@@ -349,7 +349,7 @@ static bool parse_arguments(struct pq_parser *p, struct pq_node ***args, size_t 
         return true;
     for (;;) {
         const struct pq_check *outer = p->check, **check;
-        struct pq_node **slot, *arg;
+        struct pq_expr **slot, *arg;
         struct pq_token comma;
 
         p->check = NULL;
@@ -373,7 +373,7 @@ static bool parse_arguments(struct pq_parser *p, struct pq_node ***args, size_t 
     }
 }
 
-static void raise_to(struct pq_node *node, const struct pq_node *child)
+static void raise_to(struct pq_expr *node, const struct pq_expr *child)
 {
     node->height = QF_MAX(node->height, child->height + 1);
 }
@@ -384,11 +384,11 @@ static void take_check(struct pq_parser *p, const struct pq_check *check)
         p->check = check;
 }
 
-static struct pq_node *parse_call(struct pq_parser *p, struct pq_token name)
+static struct pq_expr *parse_call(struct pq_parser *p, struct pq_token name)
 {
     struct qf_str text = pq_parser_text(p, name.pos);
     const struct pq_check **checks = NULL;
-    struct pq_node *node = pq_parser_node(p, PQ_CALL, name.pos);
+    struct pq_expr *node = pq_parser_node(p, PQ_CALL, name.pos);
     const struct pq_function *function;
 
     if (!node || !parse_arguments(p, &node->call.args, &node->call.arg_count, &checks))
@@ -441,7 +441,7 @@ static enum pq_agg aggregator(enum pq_token_type type)
     return PQ_AGG__COUNT;
 }
 
-static bool parse_by(struct pq_parser *p, struct pq_node *node)
+static bool parse_by(struct pq_parser *p, struct pq_expr *node)
 {
     enum pq_token_type type = pq_parser_peek(p);
 
@@ -453,7 +453,7 @@ static bool parse_by(struct pq_parser *p, struct pq_node *node)
 }
 
 /* The arguments in their places. What comes first in the text is checked last: the parameter. */
-static bool place_arguments(struct pq_parser *p, struct pq_node *node, struct pq_node **args,
+static bool place_arguments(struct pq_parser *p, struct pq_expr *node, struct pq_expr **args,
                             size_t count, const struct pq_check **checks)
 {
     enum pq_agg op = node->aggregate.op;
@@ -490,12 +490,12 @@ static bool place_arguments(struct pq_parser *p, struct pq_node *node, struct pq
     return true;
 }
 
-static struct pq_node *parse_aggregate(struct pq_parser *p, struct pq_token op)
+static struct pq_expr *parse_aggregate(struct pq_parser *p, struct pq_token op)
 {
     struct pq_context outer = pq_parser_context(p, "aggregation", "");
-    struct pq_node *node = pq_parser_node(p, PQ_AGGREGATE, op.pos);
+    struct pq_expr *node = pq_parser_node(p, PQ_AGGREGATE, op.pos);
     const struct pq_check **checks = NULL;
-    struct pq_node **args = NULL;
+    struct pq_expr **args = NULL;
     size_t count = 0;
     bool grouped;
 

@@ -37,7 +37,7 @@ static bool parse_group(struct pq_parser *p, struct pq_matching *matching)
 static bool parse_fill_value(struct pq_parser *p, double *ret_value)
 {
     bool minus = false;
-    struct pq_node *number;
+    struct pq_expr *number;
     enum pq_token_type type;
 
     if (!pq_parser_expect(p, PQ_T_LEFT_PAREN))
@@ -82,11 +82,11 @@ static bool parse_fill(struct pq_parser *p, struct pq_matching *matching)
     }
 }
 
-struct pq_node *pq_make_binary(struct pq_parser *p, struct pq_node *proto,
+struct pq_expr *pq_make_binary(struct pq_parser *p, struct pq_expr *proto,
                                const struct pq_matching *matching)
 {
-    const struct pq_node *lhs = proto->binary.lhs, *rhs = proto->binary.rhs;
-    struct pq_node *node =
+    const struct pq_expr *lhs = proto->binary.lhs, *rhs = proto->binary.rhs;
+    struct pq_expr *node =
         pq_parser_node(p, PQ_BINARY, (struct pq_pos){ lhs->pos.start, rhs->pos.end });
     struct pq_matching *kept;
 

@@ -6,13 +6,13 @@
 
 enum { LEVEL_SUM = 1, LEVEL_PRODUCT, LEVEL_POWER };
 
-static struct pq_node *parse_binary(struct pq_parser *p, int level_min);
-static struct pq_node *parse_operand(struct pq_parser *p);
+static struct pq_expr *parse_binary(struct pq_parser *p, int level_min);
+static struct pq_expr *parse_operand(struct pq_parser *p);
 
 /* The most seconds that Go's nanoseconds in an int64 can hold. */
 #define SECONDS_MAX (0x1p63 / 1e9)
 
-static bool check_range(struct pq_parser *p, const struct pq_node *node)
+static bool check_range(struct pq_parser *p, const struct pq_expr *node)
 {
     double value = node->number.value;
 
@@ -23,9 +23,9 @@ static bool check_range(struct pq_parser *p, const struct pq_node *node)
     return true;
 }
 
-struct pq_node *pq_parse_positive_duration(struct pq_parser *p)
+struct pq_expr *pq_parse_positive_duration(struct pq_parser *p)
 {
-    struct pq_node *node = parse_binary(p, LEVEL_SUM);
+    struct pq_expr *node = parse_binary(p, LEVEL_SUM);
 
     if (!node || node->kind != PQ_NUMBER)
         return node;
@@ -37,10 +37,10 @@ struct pq_node *pq_parse_positive_duration(struct pq_parser *p)
 }
 
 /* A node of @op over @lhs (NULL for a sign) and @rhs. */
-static struct pq_node *make(struct pq_parser *p, enum pq_op op, struct pq_node *lhs,
-                            struct pq_node *rhs, struct pq_pos pos)
+static struct pq_expr *make(struct pq_parser *p, enum pq_op op, struct pq_expr *lhs,
+                            struct pq_expr *rhs, struct pq_pos pos)
 {
-    struct pq_node *node = pq_parser_node(p, PQ_DURATION_EXPR, pos);
+    struct pq_expr *node = pq_parser_node(p, PQ_DURATION_EXPR, pos);
 
     if (!node)
         return NULL;
@@ -91,9 +91,9 @@ static int operator_level(enum pq_token_type type, enum pq_op *ret_op)
     }
 }
 
-static struct pq_node *nested(struct pq_parser *p, int level_min)
+static struct pq_expr *nested(struct pq_parser *p, int level_min)
 {
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (!pq_parser_enter(p))
         return NULL;
@@ -102,14 +102,14 @@ static struct pq_node *nested(struct pq_parser *p, int level_min)
     return node;
 }
 
-static struct pq_node *parse_binary(struct pq_parser *p, int level_min)
+static struct pq_expr *parse_binary(struct pq_parser *p, int level_min)
 {
-    struct pq_node *lhs = parse_operand(p);
+    struct pq_expr *lhs = parse_operand(p);
 
     while (lhs) {
         enum pq_op op;
         int level = operator_level(pq_parser_peek(p), &op);
-        struct pq_node *rhs;
+        struct pq_expr *rhs;
         struct pq_token token;
 
         if (level == 0 || level < level_min)
@@ -129,7 +129,7 @@ static struct pq_node *parse_binary(struct pq_parser *p, int level_min)
 }
 
 /* A sign goes into a number; a plus before anything else means nothing. */
-static struct pq_node *apply_sign(struct pq_parser *p, struct pq_token sign, struct pq_node *node)
+static struct pq_expr *apply_sign(struct pq_parser *p, struct pq_token sign, struct pq_expr *node)
 {
     if (node->kind == PQ_NUMBER) {
         if (sign.type == PQ_T_SUB)
@@ -143,10 +143,10 @@ static struct pq_node *apply_sign(struct pq_parser *p, struct pq_token sign, str
 }
 
 /* Parentheses are kept for printing: as a flag, or around a number as a plus with the flag. */
-static struct pq_node *parse_paren(struct pq_parser *p, bool after_sign)
+static struct pq_expr *parse_paren(struct pq_parser *p, bool after_sign)
 {
     uint32_t start = pq_parser_next(p).pos.start;
-    struct pq_node *node = nested(p, LEVEL_SUM);
+    struct pq_expr *node = nested(p, LEVEL_SUM);
 
     if (!node || !pq_parser_expect(p, PQ_T_RIGHT_PAREN))
         return NULL;
@@ -159,10 +159,10 @@ static struct pq_node *parse_paren(struct pq_parser *p, bool after_sign)
 }
 
 /* step(), range(), min_of(a, b), max_of(a, b) */
-static struct pq_node *parse_function(struct pq_parser *p)
+static struct pq_expr *parse_function(struct pq_parser *p)
 {
     struct pq_token name = pq_parser_next(p);
-    struct pq_node *lhs = NULL, *rhs = NULL;
+    struct pq_expr *lhs = NULL, *rhs = NULL;
     enum pq_op op = name.type == PQ_T_STEP     ? PQ_OP_STEP
                     : name.type == PQ_T_RANGE  ? PQ_OP_RANGE
                     : name.type == PQ_T_MIN_OF ? PQ_OP_MIN_OF
@@ -182,7 +182,7 @@ static struct pq_node *parse_function(struct pq_parser *p)
 }
 
 /* A number, a function or a parenthesis; NULL and an error for anything else. */
-static struct pq_node *parse_atom(struct pq_parser *p, bool after_sign)
+static struct pq_expr *parse_atom(struct pq_parser *p, bool after_sign)
 {
     switch ((int)pq_parser_peek(p)) {
     case PQ_T_NUMBER:
@@ -201,11 +201,11 @@ static struct pq_node *parse_atom(struct pq_parser *p, bool after_sign)
     }
 }
 
-static struct pq_node *parse_operand(struct pq_parser *p)
+static struct pq_expr *parse_operand(struct pq_parser *p)
 {
     enum pq_token_type type = pq_parser_peek(p);
     struct pq_token sign;
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (type != PQ_T_ADD && type != PQ_T_SUB)
         return parse_atom(p, false);
@@ -215,12 +215,12 @@ static struct pq_node *parse_operand(struct pq_parser *p)
 }
 
 /* After offset only an operand with an optional sign: "offset 5m - 3" subtracts from the value. */
-struct pq_node *pq_parse_offset_duration(struct pq_parser *p)
+struct pq_expr *pq_parse_offset_duration(struct pq_parser *p)
 {
     enum pq_token_type type = pq_parser_peek(p);
     bool signed_ = type == PQ_T_ADD || type == PQ_T_SUB;
     struct pq_token sign = { PQ_T_ADD, { 0, 0 } };
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (signed_)
         sign = pq_parser_next(p);

@@ -5,19 +5,19 @@
 #include "base/pure/macros.h"
 #include "promql/parse/parser.h"
 
-static struct pq_node *parse_brackets(struct pq_parser *p, struct pq_node *node);
-static bool parse_offset(struct pq_parser *p, struct pq_node *node);
-static bool parse_at(struct pq_parser *p, struct pq_node *node);
-static bool set_extended(struct pq_parser *p, struct pq_node *node, enum pq_token_type type);
+static struct pq_expr *parse_brackets(struct pq_parser *p, struct pq_expr *node);
+static bool parse_offset(struct pq_parser *p, struct pq_expr *node);
+static bool parse_at(struct pq_parser *p, struct pq_expr *node);
+static bool set_extended(struct pq_parser *p, struct pq_expr *node, enum pq_token_type type);
 
 /* Selectors are checked once they are complete, modifiers included. */
-static void check(struct pq_parser *p, struct pq_node *node)
+static void check(struct pq_parser *p, struct pq_expr *node)
 {
     if (node->kind == PQ_VECTOR_SELECTOR)
         pq_check_selector(p, node);
 }
 
-struct pq_node *pq_parse_postfix(struct pq_parser *p, struct pq_node *node)
+struct pq_expr *pq_parse_postfix(struct pq_parser *p, struct pq_expr *node)
 {
     check(p, node);
     while (node && !p->failed) {
@@ -52,19 +52,19 @@ static int64_t to_ms(double seconds)
     return (int64_t)(round(seconds * 1e9) / 1e6);
 }
 
-static void set_duration(const struct pq_node *duration, int64_t *ms, struct pq_node **expr)
+static void set_duration(const struct pq_expr *duration, int64_t *ms, struct pq_expr **expr)
 {
     if (duration->kind == PQ_NUMBER)
         *ms = to_ms(duration->number.value);
     else
-        *expr = (struct pq_node *)(uintptr_t)duration;
+        *expr = (struct pq_expr *)(uintptr_t)duration;
 }
 
-static struct pq_node *make_matrix(struct pq_parser *p, struct pq_node *selector,
-                                   struct pq_node *range, struct pq_pos brackets)
+static struct pq_expr *make_matrix(struct pq_parser *p, struct pq_expr *selector,
+                                   struct pq_expr *range, struct pq_pos brackets)
 {
     const char *problem = NULL;
-    struct pq_node *node;
+    struct pq_expr *node;
 
     if (selector->kind != PQ_VECTOR_SELECTOR)
         problem = "ranges only allowed for vector selectors";
@@ -87,10 +87,10 @@ static struct pq_node *make_matrix(struct pq_parser *p, struct pq_node *selector
     return node;
 }
 
-static struct pq_node *make_subquery(struct pq_parser *p, struct pq_node *expr,
-                                     struct pq_node *range, struct pq_node *step)
+static struct pq_expr *make_subquery(struct pq_parser *p, struct pq_expr *expr,
+                                     struct pq_expr *range, struct pq_expr *step)
 {
-    struct pq_node *node =
+    struct pq_expr *node =
         pq_parser_node(p, PQ_SUBQUERY, (struct pq_pos){ expr->pos.start, p->last.end });
 
     if (!node)
@@ -105,12 +105,12 @@ static struct pq_node *make_subquery(struct pq_parser *p, struct pq_node *expr,
     return node;
 }
 
-static struct pq_node *parse_brackets(struct pq_parser *p, struct pq_node *node)
+static struct pq_expr *parse_brackets(struct pq_parser *p, struct pq_expr *node)
 {
     uint32_t start = pq_parser_next(p).pos.start;
     struct pq_context outer =
         pq_parser_context(p, "subquery or range selector", "number, duration, step(), or range()");
-    struct pq_node *range = pq_parse_positive_duration(p), *step = NULL;
+    struct pq_expr *range = pq_parse_positive_duration(p), *step = NULL;
 
     if (!range)
         return NULL;
@@ -134,7 +134,7 @@ static struct pq_node *parse_brackets(struct pq_parser *p, struct pq_node *node)
 }
 
 /* Where a node keeps its offset and @, or NULL and an error that names the modifier. */
-static struct pq_time_shift *shift_of(struct pq_parser *p, struct pq_node *node, const char *what)
+static struct pq_time_shift *shift_of(struct pq_parser *p, struct pq_expr *node, const char *what)
 {
     switch ((int)node->kind) {
     case PQ_VECTOR_SELECTOR:
@@ -152,10 +152,10 @@ static struct pq_time_shift *shift_of(struct pq_parser *p, struct pq_node *node,
     }
 }
 
-static bool parse_offset(struct pq_parser *p, struct pq_node *node)
+static bool parse_offset(struct pq_parser *p, struct pq_expr *node)
 {
     struct pq_context outer;
-    struct pq_node *duration;
+    struct pq_expr *duration;
     struct pq_time_shift *shift;
 
     (void)pq_parser_next(p);
@@ -177,7 +177,7 @@ static bool parse_offset(struct pq_parser *p, struct pq_node *node)
 }
 
 /* How Go's %f prints: C's, but for the names of infinity and NaN. */
-static void fail_timestamp(struct pq_parser *p, const struct pq_node *node, double seconds)
+static void fail_timestamp(struct pq_parser *p, const struct pq_expr *node, double seconds)
 {
     static const char *const text = "timestamp out of bounds for @ modifier: ";
 
@@ -189,7 +189,7 @@ static void fail_timestamp(struct pq_parser *p, const struct pq_node *node, doub
         pq_parser_fail(p, node->pos, "%s%f", text, seconds);
 }
 
-static bool set_at(struct pq_parser *p, struct pq_node *node, enum pq_at_kind at, double seconds)
+static bool set_at(struct pq_parser *p, struct pq_expr *node, enum pq_at_kind at, double seconds)
 {
     struct pq_time_shift *shift;
     double ms = round(seconds * 1000);
@@ -212,11 +212,11 @@ static bool set_at(struct pq_parser *p, struct pq_node *node, enum pq_at_kind at
     return true;
 }
 
-static bool parse_at(struct pq_parser *p, struct pq_node *node)
+static bool parse_at(struct pq_parser *p, struct pq_expr *node)
 {
     struct pq_context outer;
     enum pq_at_kind at = PQ_AT_TIME;
-    struct pq_node *number;
+    struct pq_expr *number;
     double sign = 1, seconds = 0;
     enum pq_token_type type;
 
@@ -247,10 +247,10 @@ static bool parse_at(struct pq_parser *p, struct pq_node *node)
     return set_at(p, node, at, seconds);
 }
 
-static bool set_extended(struct pq_parser *p, struct pq_node *node, enum pq_token_type type)
+static bool set_extended(struct pq_parser *p, struct pq_expr *node, enum pq_token_type type)
 {
     const char *what = type == PQ_T_ANCHORED ? "anchored" : "smoothed";
-    struct pq_node *selector = node;
+    struct pq_expr *selector = node;
 
     if (!p->options.extended_range_selectors) {
         pq_parser_fail(p, node->pos, "%s modifier is experimental and not enabled", what);

@@ -160,7 +160,7 @@ bool pq_parser_enter(struct pq_parser *p)
     return true;
 }
 
-void pq_parser_check(struct pq_parser *p, const struct pq_node *node, struct pq_pos pos,
+void pq_parser_check(struct pq_parser *p, const struct pq_expr *node, struct pq_pos pos,
                      const char *fmt, ...)
 {
     struct pq_check *check;
@@ -181,9 +181,9 @@ void pq_parser_check(struct pq_parser *p, const struct pq_node *node, struct pq_
         pq_parser_out_of_memory(p);
 }
 
-struct pq_node *pq_parser_node(struct pq_parser *p, enum pq_node_kind kind, struct pq_pos pos)
+struct pq_expr *pq_parser_node(struct pq_parser *p, enum pq_expr_kind kind, struct pq_pos pos)
 {
-    struct pq_node *node = p->failed ? NULL : QF_ARENA_NEW(p->arena, struct pq_node);
+    struct pq_expr *node = p->failed ? NULL : QF_ARENA_NEW(p->arena, struct pq_expr);
 
     if (!node) {
         pq_parser_out_of_memory(p);

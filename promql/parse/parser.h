@@ -20,7 +20,7 @@ struct pq_context {
 
 /* A type error. The position is that of @node if there is one: it may still grow by a modifier. */
 struct pq_check {
-    const struct pq_node *node;
+    const struct pq_expr *node;
     struct pq_pos pos;
     const char *msg;
 };
@@ -62,11 +62,11 @@ void pq_parser_out_of_memory(struct pq_parser *p);
 /* Enter a level of nesting; false, and an error, beyond the limit. Leave with p->depth--. */
 bool pq_parser_enter(struct pq_parser *p);
 /* Note a type error at @node, or at @pos if @node is NULL, unless one is noted already. */
-void pq_parser_check(struct pq_parser *p, const struct pq_node *node, struct pq_pos pos,
+void pq_parser_check(struct pq_parser *p, const struct pq_expr *node, struct pq_pos pos,
                      const char *fmt, ...) QF_PRINTF(4, 5);
 
 /* A zeroed node; NULL and a failed parser if the arena's budget is spent. */
-struct pq_node *pq_parser_node(struct pq_parser *p, enum pq_node_kind kind, struct pq_pos pos);
+struct pq_expr *pq_parser_node(struct pq_parser *p, enum pq_expr_kind kind, struct pq_pos pos);
 /* Append to a growing array in the arena: returns the slot, NULL when out of memory. */
 void *pq_parser_push(struct pq_parser *p, void **items, size_t *count, size_t size);
 
@@ -78,9 +78,9 @@ struct qf_str pq_parser_string(struct pq_parser *p, struct pq_pos pos);
 const char *pq_parser_quote(struct pq_parser *p, struct qf_str text);
 
 /* parse.c */
-struct pq_node *pq_parse_expr(struct pq_parser *p);
+struct pq_expr *pq_parse_expr(struct pq_parser *p);
 /* A NUMBER or DURATION token as a number node. */
-struct pq_node *pq_parse_number(struct pq_parser *p);
+struct pq_expr *pq_parse_number(struct pq_parser *p);
 
 /* parse_labels.c: matchers in braces, lists of labels in parentheses. */
 bool pq_parse_matchers(struct pq_parser *p, struct pq_matcher **matchers, size_t *count);
@@ -88,7 +88,7 @@ bool pq_parse_grouping(struct pq_parser *p, const struct qf_str **ret_labels, si
 
 /* parse_binary.c: the modifiers of a binary operator, and its node. */
 bool pq_parse_matching(struct pq_parser *p, bool *ret_bool, struct pq_matching *ret_matching);
-struct pq_node *pq_make_binary(struct pq_parser *p, struct pq_node *proto,
+struct pq_expr *pq_make_binary(struct pq_parser *p, struct pq_expr *proto,
                                const struct pq_matching *matching);
 
 /* parse_histogram.c: {{schema:1 sum:2}} after its opening braces were read; NULL and an error if it
@@ -104,22 +104,22 @@ struct pq_histogram *pq_histogram_combine(struct pq_parser *p, const struct pq_h
                                           const struct pq_histogram *inc, double factor);
 
 /* parse_postfix.c: [range], [range:step], offset, @, anchored, smoothed. */
-struct pq_node *pq_parse_postfix(struct pq_parser *p, struct pq_node *node);
+struct pq_expr *pq_parse_postfix(struct pq_parser *p, struct pq_expr *node);
 
 /* parse_duration.c */
-struct pq_node *pq_parse_positive_duration(struct pq_parser *p);
-struct pq_node *pq_parse_offset_duration(struct pq_parser *p);
+struct pq_expr *pq_parse_positive_duration(struct pq_parser *p);
+struct pq_expr *pq_parse_offset_duration(struct pq_parser *p);
 
 /* check.c: type checks of finished nodes, in Prometheus's words. */
-void pq_check_selector(struct pq_parser *p, const struct pq_node *node);
+void pq_check_selector(struct pq_parser *p, const struct pq_expr *node);
 /* @param_check: what was noted inside the parameter, which comes after the expression. */
-void pq_check_aggregate(struct pq_parser *p, const struct pq_node *node,
+void pq_check_aggregate(struct pq_parser *p, const struct pq_expr *node,
                         const struct pq_check *param_check);
-void pq_check_unary(struct pq_parser *p, const struct pq_node *node);
-void pq_check_subquery(struct pq_parser *p, const struct pq_node *node);
-void pq_check_binary(struct pq_parser *p, struct pq_node *node, struct pq_matching *matching);
-void pq_check_call_count(struct pq_parser *p, const struct pq_node *node);
+void pq_check_unary(struct pq_parser *p, const struct pq_expr *node);
+void pq_check_subquery(struct pq_parser *p, const struct pq_expr *node);
+void pq_check_binary(struct pq_parser *p, struct pq_expr *node, struct pq_matching *matching);
+void pq_check_call_count(struct pq_parser *p, const struct pq_expr *node);
 void pq_check_argument(struct pq_parser *p, const struct pq_function *function, size_t index,
-                       const struct pq_node *arg);
+                       const struct pq_expr *arg);
 
 #endif

@@ -11,10 +11,10 @@ struct pretty {
     size_t columns;
 };
 
-static void print_node(struct pretty *pretty, const struct pq_node *node, size_t level,
+static void print_node(struct pretty *pretty, const struct pq_expr *node, size_t level,
                        bool indented);
 
-void pq_pretty(struct qf_strbuf *buf, const struct pq_node *node, size_t columns)
+void pq_pretty(struct qf_strbuf *buf, const struct pq_expr *node, size_t columns)
 {
     struct pretty pretty = { .buf = buf, .line = { .limit = columns + 1 }, .columns = columns };
 
@@ -28,7 +28,7 @@ static void indent(struct pretty *pretty, size_t level)
         qf_strbuf_puts(pretty->buf, "  ");
 }
 
-static bool too_long(struct pretty *pretty, const struct pq_node *node)
+static bool too_long(struct pretty *pretty, const struct pq_expr *node)
 {
     qf_strbuf_reset(&pretty->line);
     pq_print(&pretty->line, node);
@@ -36,8 +36,8 @@ static bool too_long(struct pretty *pretty, const struct pq_node *node)
 }
 
 /* "(", @first if not NULL and the rest, each on its own lines, ")". */
-static void print_block(struct pretty *pretty, const struct pq_node *first,
-                        struct pq_node *const *rest, size_t count, size_t level)
+static void print_block(struct pretty *pretty, const struct pq_expr *first,
+                        struct pq_expr *const *rest, size_t count, size_t level)
 {
     qf_strbuf_puts(pretty->buf, "(\n");
     if (first) {
@@ -54,7 +54,7 @@ static void print_block(struct pretty *pretty, const struct pq_node *first,
     qf_strbuf_putc(pretty->buf, ')');
 }
 
-static void print_left(struct pretty *pretty, const struct pq_node *node, size_t level,
+static void print_left(struct pretty *pretty, const struct pq_expr *node, size_t level,
                        bool indented)
 {
     struct qf_strbuf base = QF_STRBUF_INIT;
@@ -69,7 +69,7 @@ static void print_left(struct pretty *pretty, const struct pq_node *node, size_t
     qf_strbuf_done(&base);
 }
 
-static void print_split(struct pretty *pretty, const struct pq_node *node, size_t level,
+static void print_split(struct pretty *pretty, const struct pq_expr *node, size_t level,
                         bool indented)
 {
     if (node->kind == PQ_BINARY) { /* its sides indent themselves */
@@ -95,7 +95,7 @@ static void print_split(struct pretty *pretty, const struct pq_node *node, size_
 }
 
 /* @indented: the blanks of this level, or something in their place, are written already. */
-static void print_node(struct pretty *pretty, const struct pq_node *node, size_t level,
+static void print_node(struct pretty *pretty, const struct pq_expr *node, size_t level,
                        bool indented)
 {
     bool splits = node->kind == PQ_AGGREGATE || node->kind == PQ_BINARY || node->kind == PQ_PAREN ||

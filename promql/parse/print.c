@@ -15,7 +15,7 @@
 #include "promql/functions.h"
 #include "promql/parse.h"
 
-static void print_number(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_number(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     char text[QF_DOUBLE_TEXT_MAX];
 
@@ -93,7 +93,7 @@ void pq_print_matchers(struct qf_strbuf *buf, const struct pq_matcher *matchers,
 }
 
 /* The duration written, or the expression that stands for it. */
-static void print_duration(struct qf_strbuf *buf, int64_t ms, const struct pq_node *expr)
+static void print_duration(struct qf_strbuf *buf, int64_t ms, const struct pq_expr *expr)
 {
     if (expr)
         pq_print(buf, expr);
@@ -119,7 +119,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Matchers are sorted by their text. */
-static void print_sorted_matchers(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_sorted_matchers(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     size_t count = node->vector.matcher_count, kept = 0;
     struct qf_str *texts = count ? qf_xcalloc(count, sizeof(*texts)) : NULL;
@@ -151,8 +151,8 @@ static void print_sorted_matchers(struct qf_strbuf *buf, const struct pq_node *n
 }
 
 /* The selector with @range, if it has one, between its matchers and its modifiers. */
-static void print_selector(struct qf_strbuf *buf, const struct pq_node *node,
-                           const struct pq_node *matrix)
+static void print_selector(struct qf_strbuf *buf, const struct pq_expr *node,
+                           const struct pq_expr *matrix)
 {
     qf_strbuf_str(buf, node->vector.name);
     print_sorted_matchers(buf, node);
@@ -168,7 +168,7 @@ static void print_selector(struct qf_strbuf *buf, const struct pq_node *node,
     print_shift(buf, &node->vector.shift);
 }
 
-void pq_print_subquery_suffix(struct qf_strbuf *buf, const struct pq_node *node)
+void pq_print_subquery_suffix(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_putc(buf, '[');
     print_duration(buf, node->subquery.range_ms, node->subquery.range_expr);
@@ -179,7 +179,7 @@ void pq_print_subquery_suffix(struct qf_strbuf *buf, const struct pq_node *node)
     print_shift(buf, &node->subquery.shift);
 }
 
-void pq_print_aggregation(struct qf_strbuf *buf, const struct pq_node *node)
+void pq_print_aggregation(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_puts(buf, pq_agg_text(node->aggregate.op));
     if (!node->aggregate.without && node->aggregate.grouping_count == 0)
@@ -191,7 +191,7 @@ void pq_print_aggregation(struct qf_strbuf *buf, const struct pq_node *node)
 
 static void print_fill(struct qf_strbuf *buf, const char *word, double value)
 {
-    struct pq_node number = { .kind = PQ_NUMBER, .number = { value, false } };
+    struct pq_expr number = { .kind = PQ_NUMBER, .number = { value, false } };
 
     qf_strbuf_printf(buf, " %s (", word);
     print_number(buf, &number);
@@ -222,7 +222,7 @@ static void print_matching(struct qf_strbuf *buf, const struct pq_matching *matc
         print_fill(buf, "fill_right", matching->fill_right);
 }
 
-void pq_print_operator(struct qf_strbuf *buf, const struct pq_node *node)
+void pq_print_operator(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_puts(buf, pq_op_text(node->binary.op));
     if (node->binary.return_bool)
@@ -231,7 +231,7 @@ void pq_print_operator(struct qf_strbuf *buf, const struct pq_node *node)
         print_matching(buf, node->binary.matching);
 }
 
-static void print_call(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_call(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_printf(buf, "%s(", node->call.function->name);
     for (size_t i = 0; i < node->call.arg_count; i++) {
@@ -242,7 +242,7 @@ static void print_call(struct qf_strbuf *buf, const struct pq_node *node)
     qf_strbuf_putc(buf, ')');
 }
 
-static void print_aggregate(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_aggregate(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     pq_print_aggregation(buf, node);
     qf_strbuf_putc(buf, '(');
@@ -254,10 +254,10 @@ static void print_aggregate(struct qf_strbuf *buf, const struct pq_node *node)
     qf_strbuf_putc(buf, ')');
 }
 
-static void print_duration_expr(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_duration_expr(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     enum pq_op op = node->duration.op;
-    const struct pq_node *lhs = node->duration.lhs, *rhs = node->duration.rhs;
+    const struct pq_expr *lhs = node->duration.lhs, *rhs = node->duration.rhs;
 
     if (node->duration.wrapped)
         qf_strbuf_putc(buf, '(');
@@ -282,9 +282,9 @@ static void print_duration_expr(struct qf_strbuf *buf, const struct pq_node *nod
         qf_strbuf_putc(buf, ')');
 }
 
-bool pq_print_base(struct qf_strbuf *buf, const struct pq_node *node)
+bool pq_print_base(struct qf_strbuf *buf, const struct pq_expr *node)
 {
-    const struct pq_node *lhs = node->binary.lhs;
+    const struct pq_expr *lhs = node->binary.lhs;
 
     if (node->binary.op != PQ_OP_POW || lhs->kind != PQ_NUMBER || !isinf(lhs->number.value))
         return false;
@@ -292,7 +292,7 @@ bool pq_print_base(struct qf_strbuf *buf, const struct pq_node *node)
     return true;
 }
 
-static void print_binary(struct qf_strbuf *buf, const struct pq_node *node)
+static void print_binary(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     if (!pq_print_base(buf, node))
         pq_print(buf, node->binary.lhs);
@@ -302,7 +302,7 @@ static void print_binary(struct qf_strbuf *buf, const struct pq_node *node)
     pq_print(buf, node->binary.rhs);
 }
 
-void pq_print(struct qf_strbuf *buf, const struct pq_node *node)
+void pq_print(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     if (buf->overflowed)
         return;

@@ -4,13 +4,13 @@
 
 struct found {
     struct qf_arena *arena;
-    const struct pq_node **items;
+    const struct pq_expr **items;
     size_t count, capacity;
 };
 
-static void walk(struct found *found, const struct pq_node *node);
+static void walk(struct found *found, const struct pq_expr *node);
 
-const struct pq_node **pq_selectors(struct qf_arena *arena, const struct pq_node *node,
+const struct pq_expr **pq_selectors(struct qf_arena *arena, const struct pq_expr *node,
                                     size_t *ret_count)
 {
     struct found found = { .arena = arena };
@@ -20,13 +20,13 @@ const struct pq_node **pq_selectors(struct qf_arena *arena, const struct pq_node
     return found.items;
 }
 
-static void add(struct found *found, const struct pq_node *node)
+static void add(struct found *found, const struct pq_expr *node)
 {
     if (found->count == found->capacity) {
         size_t capacity = found->capacity ? found->capacity * 2 : 4;
 
         found->items = qf_arena_grow(found->arena, found->items, found->capacity, capacity,
-                                     sizeof(struct pq_node *));
+                                     sizeof(struct pq_expr *));
         if (!found->items)
             return;
         found->capacity = capacity;
@@ -34,7 +34,7 @@ static void add(struct found *found, const struct pq_node *node)
     found->items[found->count++] = node;
 }
 
-static void walk(struct found *found, const struct pq_node *node)
+static void walk(struct found *found, const struct pq_expr *node)
 {
     if (!node || qf_arena_failed(found->arena))
         return;

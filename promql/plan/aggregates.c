@@ -55,7 +55,7 @@ static enum pq_plan_kind node_kind(enum pq_agg op)
 static bool push_down(struct pq_planner *p, const struct pq_plan_node *node,
                       struct pq_plan_node *child)
 {
-    const struct pq_node *expr = node->ast;
+    const struct pq_expr *expr = node->ast;
     struct pq_leaf *leaf = pq_leaf_open(p, child);
     enum pq_leaf_kind kind = partial_kind(expr->aggregate.op);
     double param = 0;
@@ -77,7 +77,7 @@ static bool push_down(struct pq_planner *p, const struct pq_plan_node *node,
 
 static bool count_values_label(struct pq_planner *p, struct pq_plan_node *node)
 {
-    const struct pq_node *param = pq_unwrap(node->ast->aggregate.param);
+    const struct pq_expr *param = pq_unwrap(node->ast->aggregate.param);
 
     node->label = param->string.value;
     if (!pq_label_name_valid(node->label)) {
@@ -99,10 +99,10 @@ static bool loses_its_label(const struct pq_plan_node *node)
     return lost && node->ast->aggregate.without;
 }
 
-static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_expr *expr,
                                        const struct pq_grid *grid)
 {
-    struct pq_node *count = QF_ARENA_NEW(p->arena, struct pq_node);
+    struct pq_expr *count = QF_ARENA_NEW(p->arena, struct pq_expr);
 
     if (!count)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
@@ -112,7 +112,7 @@ static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_nod
     return pq_plan_aggregate(p, count, grid);
 }
 
-struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_node *expr,
+struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_expr *expr,
                                        const struct pq_grid *grid)
 {
     enum pq_agg op = expr->aggregate.op;

@@ -11,7 +11,7 @@ static struct pq_plan_node *time_vector(struct pq_planner *p, const struct pq_gr
     return vector;
 }
 
-static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_expr *call,
                                           const struct pq_grid *grid)
 {
     size_t count = call->call.arg_count;
@@ -44,10 +44,10 @@ static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_
 }
 
 /* timestamp() and start_timestamp() of a selector look at its samples, not at the steps. */
-static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq_expr *call,
                                            const struct pq_grid *grid)
 {
-    const struct pq_node *arg = pq_unwrap(call->call.args[0]);
+    const struct pq_expr *arg = pq_unwrap(call->call.args[0]);
     bool start = call->call.function->id == PQ_FN_START_TIMESTAMP;
     struct pq_plan_node *child = pq_plan_expr(p, arg, grid), *node;
 
@@ -73,7 +73,7 @@ static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq
 
 /* The labels absent() can know: the first equality matcher of a name sets it, unless a further
  * matcher of that name follows. What stands before it does not matter. */
-static struct qf_labels absent_labels(struct pq_planner *p, const struct pq_node *selector)
+static struct qf_labels absent_labels(struct pq_planner *p, const struct pq_expr *selector)
 {
     size_t count = selector->vector.matcher_count, kept = 0;
     struct qf_label *items = QF_ARENA_ARRAY(p->arena, struct qf_label, count);
@@ -106,10 +106,10 @@ static void any_series(struct pq_planner *p, struct pq_plan_node *child)
     child->drops_names = false;
 }
 
-static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_expr *call,
                                         const struct pq_grid *grid)
 {
-    const struct pq_node *arg = pq_unwrap(call->call.args[0]);
+    const struct pq_expr *arg = pq_unwrap(call->call.args[0]);
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_ABSENT, call, grid, 1), *child;
 
     if (!node)
@@ -129,7 +129,7 @@ static struct pq_plan_node *plan_absent(struct pq_planner *p, const struct pq_no
 }
 
 /* What follows the vector: any number of strings. NULL after an error. */
-static const struct qf_str *string_args(struct pq_planner *p, const struct pq_node *call)
+static const struct qf_str *string_args(struct pq_planner *p, const struct pq_expr *call)
 {
     size_t count = call->call.arg_count - 1;
     struct qf_str *strings = QF_ARENA_ARRAY(p->arena, struct qf_str, count);
@@ -141,7 +141,7 @@ static const struct qf_str *string_args(struct pq_planner *p, const struct pq_no
     return strings;
 }
 
-static struct pq_plan_node *plan_label(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_label(struct pq_planner *p, const struct pq_expr *call,
                                        const struct pq_grid *grid)
 {
     const struct pq_label_function *label = pq_kernels_of(call->call.function->id)->label;
@@ -163,7 +163,7 @@ static struct pq_plan_node *plan_label(struct pq_planner *p, const struct pq_nod
     return node;
 }
 
-static struct pq_plan_node *plan_sort(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_sort(struct pq_planner *p, const struct pq_expr *call,
                                       const struct pq_grid *grid)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_SORT, call, grid, 1);
@@ -180,7 +180,7 @@ static struct pq_plan_node *plan_sort(struct pq_planner *p, const struct pq_node
 
 /* histogram_quantile(q, v), histogram_fraction(lower, upper, v), histogram_quantiles(v, "label",
  * q...), histogram_count(v) and the like: child 0 is the vector, the scalars follow. */
-static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_expr *call,
                                          const struct pq_grid *grid)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_BUCKETS, call, grid, 0);
@@ -193,11 +193,11 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_n
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
     node->function = call->call.function->id;
     for (size_t i = 0; i < count && p->rc == QF_OK; i++) {
-        const struct pq_node *arg = pq_unwrap(call->call.args[i]);
+        const struct pq_expr *arg = pq_unwrap(call->call.args[i]);
 
-        if (pq_node_type(arg) == PQ_TYPE_STRING)
+        if (pq_expr_type(arg) == PQ_TYPE_STRING)
             node->label = arg->string.value;
-        else if (pq_node_type(arg) == PQ_TYPE_VECTOR)
+        else if (pq_expr_type(arg) == PQ_TYPE_VECTOR)
             node->children[0] = pq_plan_expr(p, arg, grid);
         else
             node->children[next++] = pq_plan_expr(p, arg, grid);
@@ -207,7 +207,7 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_n
     return node;
 }
 
-static struct pq_plan_node *plan_children(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *plan_children(struct pq_planner *p, const struct pq_expr *call,
                                           const struct pq_grid *grid, enum pq_plan_kind kind)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, kind, call, grid, call->call.arg_count);
@@ -220,7 +220,7 @@ static struct pq_plan_node *plan_children(struct pq_planner *p, const struct pq_
     return node;
 }
 
-struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_expr *call,
                                   const struct pq_grid *grid)
 {
     switch (call->call.function->kind) {

@@ -7,7 +7,7 @@
 #include "promql/plan/plan_int.h"
 
 /* @ and offsets on the way to the first selector of @expr. False: there is no selector. */
-static bool first_selector_times(struct pq_planner *p, const struct pq_node *expr,
+static bool first_selector_times(struct pq_planner *p, const struct pq_expr *expr,
                                  struct pq_times *times)
 {
     struct pq_times own;
@@ -70,10 +70,10 @@ static bool default_name(struct pq_planner *p, bool excludes, struct pq_matcher 
     return true;
 }
 
-static bool info_matchers(struct pq_planner *p, const struct pq_node *call,
+static bool info_matchers(struct pq_planner *p, const struct pq_expr *call,
                           struct pq_plan_node *node)
 {
-    const struct pq_node *selector =
+    const struct pq_expr *selector =
         call->call.arg_count > 1 ? pq_unwrap(call->call.args[1]) : NULL;
     size_t count = selector ? selector->vector.matcher_count : 0;
     struct pq_matcher *matchers = QF_ARENA_ARRAY(p->arena, struct pq_matcher, count + 1);
@@ -99,9 +99,9 @@ static bool info_matchers(struct pq_planner *p, const struct pq_node *call,
 }
 
 static struct pq_plan_node *info_leaf(struct pq_planner *p, const struct pq_plan_node *node,
-                                      const struct pq_node *base, const struct pq_grid *grid)
+                                      const struct pq_expr *base, const struct pq_grid *grid)
 {
-    struct pq_node *selector = QF_ARENA_NEW(p->arena, struct pq_node);
+    struct pq_expr *selector = QF_ARENA_NEW(p->arena, struct pq_expr);
     struct pq_stage stage = { .kind = PQ_STAGE_INSTANT,
                               .pos = node->pos,
                               .grid = *grid,
@@ -132,7 +132,7 @@ static struct pq_plan_node *info_leaf(struct pq_planner *p, const struct pq_plan
     return repeat;
 }
 
-struct pq_plan_node *pq_plan_info(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_info(struct pq_planner *p, const struct pq_expr *call,
                                   const struct pq_grid *grid)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_INFO, call, grid, 2);

@@ -17,7 +17,7 @@ static void select_times(const struct pq_stage *stage, struct pq_select *ret)
         ret->max_ts += stage->lookback_ms;
 }
 
-struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_node *selector,
+struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_expr *selector,
                                    const struct pq_grid *grid, struct pq_stage stage)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_LEAF, selector, grid, 0);

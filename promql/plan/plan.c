@@ -5,10 +5,10 @@
 
 #include "promql/plan/plan_int.h"
 
-static bool check_params(struct pq_planner *p, const struct pq_node *expr)
+static bool check_params(struct pq_planner *p, const struct pq_expr *expr)
 {
     struct pq_query_params *params = &p->plan->params;
-    enum pq_type type = pq_node_type(expr);
+    enum pq_type type = pq_expr_type(expr);
 
     if (params->lookback_ms == 0)
         params->lookback_ms = PQ_LOOKBACK_DEFAULT_MS;
@@ -30,10 +30,10 @@ static bool check_params(struct pq_planner *p, const struct pq_node *expr)
     return true;
 }
 
-static struct pq_plan_node *plan_root(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_root(struct pq_planner *p, const struct pq_expr *expr,
                                       const struct pq_grid *grid)
 {
-    switch (pq_node_type(expr)) {
+    switch (pq_expr_type(expr)) {
     case PQ_TYPE_STRING:
         return pq_plan_node_new(p, PQ_PLAN_STRING, pq_unwrap(expr), grid, 0);
     case PQ_TYPE_MATRIX:
@@ -46,7 +46,7 @@ static struct pq_plan_node *plan_root(struct pq_planner *p, const struct pq_node
     return pq_plan_expr(p, expr, grid);
 }
 
-qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_node *expr, struct qf_str query,
+qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_expr *expr, struct qf_str query,
                   const struct pq_query_params *params, struct pq_plan **ret_plan,
                   struct qf_err *err)
 {
@@ -93,7 +93,7 @@ void *pq_planner_fail(struct pq_planner *p, qf_rc rc, const char *fmt, ...)
 }
 
 struct pq_plan_node *pq_plan_node_new(struct pq_planner *p, enum pq_plan_kind kind,
-                                      const struct pq_node *ast, const struct pq_grid *grid,
+                                      const struct pq_expr *ast, const struct pq_grid *grid,
                                       size_t child_count)
 {
     struct pq_plan_node *node = QF_ARENA_NEW(p->arena, struct pq_plan_node);
@@ -120,7 +120,7 @@ const char *pq_plan_kind_text(enum pq_plan_kind kind)
     return (size_t)kind < QF_COUNT_OF(texts) ? texts[kind] : "";
 }
 
-static struct pq_plan_node *plan_selector(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_selector(struct pq_planner *p, const struct pq_expr *expr,
                                           const struct pq_grid *grid)
 {
     struct pq_times times;
@@ -146,15 +146,15 @@ static struct pq_plan_node *plan_selector(struct pq_planner *p, const struct pq_
 }
 
 /* Vector and scalar, on either side. */
-static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq_expr *expr,
                                            const struct pq_grid *grid)
 {
-    bool left = pq_node_type(expr->binary.lhs) == PQ_TYPE_SCALAR;
-    const struct pq_node *scalar = left ? expr->binary.lhs : expr->binary.rhs;
-    const struct pq_node *vector = left ? expr->binary.rhs : expr->binary.lhs;
+    bool left = pq_expr_type(expr->binary.lhs) == PQ_TYPE_SCALAR;
+    const struct pq_expr *scalar = left ? expr->binary.lhs : expr->binary.rhs;
+    const struct pq_expr *vector = left ? expr->binary.rhs : expr->binary.lhs;
     enum pq_op op = expr->binary.op;
     bool compares = op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
-    bool drops = (!compares || expr->binary.return_bool) && pq_node_type(vector) == PQ_TYPE_VECTOR;
+    bool drops = (!compares || expr->binary.return_bool) && pq_expr_type(vector) == PQ_TYPE_VECTOR;
     bool trims = op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER;
     struct pq_plan_node *child = pq_plan_expr(p, vector, grid), *node;
     struct pq_stage stage = { .kind = PQ_STAGE_BINARY,
@@ -167,7 +167,7 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
 
     if (!child)
         return NULL;
-    if (trims && pq_node_type(vector) == PQ_TYPE_SCALAR)
+    if (trims && pq_expr_type(vector) == PQ_TYPE_SCALAR)
         return pq_planner_fail(p, QF_EEXEC, "operator \"%s\" not allowed for Scalar operations",
                                pq_op_text(op));
     leaf = pq_leaf_open(p, child);
@@ -185,15 +185,15 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
     return node;
 }
 
-static struct pq_plan_node *plan_binary(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_binary(struct pq_planner *p, const struct pq_expr *expr,
                                         const struct pq_grid *grid)
 {
     enum pq_op op = expr->binary.op;
     bool set = op == PQ_OP_AND || op == PQ_OP_OR || op == PQ_OP_UNLESS;
     struct pq_plan_node *node;
 
-    if (pq_node_type(expr->binary.lhs) == PQ_TYPE_SCALAR ||
-        pq_node_type(expr->binary.rhs) == PQ_TYPE_SCALAR)
+    if (pq_expr_type(expr->binary.lhs) == PQ_TYPE_SCALAR ||
+        pq_expr_type(expr->binary.rhs) == PQ_TYPE_SCALAR)
         return plan_scalar_op(p, expr, grid);
     node = pq_plan_node_new(p, set ? PQ_PLAN_SET : PQ_PLAN_BINARY, expr, grid, 2);
     if (!node)
@@ -208,7 +208,7 @@ static struct pq_plan_node *plan_binary(struct pq_planner *p, const struct pq_no
 }
 
 /* -v is -1 * v, bit for bit. */
-static struct pq_plan_node *plan_negation(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_negation(struct pq_planner *p, const struct pq_expr *expr,
                                           const struct pq_grid *grid)
 {
     struct pq_plan_node *child = pq_plan_expr(p, expr->unary.expr, grid), *node, *number;
@@ -217,7 +217,7 @@ static struct pq_plan_node *plan_negation(struct pq_planner *p, const struct pq_
                               .op = PQ_OP_MUL,
                               .params = { -1 },
                               .param_count = 1 };
-    bool drops = pq_node_type(expr) == PQ_TYPE_VECTOR;
+    bool drops = pq_expr_type(expr) == PQ_TYPE_VECTOR;
 
     if (!child || expr->unary.op == PQ_OP_ADD)
         return child;
@@ -236,7 +236,7 @@ static struct pq_plan_node *plan_negation(struct pq_planner *p, const struct pq_
     return node;
 }
 
-static struct pq_plan_node *plan_kind(struct pq_planner *p, const struct pq_node *expr,
+static struct pq_plan_node *plan_kind(struct pq_planner *p, const struct pq_expr *expr,
                                       const struct pq_grid *grid)
 {
     switch (expr->kind) {
@@ -261,7 +261,7 @@ static struct pq_plan_node *plan_kind(struct pq_planner *p, const struct pq_node
     return pq_planner_fail(p, QF_EINTERNAL, "an expression of this kind has no value by step");
 }
 
-struct pq_plan_node *pq_plan_expr(struct pq_planner *p, const struct pq_node *expr,
+struct pq_plan_node *pq_plan_expr(struct pq_planner *p, const struct pq_expr *expr,
                                   const struct pq_grid *grid)
 {
     struct pq_grid once = { grid->start_ms, grid->step_ms, 1 };
@@ -271,7 +271,7 @@ struct pq_plan_node *pq_plan_expr(struct pq_planner *p, const struct pq_node *ex
     expr = pq_unwrap(expr);
     if (p->rc != QF_OK)
         return NULL;
-    if (pq_node_type(expr) == PQ_TYPE_SCALAR && pq_plan_constant(p, expr, &number)) {
+    if (pq_expr_type(expr) == PQ_TYPE_SCALAR && pq_plan_constant(p, expr, &number)) {
         node = pq_plan_node_new(p, PQ_PLAN_NUMBER, expr, grid, 0);
         if (node)
             node->number = number;

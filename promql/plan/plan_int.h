@@ -50,7 +50,7 @@ struct pq_plan_window {
 
 struct pq_plan_node {
     enum pq_plan_kind kind;
-    const struct pq_node *ast; /* without parentheses; NULL for nodes the planner made up */
+    const struct pq_expr *ast; /* without parentheses; NULL for nodes the planner made up */
     struct pq_pos pos;
     struct pq_grid grid; /* steps it answers */
     struct pq_plan_node **children;
@@ -91,32 +91,32 @@ struct pq_planner {
 /* Record an error and return NULL. */
 void *pq_planner_fail(struct pq_planner *p, qf_rc rc, const char *fmt, ...) QF_PRINTF(3, 4);
 struct pq_plan_node *pq_plan_node_new(struct pq_planner *p, enum pq_plan_kind kind,
-                                      const struct pq_node *ast, const struct pq_grid *grid,
+                                      const struct pq_expr *ast, const struct pq_grid *grid,
                                       size_t child_count);
 
 /* plan.c: plan a vector or scalar expression on @grid. NULL after an error. */
-struct pq_plan_node *pq_plan_expr(struct pq_planner *p, const struct pq_node *expr,
+struct pq_plan_node *pq_plan_expr(struct pq_planner *p, const struct pq_expr *expr,
                                   const struct pq_grid *grid);
 
 /* calls.c */
-struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_call(struct pq_planner *p, const struct pq_expr *call,
                                   const struct pq_grid *grid);
 /* ranges.c: range functions, subqueries, bare range vectors */
-struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_expr *call,
                                         const struct pq_grid *grid);
 /* Where notes about the call of a range function point to. */
-struct pq_pos pq_plan_range_pos(const struct pq_node *call);
-struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_node *expr,
+struct pq_pos pq_plan_range_pos(const struct pq_expr *call);
+struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_expr *expr,
                                          const struct pq_grid *grid);
 /* aggregates.c */
-struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_node *expr,
+struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_expr *expr,
                                        const struct pq_grid *grid);
 /* info.c */
-struct pq_plan_node *pq_plan_info(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_info(struct pq_planner *p, const struct pq_expr *call,
                                   const struct pq_grid *grid);
 
 /* leaves.c: leaves are drafted bottom up and numbered at the end, equal ones once. */
-struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_node *selector,
+struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_expr *selector,
                                    const struct pq_grid *grid, struct pq_stage stage);
 /* The leaf of @node if stages or an aggregation may still be put on top of it. */
 struct pq_leaf *pq_leaf_open(const struct pq_planner *p, const struct pq_plan_node *node);
@@ -133,10 +133,10 @@ struct pq_times {
 /* Offset and @ as numbers. False after an error. */
 bool pq_plan_shift(struct pq_planner *p, const struct pq_time_shift *shift, struct pq_times *ret);
 /* A range or step that may be an expression: positive milliseconds. False after an error. */
-bool pq_plan_duration(struct pq_planner *p, int64_t ms, const struct pq_node *expr,
+bool pq_plan_duration(struct pq_planner *p, int64_t ms, const struct pq_expr *expr,
                       int64_t *ret_ms);
 /* The grid of a subquery under steps of @outer; count may come out as 0. False after an error. */
-bool pq_plan_subgrid(struct pq_planner *p, const struct pq_node *subquery,
+bool pq_plan_subgrid(struct pq_planner *p, const struct pq_expr *subquery,
                      const struct pq_grid *outer, struct pq_grid *ret_grid,
                      struct pq_plan_window *ret_window);
 static inline int64_t pq_grid_end(const struct pq_grid *grid)
@@ -145,9 +145,9 @@ static inline int64_t pq_grid_end(const struct pq_grid *grid)
 }
 
 /* rewrite_constant.c: the value of a scalar expression that does not change by step. */
-bool pq_plan_constant(const struct pq_planner *p, const struct pq_node *expr, double *ret_value);
+bool pq_plan_constant(const struct pq_planner *p, const struct pq_expr *expr, double *ret_value);
 /* rewrite_invariant.c: the expression answers the same at every step. */
-bool pq_plan_invariant(const struct pq_node *expr);
+bool pq_plan_invariant(const struct pq_expr *expr);
 
 /* A copy of label names, sorted, each once. */
 const struct qf_str *pq_sorted_names(struct pq_planner *p, const struct qf_str *names, size_t count,

@@ -2,7 +2,7 @@
 #include "promql/func/range.h"
 #include "promql/plan/plan_int.h"
 
-static const struct pq_node *matrix_arg(const struct pq_node *call)
+static const struct pq_expr *matrix_arg(const struct pq_expr *call)
 {
     size_t index = pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX);
 
@@ -10,7 +10,7 @@ static const struct pq_node *matrix_arg(const struct pq_node *call)
 }
 
 /* Constant scalar arguments in the order they are written; false if one may change by step. */
-static bool constant_params(struct pq_planner *p, const struct pq_node *call,
+static bool constant_params(struct pq_planner *p, const struct pq_expr *call,
                             struct pq_stage *stage)
 {
     size_t matrix = pq_function_arg_of(call->call.function, PQ_TYPE_MATRIX);
@@ -27,9 +27,9 @@ static bool constant_params(struct pq_planner *p, const struct pq_node *call,
     return pq_fn_range_params_check(call->call.function->id, stage->params, NULL) == QF_OK;
 }
 
-struct pq_pos pq_plan_range_pos(const struct pq_node *call)
+struct pq_pos pq_plan_range_pos(const struct pq_expr *call)
 {
-    const struct pq_node *first = call->call.args[0];
+    const struct pq_expr *first = call->call.args[0];
 
     /* Prometheus runs a subquery first and puts its result, which is written nowhere, in place of
      * the argument. */
@@ -40,7 +40,7 @@ struct pq_pos pq_plan_range_pos(const struct pq_node *call)
 }
 
 /* A WINDOW node above @child (a subquery's expression, or raw samples). */
-static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_expr *call,
                                         const struct pq_grid *grid, struct pq_plan_node *child,
                                         struct pq_plan_window window)
 {
@@ -71,10 +71,10 @@ static bool answers_on(const struct pq_leaf *leaf, const struct pq_grid *grid)
            (own->step_ms == grid->step_ms || own->count == 1);
 }
 
-static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_expr *call,
                                           const struct pq_grid *grid)
 {
-    const struct pq_node *subquery = matrix_arg(call);
+    const struct pq_expr *subquery = matrix_arg(call);
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
                               .pos = pq_plan_range_pos(call),
                               .grid = *grid,
@@ -110,7 +110,7 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
 }
 
 /* The raw samples of a range selector: for parameters that change by step, and at the root. */
-static struct pq_plan_node *raw_samples(struct pq_planner *p, const struct pq_node *matrix,
+static struct pq_plan_node *raw_samples(struct pq_planner *p, const struct pq_expr *matrix,
                                         const struct pq_grid *grid, const struct pq_times *times,
                                         int64_t range)
 {
@@ -127,11 +127,11 @@ static struct pq_plan_node *raw_samples(struct pq_planner *p, const struct pq_no
     return pq_leaf_draft(p, matrix->matrix.selector, grid, stage);
 }
 
-static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_node *call,
+static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_expr *call,
                                           const struct pq_grid *grid)
 {
-    const struct pq_node *matrix = matrix_arg(call);
-    const struct pq_node *selector = matrix->matrix.selector;
+    const struct pq_expr *matrix = matrix_arg(call);
+    const struct pq_expr *selector = matrix->matrix.selector;
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
                               .pos = pq_plan_range_pos(call),
                               .grid = *grid,
@@ -176,14 +176,14 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     return node;
 }
 
-struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_node *call,
+struct pq_plan_node *pq_plan_range_call(struct pq_planner *p, const struct pq_expr *call,
                                         const struct pq_grid *grid)
 {
     return matrix_arg(call)->kind == PQ_SUBQUERY ? over_subquery(p, call, grid)
                                                  : over_selector(p, call, grid);
 }
 
-struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_node *expr,
+struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_expr *expr,
                                          const struct pq_grid *grid)
 {
     struct pq_times times;

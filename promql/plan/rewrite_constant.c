@@ -3,7 +3,7 @@
 #include "promql/func/kernels.h"
 #include "promql/plan/plan_int.h"
 
-static bool call_constant(const struct pq_planner *p, const struct pq_node *call, double *ret)
+static bool call_constant(const struct pq_planner *p, const struct pq_expr *call, double *ret)
 {
     const struct pq_kernels *kernels = pq_kernels_of(call->call.function->id);
     double a, b;
@@ -20,7 +20,7 @@ static bool call_constant(const struct pq_planner *p, const struct pq_node *call
     return true;
 }
 
-bool pq_plan_constant(const struct pq_planner *p, const struct pq_node *expr, double *ret_value)
+bool pq_plan_constant(const struct pq_planner *p, const struct pq_expr *expr, double *ret_value)
 {
     double lhs, rhs;
 

@@ -1,7 +1,7 @@
 /* rewrite_invariant.c - expressions that answer the same at every step: evaluated once. */
 #include "promql/plan/plan_int.h"
 
-bool pq_plan_invariant(const struct pq_node *expr)
+bool pq_plan_invariant(const struct pq_expr *expr)
 {
     expr = pq_unwrap(expr);
     switch (expr->kind) {

@@ -8,7 +8,7 @@
 #define AT_MAX ((int64_t)1 << 57)
 
 /* The value of a duration expression in seconds. */
-static bool duration_value(struct pq_planner *p, const struct pq_node *expr, double *ret)
+static bool duration_value(struct pq_planner *p, const struct pq_expr *expr, double *ret)
 {
     const struct pq_query_params *params = &p->plan->params;
     double lhs = 0, rhs = 0;
@@ -71,7 +71,7 @@ static bool duration_value(struct pq_planner *p, const struct pq_node *expr, dou
 }
 
 /* Go's time.Duration holds nanoseconds in an int64: that is what "out of range" means. */
-static bool duration_ms(struct pq_planner *p, const struct pq_node *expr, bool negative_allowed,
+static bool duration_ms(struct pq_planner *p, const struct pq_expr *expr, bool negative_allowed,
                         int64_t *ret_ms)
 {
     double seconds;
@@ -88,7 +88,7 @@ static bool duration_ms(struct pq_planner *p, const struct pq_node *expr, bool n
     return true;
 }
 
-bool pq_plan_duration(struct pq_planner *p, int64_t ms, const struct pq_node *expr, int64_t *ret_ms)
+bool pq_plan_duration(struct pq_planner *p, int64_t ms, const struct pq_expr *expr, int64_t *ret_ms)
 {
     if (!expr) {
         *ret_ms = ms;
@@ -126,7 +126,7 @@ bool pq_plan_shift(struct pq_planner *p, const struct pq_time_shift *shift, stru
     return true;
 }
 
-bool pq_plan_subgrid(struct pq_planner *p, const struct pq_node *subquery,
+bool pq_plan_subgrid(struct pq_planner *p, const struct pq_expr *subquery,
                      const struct pq_grid *outer, struct pq_grid *ret_grid,
                      struct pq_plan_window *ret_window)
 {

@@ -344,7 +344,7 @@ static void handle_metadata(struct visit *visit)
     answer_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{}}"));
 }
 
-static bool has_selector(const struct pq_node *node)
+static bool has_selector(const struct pq_expr *node)
 {
     switch (node->kind) {
     case PQ_VECTOR_SELECTOR:
@@ -381,7 +381,7 @@ static qf_rc check_exemplars(struct visit *visit, struct qf_arena *arena, bool *
     struct qf_strbuf text = QF_STRBUF_INIT;
     qf_time_ms start = INT64_MIN, end = INT64_MAX;
     struct qf_err cause = { 0 };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     qf_rc rc = qa_param_time_optional("start", param(visit, "start"), &start, err);
 
     if (rc == QF_OK)
@@ -438,13 +438,13 @@ static void handle_buildinfo(struct visit *visit)
 
 /* format_query and parse_query: parse, and print in one form or the other. */
 static void handle_parsed(struct visit *visit,
-                          void (*print)(struct qf_strbuf *, const struct pq_node *))
+                          void (*print)(struct qf_strbuf *, const struct pq_expr *))
 {
     struct qf_arena *arena = qf_arena_new(visit->routes->env->memory_bytes_max);
     struct qf_strbuf text = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
     struct qf_str query = param(visit, "query");
     struct qf_err err = { 0 }, framed = { 0 };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     qf_rc rc = check_text(query, &framed);
 
     if (rc == QF_OK)
@@ -469,7 +469,7 @@ static void handle_parsed(struct visit *visit,
     (void)qf_arena_free(arena);
 }
 
-static void print_pretty(struct qf_strbuf *buf, const struct pq_node *expr)
+static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
 {
     struct qf_strbuf text = QF_STRBUF_INIT;
 

@@ -46,7 +46,7 @@ static struct pq_query_params params_of(const struct qa_query *query)
                                      .start_timestamps = query->env->features.start_timestamps };
 }
 
-static qf_rc add_part(struct qa_query *query, const struct pq_node *expr, struct qf_str text,
+static qf_rc add_part(struct qa_query *query, const struct pq_expr *expr, struct qf_str text,
                       const struct pq_query_params *params, struct qf_err *err)
 {
     struct pq_plan *plan;
@@ -62,7 +62,7 @@ static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
     struct pq_query_params params = params_of(query);
     struct pq_parse_options options = query->env->features.parse;
     struct qf_err cause = { 0 };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     qf_rc rc;
 
     options.canceled = &query->canceled;
@@ -97,13 +97,13 @@ static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struc
 
 /* last_over_time(SELECTOR[end - start]) at the end: every series with a sample in the range, under
  * its full name. */
-static struct pq_node *series_expression(struct qa_query *query, const struct pq_matcher *matchers,
+static struct pq_expr *series_expression(struct qa_query *query, const struct pq_matcher *matchers,
                                          size_t matcher_count)
 {
-    struct pq_node *selector = QF_ARENA_NEW(query->arena, struct pq_node);
-    struct pq_node *matrix = QF_ARENA_NEW(query->arena, struct pq_node);
-    struct pq_node *call = QF_ARENA_NEW(query->arena, struct pq_node);
-    struct pq_node **args = QF_ARENA_ARRAY(query->arena, struct pq_node *, 1);
+    struct pq_expr *selector = QF_ARENA_NEW(query->arena, struct pq_expr);
+    struct pq_expr *matrix = QF_ARENA_NEW(query->arena, struct pq_expr);
+    struct pq_expr *call = QF_ARENA_NEW(query->arena, struct pq_expr);
+    struct pq_expr **args = QF_ARENA_ARRAY(query->arena, struct pq_expr *, 1);
 
     if (!selector || !matrix || !call || !args)
         return NULL;
@@ -151,7 +151,7 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
                                       .samples_max = query->env->samples_max,
                                       .series_max = query->env->series_max };
     const struct pq_matcher *matchers;
-    const struct pq_node *expr;
+    const struct pq_expr *expr;
     struct qf_err cause = { 0 };
     size_t count;
     bool selective = false;

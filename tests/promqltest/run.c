@@ -68,7 +68,7 @@ static void attempt_free(struct attempt *attempt)
 }
 
 /* The query as a client sends it: a variant exists as a tree only and is printed. */
-static struct qf_str attempt_text(const struct attempt *attempt, const struct pq_node *expr)
+static struct qf_str attempt_text(const struct attempt *attempt, const struct pq_expr *expr)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
 
@@ -92,7 +92,7 @@ static bool attempt_run(struct runner *runner, const struct pq_engine *engine,
         .samples_max = SAMPLES_MAX,
         .no_pushdown = runner->options->no_pushdown,
     };
-    struct pq_node *expr;
+    struct pq_expr *expr;
 
     attempt->arena = qf_arena_new(QUERY_BYTES_MAX);
     attempt->rc =

@@ -84,7 +84,7 @@ static qf_rc read_range_vector(struct qf_str rest, struct script_eval *eval, str
 static qf_rc read_string(struct qf_arena *arena, struct qf_str rest, struct script_eval *eval,
                          struct qf_err *err)
 {
-    struct pq_node *expr;
+    struct pq_expr *expr;
     qf_rc rc = pq_parse(arena, rest, &script_parse_options, &expr, err);
 
     if (rc != QF_OK)

@@ -22,7 +22,7 @@ static bool is_unsafe(const char *name)
 }
 
 /* The children of @node that are expressions; at most two unless it is a call. */
-static size_t children(struct pq_node *node, struct pq_node **two, struct pq_node ***ret)
+static size_t children(struct pq_expr *node, struct pq_expr **two, struct pq_expr ***ret)
 {
     *ret = two;
     switch (node->kind) {
@@ -58,9 +58,9 @@ static size_t children(struct pq_node *node, struct pq_node **two, struct pq_nod
     return 0;
 }
 
-static bool any_unsafe(struct pq_node *node)
+static bool any_unsafe(struct pq_expr *node)
 {
-    struct pq_node *two[2], **list;
+    struct pq_expr *two[2], **list;
     size_t count = children(node, two, &list);
 
     if (node->kind == PQ_CALL && is_unsafe(node->call.function->name))
@@ -79,9 +79,9 @@ static void fix_shift(struct pq_time_shift *shift, int64_t at_ms)
     shift->at_ms = at_ms;
 }
 
-static void fix(struct pq_node *node, int64_t at_ms)
+static void fix(struct pq_expr *node, int64_t at_ms)
 {
-    struct pq_node *two[2], **list;
+    struct pq_expr *two[2], **list;
     size_t count;
 
     if (node->kind == PQ_VECTOR_SELECTOR)
@@ -96,7 +96,7 @@ static void fix(struct pq_node *node, int64_t at_ms)
         fix(list[i], at_ms);
 }
 
-bool variant_fix_times(struct pq_node *expr, int64_t at_ms)
+bool variant_fix_times(struct pq_expr *expr, int64_t at_ms)
 {
     if (any_unsafe(expr))
         return false;

@@ -13,7 +13,7 @@
 /* Fix every selector and subquery of @expr at @at_ms, in place, so that its answer no longer
  * depends on the time of evaluation. False, and nothing fixed, if it calls a function that looks at
  * that time. */
-bool variant_fix_times(struct pq_node *expr, int64_t at_ms);
+bool variant_fix_times(struct pq_expr *expr, int64_t at_ms);
 
 /* The times at which the fixed query is run; returns how many. */
 size_t variant_times(int64_t at_ms, int64_t ret_times[VARIANT_TIMES_MAX]);

@@ -1,6 +1,9 @@
-/* ast.h - the PromQL syntax tree.
+/* ast.h - the PromQL syntax tree, made of expressions.
  *
- * Nodes live in the arena they were parsed into and are plain data: the parser builds them, the
+ * (struct pq_expr is what the query says, struct pq_plan_node what is to be done about it, and
+ * struct pq_exec, an ExecNode, does it.)
+ *
+ * Expressions live in the arena they were parsed into and are plain data: the parser builds them, the
  * planner reads them. Positions are byte offsets into the query text, [start, end). Durations and
  * times are milliseconds. */
 #ifndef PROMQL_AST_H
@@ -22,7 +25,7 @@ struct pq_pos {
 
 enum pq_type { PQ_TYPE_NONE, PQ_TYPE_SCALAR, PQ_TYPE_VECTOR, PQ_TYPE_MATRIX, PQ_TYPE_STRING };
 
-enum pq_node_kind {
+enum pq_expr_kind {
     PQ_NUMBER,
     PQ_STRING,
     PQ_VECTOR_SELECTOR,
@@ -110,19 +113,19 @@ struct pq_matching {
 
 enum pq_at_kind { PQ_AT_NONE, PQ_AT_TIME, PQ_AT_START, PQ_AT_END };
 
-struct pq_node;
+struct pq_expr;
 
 /* Offset and @ of selectors and subqueries, as written. */
 struct pq_time_shift {
     int64_t offset_ms;           /* "offset 5m" is 300000; also when an expression was evaluated */
-    struct pq_node *offset_expr; /* PQ_DURATION_EXPR, or NULL */
+    struct pq_expr *offset_expr; /* PQ_DURATION_EXPR, or NULL */
     enum pq_at_kind at;
     int64_t at_ms; /* for PQ_AT_TIME */
 };
 
-struct pq_node {
-    enum pq_node_kind kind;
-    enum pq_type type; /* set by the parser; PQ_TYPE_NONE: derived by pq_node_type */
+struct pq_expr {
+    enum pq_expr_kind kind;
+    enum pq_type type; /* set by the parser; PQ_TYPE_NONE: derived by pq_expr_type */
     uint32_t height;   /* levels of the tree from here down, a leaf is 1; 0: not known */
     struct pq_pos pos;
     union {
@@ -143,48 +146,48 @@ struct pq_node {
             bool bypass_empty_check; /* second argument of info() */
         } vector;
         struct {
-            struct pq_node *selector; /* PQ_VECTOR_SELECTOR, with the offset and @ */
+            struct pq_expr *selector; /* PQ_VECTOR_SELECTOR, with the offset and @ */
             int64_t range_ms;
-            struct pq_node *range_expr; /* PQ_DURATION_EXPR, or NULL */
+            struct pq_expr *range_expr; /* PQ_DURATION_EXPR, or NULL */
         } matrix;
         struct {
-            struct pq_node *expr;
+            struct pq_expr *expr;
             int64_t range_ms;
-            struct pq_node *range_expr;
+            struct pq_expr *range_expr;
             int64_t step_ms; /* 0: the default resolution */
-            struct pq_node *step_expr;
+            struct pq_expr *step_expr;
             struct pq_time_shift shift;
         } subquery;
         struct {
             const struct pq_function *function;
-            struct pq_node **args;
+            struct pq_expr **args;
             size_t arg_count;
         } call;
         struct {
             enum pq_agg op;
-            struct pq_node *expr;
-            struct pq_node *param; /* NULL unless the operator takes one */
+            struct pq_expr *expr;
+            struct pq_expr *param; /* NULL unless the operator takes one */
             const struct qf_str *grouping;
             size_t grouping_count;
             bool without;
         } aggregate;
         struct {
             enum pq_op op;
-            struct pq_node *lhs, *rhs;
+            struct pq_expr *lhs, *rhs;
             bool return_bool;
             const struct pq_matching *matching; /* NULL unless both sides are vectors */
         } binary;
         struct {
             enum pq_op op; /* PQ_OP_ADD or PQ_OP_SUB */
-            struct pq_node *expr;
+            struct pq_expr *expr;
             uint32_t start_pos;
         } unary;
         struct {
-            struct pq_node *expr;
+            struct pq_expr *expr;
         } paren;
         struct {
             enum pq_op op;
-            struct pq_node *lhs, *rhs; /* NUMBER (seconds) or DURATION_EXPR; lhs NULL: unary */
+            struct pq_expr *lhs, *rhs; /* NUMBER (seconds) or DURATION_EXPR; lhs NULL: unary */
             bool wrapped;              /* stood in parentheses */
         } duration;
     };
@@ -196,14 +199,14 @@ const char *pq_op_text(enum pq_op op); /* "+", "==", "and", ... */
 const char *pq_agg_text(enum pq_agg op);
 /* How errors call a type: "scalar", "instant vector", "range vector", "string", "none". */
 const char *pq_type_text(enum pq_type type);
-enum pq_type pq_node_type(const struct pq_node *node);
+enum pq_type pq_expr_type(const struct pq_expr *expr);
 
-/* The node without the parentheses around it. */
-static inline const struct pq_node *pq_unwrap(const struct pq_node *node)
+/* The expression without the parentheses around it. */
+static inline const struct pq_expr *pq_unwrap(const struct pq_expr *expr)
 {
-    while (node->kind == PQ_PAREN)
-        node = node->paren.expr;
-    return node;
+    while (expr->kind == PQ_PAREN)
+        expr = expr->paren.expr;
+    return expr;
 }
 
 #endif

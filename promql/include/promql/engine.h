@@ -33,7 +33,7 @@ struct pq_engine {
 /* Run @expr, parsed from @query into @arena, and keep the answer in @arena. Errors are those of
  * pq_plan_new, pq_leaf_run, pq_eval_collect and of the callbacks. */
 QF_MUST_CHECK qf_rc pq_engine_run(const struct pq_engine *engine, struct qf_arena *arena,
-                                  const struct pq_node *expr, struct qf_str query,
+                                  const struct pq_expr *expr, struct qf_str query,
                                   const struct pq_query_params *params,
                                   struct pq_result *ret_result, struct qf_err *err);
 

@@ -58,7 +58,7 @@ struct pq_plan {
  * range, or a duration that came out as not positive: with Prometheus's text and position.
  * QF_EEXEC: an error that needs no data, such as a bad label name in label_replace.
  * QF_ELIMIT: too many leaves or points, or the arena's budget is spent. QF_ECANCELED. */
-QF_MUST_CHECK qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_node *expr,
+QF_MUST_CHECK qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_expr *expr,
                                 struct qf_str query, const struct pq_query_params *params,
                                 struct pq_plan **ret_plan, struct qf_err *err);
 

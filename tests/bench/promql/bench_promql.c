@@ -167,7 +167,7 @@ static double run_once(const struct data *data, const char *query,
                                 .ctx = (void *)(uintptr_t)data };
     struct pq_parse_options options = { 0 };
     struct pq_result result;
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct qf_err err = { 0 };
     qf_rc rc = pq_parse(arena, qf_str_from(query), &options, &expr, &err);
     double start = now_ns(), ns;

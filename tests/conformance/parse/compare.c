@@ -115,7 +115,7 @@ static bool compare_matchers(const struct pq_matcher *matchers, size_t count, co
     return true;
 }
 
-static bool compare_duration(int64_t ms, const struct pq_node *expr, const json_t *want,
+static bool compare_duration(int64_t ms, const struct pq_expr *expr, const json_t *want,
                              const char *name, struct mismatch *mismatch)
 {
     char expr_name[40];
@@ -145,7 +145,7 @@ static bool compare_shift(const struct pq_time_shift *shift, const json_t *want,
     return compare_duration(shift->offset_ms, shift->offset_expr, want, "OriginalOffset", mismatch);
 }
 
-static bool compare_vector(const struct pq_node *node, const json_t *want,
+static bool compare_vector(const struct pq_expr *node, const json_t *want,
                            struct mismatch *mismatch)
 {
     if (!same_text(node->vector.name, json_object_get(want, "Name")))
@@ -160,7 +160,7 @@ static bool compare_vector(const struct pq_node *node, const json_t *want,
            compare_shift(&node->vector.shift, want, mismatch);
 }
 
-static bool compare_call(const struct pq_node *node, const json_t *want, struct mismatch *mismatch)
+static bool compare_call(const struct pq_expr *node, const json_t *want, struct mismatch *mismatch)
 {
     const json_t *args = json_object_get(want, "Args");
 
@@ -192,7 +192,7 @@ static bool compare_op(enum pq_op op, const json_t *want, struct mismatch *misma
     return true;
 }
 
-static bool compare_aggregate(const struct pq_node *node, const json_t *want,
+static bool compare_aggregate(const struct pq_expr *node, const json_t *want,
                               struct mismatch *mismatch)
 {
     const char *op = json_string_value(json_object_get(want, "Op"));
@@ -229,7 +229,7 @@ static bool compare_matching(const struct pq_matching *matching, const json_t *w
                          json_object_get(want, "Include"), mismatch);
 }
 
-static bool compare_binary(const struct pq_node *node, const json_t *want,
+static bool compare_binary(const struct pq_expr *node, const json_t *want,
                            struct mismatch *mismatch)
 {
     if (node->binary.return_bool != json_is_true(json_object_get(want, "ReturnBool")))
@@ -241,7 +241,7 @@ static bool compare_binary(const struct pq_node *node, const json_t *want,
                             mismatch);
 }
 
-static bool compare_duration_expr(const struct pq_node *node, const json_t *want,
+static bool compare_duration_expr(const struct pq_expr *node, const json_t *want,
                                   struct mismatch *mismatch)
 {
     const json_t *lhs = json_object_get(want, "LHS"), *rhs = json_object_get(want, "RHS");
@@ -255,7 +255,7 @@ static bool compare_duration_expr(const struct pq_node *node, const json_t *want
            (!rhs || compare_node(node->duration.rhs, rhs, mismatch));
 }
 
-static bool compare_number(const struct pq_node *node, const json_t *want,
+static bool compare_number(const struct pq_expr *node, const json_t *want,
                            struct mismatch *mismatch)
 {
     if (!same_double(node->number.value, json_double(json_object_get(want, "Val"))) ||
@@ -278,7 +278,7 @@ static const char *const kinds[] = {
     [PQ_DURATION_EXPR] = "DurationExpr",
 };
 
-bool compare_node(const struct pq_node *node, const json_t *want, struct mismatch *mismatch)
+bool compare_node(const struct pq_expr *node, const json_t *want, struct mismatch *mismatch)
 {
     const char *type = json_string_value(json_object_get(want, "_type"));
 

@@ -15,7 +15,7 @@ struct mismatch {
 };
 
 /* True if @node is the tree described by @want. */
-bool compare_node(const struct pq_node *node, const json_t *want, struct mismatch *mismatch);
+bool compare_node(const struct pq_expr *node, const json_t *want, struct mismatch *mismatch);
 bool compare_histogram(const struct pq_histogram *histogram, const json_t *want,
                        struct mismatch *mismatch);
 bool compare_labels(struct qf_labels labels, const json_t *want, struct mismatch *mismatch);

@@ -82,7 +82,7 @@ TEST(expressions_parse_into_the_same_trees_and_errors)
         struct qf_arena *arena = qf_arena_new(SIZE_MAX);
         struct qf_str input = json_bytes(arena, json_object_get(test, "input"));
         struct qf_err err = { 0 };
-        struct pq_node *node = NULL;
+        struct pq_expr *node = NULL;
         struct mismatch mismatch;
         qf_rc rc = pq_parse(arena, input, &expr_options, &node, &err);
 
@@ -140,7 +140,7 @@ static void check_print(const char *group, struct qf_str input, const char *want
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct qf_strbuf out = QF_STRBUF_INIT;
     struct qf_err err = { 0 };
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
 
     if (pq_parse(arena, input, &printer_options, &node, &err) != QF_OK) {
         fail_case(group, input, err.msg);
@@ -183,7 +183,7 @@ TEST(selectors_built_by_hand_print_as_the_same_text)
         const json_t *matchers = json_object_get(vs, "LabelMatchers");
         const char *name = json_string_value(json_object_get(vs, "Name"));
         struct pq_matcher built[4] = { 0 };
-        struct pq_node node = { .kind = PQ_VECTOR_SELECTOR };
+        struct pq_expr node = { .kind = PQ_VECTOR_SELECTOR };
         struct qf_strbuf out = QF_STRBUF_INIT;
 
         json_array_foreach(matchers, j, want)
@@ -328,8 +328,8 @@ TEST(selectors_are_found_in_expressions)
         const json_t *want = json_object_get(test, "expected");
         struct qf_strbuf out = QF_STRBUF_INIT;
         struct qf_err err = { 0 };
-        struct pq_node *node = NULL;
-        const struct pq_node **found;
+        struct pq_expr *node = NULL;
+        const struct pq_expr **found;
         size_t count = 0;
 
         CHECK_OK(pq_parse(arena, input, NULL, &node, &err), &err);

@@ -39,7 +39,7 @@ static void check_query(struct counts *counts, const char *text)
 {
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct qf_strbuf once = QF_STRBUF_INIT, twice = QF_STRBUF_INIT;
-    struct pq_node *node = NULL, *again = NULL;
+    struct pq_expr *node = NULL, *again = NULL;
     struct qf_err err = { 0 };
 
     counts->queries++;

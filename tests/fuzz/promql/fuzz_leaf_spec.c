@@ -36,7 +36,7 @@ static void change_and_run(struct qf_arena *arena, const uint8_t *data, size_t s
                                         .extended_range_selectors = true };
     struct pq_query_params params = { .start_ms = 0, .end_ms = 60000, .step_ms = 10000 };
     struct qf_str query = qf_str_from(spec_queries[data[0] % QF_COUNT_OF(spec_queries)]);
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *plan;
     struct qf_err err = { 0 };
 

@@ -29,7 +29,7 @@ static bool excused(struct qf_str printed, const struct qf_err *err)
 static void check_again(struct qf_arena *arena, struct qf_str printed, struct qf_str want)
 {
     struct qf_strbuf again = QF_STRBUF_INIT;
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     struct qf_err err = { 0 };
     qf_rc rc = pq_parse(arena, printed, &options, &node, &err);
 
@@ -40,7 +40,7 @@ static void check_again(struct qf_arena *arena, struct qf_str printed, struct qf
     qf_strbuf_done(&again);
 }
 
-static void check_tree(struct qf_arena *arena, const struct pq_node *node)
+static void check_tree(struct qf_arena *arena, const struct pq_expr *node)
 {
     struct qf_strbuf line = QF_STRBUF_INIT, pretty = QF_STRBUF_INIT, json = QF_STRBUF_INIT;
     size_t selectors;
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct qf_arena *arena = qf_arena_new((size_t)64 << 20);
     struct qf_str text = { (const char *)data, size };
     struct qf_strbuf message = QF_STRBUF_INIT;
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     struct qf_err err = { 0 };
     qf_rc rc = pq_parse(arena, text, &options, &node, &err);
 

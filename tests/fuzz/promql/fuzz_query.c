@@ -28,7 +28,7 @@ static void run(struct qf_str query, const struct pq_query_params *params, size_
                                         .length_max = 300 };
     struct pq_engine engine = { .shard_count = shards, .open = tiny_source_open };
     struct pq_result result;
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *plan;
     struct qf_err err = { 0 };
 

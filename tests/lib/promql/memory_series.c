@@ -174,7 +174,7 @@ const char *memory_series_query(struct memory_series *series, size_t shards, con
                                         .fill_modifiers = true };
     struct pq_query_params defaults = { 0 };
     struct pq_result result;
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct qf_err err = { 0 };
 
     qf_strbuf_reset(&series->answer);

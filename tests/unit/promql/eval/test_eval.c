@@ -257,7 +257,7 @@ static struct pq_plan *make_plan(struct qf_arena *arena, const char *query,
                                  const struct pq_query_params *params)
 {
     struct pq_parse_options options = { 0 };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *plan;
     struct qf_err err = { 0 };
 

@@ -12,7 +12,7 @@ static inline struct pq_plan *spec_plan(struct qf_arena *arena, const char *quer
     struct pq_parse_options options = { .experimental_functions = true,
                                         .extended_range_selectors = true };
     struct pq_query_params params = { .start_ms = 5000000, .end_ms = 6000000, .step_ms = 1000 };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *result;
     struct qf_err err = { 0 };
 

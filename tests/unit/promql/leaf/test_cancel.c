@@ -84,7 +84,7 @@ static qf_rc run(const struct heavy *heavy, struct watch *watch)
     int64_t *ts = qf_xcalloc(heavy->samples, sizeof(*ts));
     double *values = qf_xcalloc(heavy->samples, sizeof(*values));
     struct pq_leaf_result result;
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *plan;
     struct qf_err err = { 0 };
     qf_rc rc;

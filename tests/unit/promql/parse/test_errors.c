@@ -13,7 +13,7 @@ static void check(const struct wrong *wrong, size_t count, const struct pq_parse
     for (size_t i = 0; i < count; i++) {
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf got = QF_STRBUF_INIT;
-        struct pq_node *node;
+        struct pq_expr *node;
         struct qf_err err = { 0 };
 
         if (pq_parse(arena, qf_str_from(wrong[i].text), options, &node, &err) != QF_EPARSE)

@@ -35,7 +35,7 @@ static qf_rc parse(const char *text, size_t length_max, struct qf_err *err)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct pq_parse_options options = { .length_max = length_max };
-    struct pq_node *node;
+    struct pq_expr *node;
 
     *err = (struct qf_err){ 0 };
     return pq_parse(arena, qf_str_from(text), &options, &node, err);
@@ -100,7 +100,7 @@ TEST(a_thousand_levels_parse_and_print)
         QF_CLEANUP(qf_freep) char *opened = repeat("", parts[i][0], 990, parts[i][1]);
         QF_CLEANUP(qf_freep) char *text = repeat(opened, parts[i][2], 990, "");
         struct qf_err err = { 0 };
-        struct pq_node *node = NULL;
+        struct pq_expr *node = NULL;
         size_t count;
 
         CHECK_OK(pq_parse(arena, qf_str_from(text), NULL, &node, &err), &err);
@@ -134,7 +134,7 @@ TEST(regular_expressions_are_paid_from_the_budget)
     QF_CLEANUP(qf_freep)
     char *text = repeat("foo{", "a=~\"(?:a{1000}){0}(?:b{1000})c\",", 3000, "}");
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new((size_t)64 * MEGABYTE);
-    struct pq_node *node;
+    struct pq_expr *node;
     struct qf_err err = { 0 };
 
     CHECK_EQ(pq_parse(arena, qf_str_from(text), NULL, &node, &err), QF_ELIMIT);
@@ -165,7 +165,7 @@ TEST(a_canceled_query_compiles_no_further_expression)
     atomic_bool canceled = true;
     struct pq_parse_options options = { .canceled = &canceled };
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-    struct pq_node *node;
+    struct pq_expr *node;
     struct qf_err err = { 0 };
 
     CHECK_EQ(pq_parse(arena, QF_STR("foo{a=~\"b.*\"}"), &options, &node, &err), QF_ECANCELED);
@@ -178,7 +178,7 @@ TEST(an_arena_over_its_budget_is_an_error)
 
     for (size_t budget = 1000; budget < 300000; budget += 1009) {
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(budget);
-        struct pq_node *node = NULL;
+        struct pq_expr *node = NULL;
         struct qf_err err = { 0 };
         qf_rc rc = pq_parse(arena, qf_str_from(text), NULL, &node, &err);
 

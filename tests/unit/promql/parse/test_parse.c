@@ -10,9 +10,9 @@ static const struct pq_parse_options all = {
 };
 
 /* Parse what must parse. The arena is the caller's. */
-static struct pq_node *parse(struct qf_arena *arena, const char *text)
+static struct pq_expr *parse(struct qf_arena *arena, const char *text)
 {
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     struct qf_err err = { 0 };
 
     if (pq_parse(arena, qf_str_from(text), &all, &node, &err) != QF_OK)
@@ -26,7 +26,7 @@ static struct pq_node *parse(struct qf_arena *arena, const char *text)
 TEST(operators_bind_by_their_levels)
 {
     WITH_ARENA;
-    struct pq_node *node = parse(arena, "a or b and c == d + e * -f ^ g ^ h");
+    struct pq_expr *node = parse(arena, "a or b and c == d + e * -f ^ g ^ h");
 
     CHECK_EQ(node->binary.op, PQ_OP_OR);
     node = node->binary.rhs;
@@ -48,7 +48,7 @@ TEST(operators_bind_by_their_levels)
 TEST(equal_levels_group_to_the_left)
 {
     WITH_ARENA;
-    struct pq_node *node = parse(arena, "a - b + c");
+    struct pq_expr *node = parse(arena, "a - b + c");
 
     CHECK_EQ(node->binary.op, PQ_OP_ADD);
     CHECK_EQ(node->binary.lhs->binary.op, PQ_OP_SUB);
@@ -59,8 +59,8 @@ TEST(equal_levels_group_to_the_left)
 TEST(a_selector_carries_its_modifiers_in_any_order)
 {
     WITH_ARENA;
-    struct pq_node *node = parse(arena, "rate(foo{a=~\"x.*\"}[5m] @ 12.5 offset -1h)");
-    const struct pq_node *selector;
+    struct pq_expr *node = parse(arena, "rate(foo{a=~\"x.*\"}[5m] @ 12.5 offset -1h)");
+    const struct pq_expr *selector;
 
     CHECK_EQ(node->kind, PQ_CALL);
     CHECK_EQ(node->call.function->id, PQ_FN_RATE);

@@ -13,7 +13,7 @@ enum form { LINE, PRETTY, JSON };
 static void print(struct qf_strbuf *out, const char *text, enum form form, size_t columns)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-    struct pq_node *node = NULL;
+    struct pq_expr *node = NULL;
     struct qf_err err = { 0 };
 
     CHECK_OK(pq_parse(arena, qf_str_from(text), &all, &node, &err), &err);

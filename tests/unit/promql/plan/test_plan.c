@@ -12,7 +12,7 @@ static struct pq_plan *plan(struct qf_arena *arena, const char *query,
 {
     struct pq_parse_options options = { .experimental_functions = true,
                                         .extended_range_selectors = true };
-    struct pq_node *expr;
+    struct pq_expr *expr;
     struct pq_plan *result = NULL;
 
     CHECK_OK(pq_parse(arena, qf_str_from(query), &options, &expr, err), err);

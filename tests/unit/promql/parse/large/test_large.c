@@ -35,7 +35,7 @@ static qf_rc parse(const char *text, size_t length_max, struct qf_err *err)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct pq_parse_options options = { .length_max = length_max };
-    struct pq_node *node;
+    struct pq_expr *node;
 
     *err = (struct qf_err){ 0 };
     return pq_parse(arena, qf_str_from(text), &options, &node, err);
