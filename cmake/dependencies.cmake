@@ -27,3 +27,12 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(PARQUET REQUIRED IMPORTED_TARGET parquet-glib arrow-glib gio-2.0)
+
+# cowsql/raft of scripts/setup, linked statically: of the archive only the pure core is used.
+file(GLOB raft_archive ${pf_cache}/raft/usr/lib/*/libraft.a)
+if(NOT raft_archive)
+  message(FATAL_ERROR "no libraft.a in ${pf_cache}/raft: run scripts/setup")
+endif()
+add_library(raft STATIC IMPORTED)
+set_target_properties(raft PROPERTIES IMPORTED_LOCATION ${raft_archive}
+  INTERFACE_INCLUDE_DIRECTORIES ${pf_cache}/raft/usr/include)
