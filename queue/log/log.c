@@ -1,0 +1,408 @@
+/* log.c - appending, syncing and reading. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "queue/log/log_int.h"
+
+void ql_log_file_name(char out[QL_NAME_SIZE], uint64_t generation, uint64_t number)
+{
+    snprintf(out, QL_NAME_SIZE, "log-%016" PRIx64 "-%016" PRIx64 ".dat", generation, number);
+}
+
+bool ql_log_file_parse(const char *name, uint64_t *ret_generation, uint64_t *ret_number)
+{
+    char again[QL_NAME_SIZE];
+    uint64_t generation, number;
+
+    if (strncmp(name, "log-", 4) != 0 || strlen(name) != 41)
+        return false;
+    generation = strtoull(name + 4, NULL, 16);
+    number = strtoull(name + 21, NULL, 16);
+    ql_log_file_name(again, generation, number);
+    if (strcmp(again, name) != 0)
+        return false;
+    *ret_generation = generation;
+    *ret_number = number;
+    return true;
+}
+
+struct ql_log *ql_log_begin(struct ql_disk *disk, const struct ql_options *options,
+                            uint64_t generation, uint64_t first_index)
+{
+    struct ql_log *log = qf_xcalloc(1, sizeof(*log));
+
+    log->disk = disk;
+    log->options = *options;
+    log->options.generation = generation;
+    if (!log->options.file_bytes)
+        log->options.file_bytes = 64 << 20;
+    if (!log->options.entries_max)
+        log->options.entries_max = 16 << 20;
+    log->first = first_index;
+    return log;
+}
+
+qf_rc ql_log_open(struct ql_disk *disk, const struct ql_options *options, uint64_t first_index,
+                  struct ql_log **ret_log, struct ql_recovery *ret_recovery, struct qf_err *err)
+{
+    struct ql_log *log = ql_log_begin(disk, options, options->generation, first_index);
+    struct ql_recovery recovery = { 0 };
+    qf_rc rc = ql_recover(log, &recovery, err);
+
+    if (rc != QF_OK) {
+        (void)ql_log_free(log);
+        return rc;
+    }
+    *ret_log = log;
+    if (ret_recovery)
+        *ret_recovery = recovery;
+    return QF_OK;
+}
+
+struct ql_log *ql_log_free(struct ql_log *log)
+{
+    if (log) {
+        for (size_t i = 0; i < log->files.count; i++)
+            log->disk->ops->close(log->disk, log->files.items[i].handle);
+        QF_VEC_DONE(&log->files);
+        QF_VEC_DONE(&log->entries);
+        qf_strbuf_done(&log->scratch);
+        free(log);
+    }
+    return NULL;
+}
+
+uint64_t ql_log_first(const struct ql_log *log)
+{
+    return log->first;
+}
+
+uint64_t ql_log_last(const struct ql_log *log)
+{
+    return log->first + log->entries.count - 1;
+}
+
+static const struct ql_position *position_of(const struct ql_log *log, uint64_t index)
+{
+    if (index < log->first || index - log->first >= log->entries.count)
+        return NULL;
+    return &log->entries.items[index - log->first];
+}
+
+uint64_t ql_log_term(const struct ql_log *log, uint64_t index)
+{
+    const struct ql_position *position = position_of(log, index);
+
+    return position ? position->term : 0;
+}
+
+enum ql_type ql_log_type(const struct ql_log *log, uint64_t index)
+{
+    const struct ql_position *position = position_of(log, index);
+
+    assert(position);
+    return (enum ql_type)position->type;
+}
+
+bool ql_log_dirty(const struct ql_log *log)
+{
+    return log->frames > log->frames_synced;
+}
+
+uint64_t ql_log_bytes(const struct ql_log *log)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < log->files.count; i++)
+        bytes += log->files.items[i].size;
+    return bytes;
+}
+
+static struct ql_file *newest(struct ql_log *log)
+{
+    return log->files.count ? &log->files.items[log->files.count - 1] : NULL;
+}
+
+/* A log that failed stays so: what is on the disk now is anybody's guess. */
+static qf_rc check_alive(const struct ql_log *log, struct qf_err *err)
+{
+    if (!log->failed)
+        return QF_OK;
+    return qf_err_set(err, QF_EIO, "%s: an earlier write or sync failed: restart this node",
+                      log->disk->label);
+}
+
+static qf_rc give_up(struct ql_log *log, qf_rc rc)
+{
+    if (!(log->options.unsafe & QL_UNSAFE_SYNC_AGAIN))
+        log->failed = true;
+    return rc;
+}
+
+/* Make the next file. Its header and its name are durable before a frame goes into it. */
+static qf_rc start_file(struct ql_log *log, struct qf_err *err)
+{
+    struct ql_disk *disk = log->disk;
+    struct ql_file *last = newest(log);
+    struct ql_file file = { .number = last ? last->number + 1 : 1, .size = QL_FILE_HEADER };
+    struct ql_file_header header = { .generation = log->options.generation,
+                                     .number = file.number,
+                                     .first_frame = log->frames + 1,
+                                     .chain = log->chain };
+    unsigned char bytes[QL_FILE_HEADER];
+    char name[QL_NAME_SIZE];
+    qf_rc rc;
+
+    ql_file_header_put(bytes, &header, log->options.salt);
+    ql_log_file_name(name, log->options.generation, file.number);
+    rc = disk->ops->open(disk, name, true, &file.handle, err);
+    if (rc != QF_OK)
+        return rc == QF_ENOSPC ? rc : give_up(log, rc);
+    rc = disk->ops->write(disk, file.handle, 0, bytes, sizeof(bytes), err);
+    if (rc == QF_ENOSPC) {
+        disk->ops->close(disk, file.handle);
+        return rc; /* the empty file is taken again the next time */
+    }
+    if (rc == QF_OK)
+        rc = disk->ops->sync(disk, file.handle, err);
+    if (rc == QF_OK && !(log->options.unsafe & QL_UNSAFE_NO_FILE_SYNC))
+        rc = disk->ops->sync_folder(disk, err);
+    QF_VEC_PUSH(&log->files, file);
+    log->synced_end = log->synced_mark_end = log->marked_end = QL_FILE_HEADER;
+    return rc == QF_OK ? QF_OK : give_up(log, rc);
+}
+
+bool ql_log_enter(struct ql_log *log, struct ql_file *file, uint64_t offset, struct qf_str body,
+                  uint32_t count)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct ql_entry entry;
+        size_t next = ql_entry_get(body, at, &entry);
+
+        if (!next || !entry.term || (i > 0 && entry.index != ql_log_last(log) + 1))
+            return false;
+        /* Older files are gone: the first entry that is left says where the log begins, and so does
+         * one that replaces entries of files that are gone. */
+        if (log->files.items[0].number > 1 && (!log->entries.count || entry.index < log->first)) {
+            log->entries.count = 0;
+            log->first = entry.index;
+        }
+        if (entry.index < log->first || entry.index > ql_log_last(log) + 1)
+            return false;
+        log->entries.count = entry.index - log->first;
+        QF_VEC_PUSH(&log->entries, (struct ql_position){ .term = entry.term,
+                                                         .offset = offset + at,
+                                                         .file = file->number,
+                                                         .len = (uint32_t)entry.data.len,
+                                                         .type = entry.type });
+        if (entry.index > file->last_index)
+            file->last_index = entry.index;
+        at = next;
+    }
+    return at == body.len;
+}
+
+/* Write one frame at the end of the newest file. */
+static qf_rc write_frame(struct ql_log *log, const struct ql_entry *entries, size_t count,
+                         struct qf_err *err)
+{
+    struct ql_file *file = newest(log);
+    struct ql_chain chain;
+    qf_rc rc;
+
+    qf_strbuf_reset(&log->scratch);
+    chain = ql_frame_put(&log->scratch, log->frames + 1, log->frames_synced, entries, count,
+                         log->chain, log->options.salt);
+    rc = log->disk->ops->write(log->disk, file->handle, file->size, log->scratch.data,
+                               log->scratch.len, err);
+    if (rc != QF_OK)
+        return rc == QF_ENOSPC ? rc : give_up(log, rc);
+    if (count) {
+        struct qf_str frame = qf_strbuf_view(&log->scratch);
+        bool fits = ql_log_enter(log, file, file->size + QL_FRAME_HEADER,
+                                 qf_str_sub(frame, QL_FRAME_HEADER, frame.len), (uint32_t)count);
+
+        assert(fits);
+    }
+    file->size += log->scratch.len;
+    log->chain = chain;
+    log->frames++;
+    if (count)
+        log->frames_filled = log->frames;
+    log->mark_written = log->frames_synced;
+    log->marked_end = log->synced_end;
+    return QF_OK;
+}
+
+static qf_rc check_batch(const struct ql_log *log, const struct ql_entry *entries, size_t count,
+                         uint64_t *ret_bytes, struct qf_err *err)
+{
+    uint64_t bytes = QL_FRAME_HEADER;
+
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].data.len > QL_ENTRY_MAX)
+            return qf_err_set(err, QF_ELIMIT, "an entry of %zu bytes; at most %d",
+                              entries[i].data.len, QL_ENTRY_MAX);
+        if (!entries[i].term || entries[i].index != entries[0].index + i)
+            return qf_err_set(err, QF_EINVAL, "entries of a batch do not follow each other");
+        bytes += ql_entry_bytes(entries[i].data.len);
+    }
+    if (!count || entries[0].index < log->first || entries[0].index > ql_log_last(log) + 1)
+        return qf_err_set(err, QF_EINVAL, "a batch that does not continue the log");
+    if (bytes > QL_BATCH_MAX || entries[count - 1].index - log->first >= log->options.entries_max)
+        return qf_err_set(err, QF_ELIMIT, "the log of %s is full", log->disk->label);
+    *ret_bytes = bytes;
+    return QF_OK;
+}
+
+static qf_rc check_space(struct ql_log *log, uint64_t bytes, struct qf_err *err)
+{
+    uint64_t space;
+    qf_rc rc = log->disk->ops->space(log->disk, &space, err);
+
+    if (rc == QF_OK && space < log->options.reserve_bytes + bytes)
+        rc = qf_err_set(err, QF_ENOSPC,
+                        "%s has %" PRIu64 " bytes left; the last %" PRIu64 " are reserved",
+                        log->disk->label, space, log->options.reserve_bytes);
+    return rc;
+}
+
+/* A file is full: all of it is durable before the next one begins, so that damage in any but the
+ * newest file is damage below a sync mark. */
+static qf_rc make_room(struct ql_log *log, uint64_t bytes, struct qf_err *err)
+{
+    struct ql_file *file = newest(log);
+    qf_rc rc;
+
+    if (file && (file->size == QL_FILE_HEADER || file->size + bytes <= log->options.file_bytes))
+        return QF_OK;
+    rc = file ? ql_log_sync(log, err) : QF_OK;
+    return rc == QF_OK ? start_file(log, err) : rc;
+}
+
+qf_rc ql_log_append(struct ql_log *log, const struct ql_entry *entries, size_t count, bool urgent,
+                    struct qf_err *err)
+{
+    uint64_t bytes;
+    qf_rc rc = check_alive(log, err);
+
+    if (rc == QF_OK)
+        rc = check_batch(log, entries, count, &bytes, err);
+    if (rc == QF_OK && !urgent)
+        rc = check_space(log, bytes, err);
+    if (rc == QF_OK)
+        rc = make_room(log, bytes, err);
+    return rc == QF_OK ? write_frame(log, entries, count, err) : rc;
+}
+
+qf_rc ql_log_sync(struct ql_log *log, struct qf_err *err)
+{
+    struct ql_file *file = newest(log);
+    qf_rc rc = check_alive(log, err);
+
+    if (rc != QF_OK || !file || !ql_log_dirty(log))
+        return rc;
+    rc = log->disk->ops->sync(log->disk, file->handle, err);
+    if (rc != QF_OK)
+        return give_up(log, rc);
+    log->frames_synced = log->frames;
+    log->frames_marked = log->mark_written;
+    log->synced_mark_end = log->marked_end;
+    log->synced_end = file->size;
+    return QF_OK;
+}
+
+bool ql_log_mark_due(const struct ql_log *log)
+{
+    return !ql_log_dirty(log) && log->frames_filled > log->frames_marked;
+}
+
+qf_rc ql_log_mark(struct ql_log *log, struct qf_err *err)
+{
+    qf_rc rc = check_alive(log, err);
+
+    if (rc != QF_OK || !ql_log_mark_due(log))
+        return rc;
+    rc = write_frame(log, NULL, 0, err);
+    return rc == QF_OK ? ql_log_sync(log, err) : rc;
+}
+
+bool ql_log_marked(const struct ql_log *log, char ret_name[QL_NAME_SIZE], uint64_t *ret_end)
+{
+    if (!log->files.count || log->synced_mark_end <= QL_FILE_HEADER)
+        return false;
+    ql_log_file_name(ret_name, log->options.generation,
+                     log->files.items[log->files.count - 1].number);
+    *ret_end = log->synced_mark_end;
+    return true;
+}
+
+static struct ql_file *file_of(struct ql_log *log, uint64_t number)
+{
+    return &log->files.items[number - log->files.items[0].number];
+}
+
+qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
+                  struct ql_entry *ret_entry, struct qf_err *err)
+{
+    const struct ql_position *position = position_of(log, index);
+    size_t len, start = buf->len;
+    char *into;
+    qf_rc rc;
+
+    if (!position)
+        return qf_err_set(err, QF_ENOTFOUND, "entry %" PRIu64 " is not in the log", index);
+    len = ql_entry_bytes(position->len);
+    into = qf_strbuf_reserve(buf, len);
+    rc = log->disk->ops->read(log->disk, file_of(log, position->file)->handle, position->offset,
+                              into, len, err);
+    if (rc != QF_OK)
+        return rc;
+    buf->len += len;
+    if (!ql_entry_get(qf_strbuf_view(buf), start, ret_entry) || ret_entry->index != index ||
+        ret_entry->term != position->term) {
+        char name[QL_NAME_SIZE];
+
+        ql_log_file_name(name, log->options.generation, position->file);
+        return qf_err_set(err, QF_ECORRUPT,
+                          "%s/%s: entry %" PRIu64 " is damaged: restart this node",
+                          log->disk->label, name, index);
+    }
+    return QF_OK;
+}
+
+/* The oldest file holds nothing that is still needed, neither entries nor the end of the log. */
+static bool oldest_is_spent(const struct ql_log *log, uint64_t index)
+{
+    return log->files.count > 1 && log->files.items[0].last_index < index &&
+           (log->entries.count == 0 || log->files.items[0].last_index < ql_log_last(log));
+}
+
+qf_rc ql_log_drop_before(struct ql_log *log, uint64_t index, struct qf_err *err)
+{
+    qf_rc rc = check_alive(log, err);
+
+    while (rc == QF_OK && oldest_is_spent(log, index)) {
+        uint64_t gone = log->files.items[0].last_index; /* 0: it has marks only */
+        size_t count = gone >= log->first ? (size_t)(gone - log->first + 1) : 0;
+        char name[QL_NAME_SIZE];
+
+        ql_log_file_name(name, log->options.generation, log->files.items[0].number);
+        log->disk->ops->close(log->disk, log->files.items[0].handle);
+        log->files.count--;
+        memmove(log->files.items, log->files.items + 1,
+                log->files.count * sizeof(log->files.items[0]));
+        log->entries.count -= count;
+        memmove(log->entries.items, log->entries.items + count,
+                log->entries.count * sizeof(log->entries.items[0]));
+        log->first += count;
+        rc = log->disk->ops->remove(log->disk, name, err);
+        if (rc == QF_OK)
+            rc = log->disk->ops->sync_folder(log->disk, err);
+        if (rc != QF_OK)
+            rc = give_up(log, rc);
+    }
+    return rc;
+}
