@@ -12,6 +12,12 @@
 
 struct qh_listener;
 
+/* How an exchange ended. */
+struct qh_outcome {
+    int status;    /* of the answer; 0: none was begun */
+    bool complete; /* the client took all of it */
+};
+
 struct qh_listener_options {
     const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":8080" */
     /* Zero means the default in the comment. */
@@ -23,14 +29,14 @@ struct qh_listener_options {
     int64_t idle_timeout_ms;   /* 30 s without progress closes a connection */
     int64_t header_timeout_ms; /* 30 s from the first byte of a connection to a whole request */
     int64_t keepalive_ms;      /* 5 s between comment lines of idle event streams */
-    const char *tls_cert_file, *tls_key_file; /* PEM; both or neither */
+    const char *tls_cert_file, *tls_key_file; /* PEM; both or neither, else QF_EINVAL */
 
     /* Answer @request through @stream, now or later; called on a server thread and must not wait.
      * @request lives until the connection is done with the answer: take a reference to what is
      * needed longer. @stream is borrowed; qh_stream_ref() to keep it. */
     void (*handle)(void *ctx, struct qh_request *request, struct qh_stream *stream);
-    /* An exchange is over; @status is 0 if no answer was begun. May be NULL. */
-    void (*finished)(void *ctx, int status);
+    /* An exchange is over; request->note is the last that is left of it. May be NULL. */
+    void (*finished)(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
     void *ctx;
 };
 
@@ -42,7 +48,8 @@ struct qh_listener *qh_listener_free(struct qh_listener *listener);
 
 /* The port it listens on. */
 uint16_t qh_listener_port(const struct qh_listener *listener);
-/* Look after idle connections; call it about twice a second. */
+/* Look after idle connections; call it about twice a second. A server that answers every request in
+ * `handle` may go without: then a client has the idle timeout to send a whole request. */
 void qh_listener_tick(struct qh_listener *listener);
 /* Answers under way. */
 size_t qh_listener_active(struct qh_listener *listener);

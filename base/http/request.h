@@ -21,7 +21,7 @@ struct qh_param {
     struct qf_str name, value;
 };
 
-/* Parameters in the order in which they count: those of the body before those of the URL. */
+/* Names and values; parameters in the order in which they count: those of the body before those of the URL. */
 struct qh_params {
     struct qh_param *items;
     size_t count, capacity;
@@ -33,20 +33,19 @@ struct qh_request {
     struct qf_str path; /* decoded, without the query string */
     struct qh_params params;
     struct qf_str body;
-    struct qf_str content_type;  /* without its parameters, lower case */
-    struct qf_str tenant_header; /* X-Scope-OrgID */
-    struct qf_str authorization;
-    struct qf_str origin;
-    struct qf_str traceparent;
+    struct qh_params headers;   /* in the order in which they came */
+    struct qf_str content_type; /* without its parameters, lower case */
     bool accepts_gzip;
+    void *note; /* of whoever handles it, until it is told that the exchange is over */
 };
+
+/* The value of the header @name, in any case; empty if there is none. */
+struct qf_str qh_request_header(const struct qh_request *request, const char *name);
+/* Fill what is made from headers: content_type and accepts_gzip. */
+void qh_request_read_headers(struct qh_request *request);
 
 /* The body holds form parameters. `curl -d '{...}'` calls JSON a form too, and no parameter of ours
  * starts with a brace. */
-static inline bool qh_request_has_form(const struct qh_request *request)
-{
-    return qf_str_is(request->content_type, "application/x-www-form-urlencoded") &&
-           !qf_str_starts(qf_str_trim(request->body), QF_STR("{"));
-}
+bool qh_request_has_form(const struct qh_request *request);
 
 #endif

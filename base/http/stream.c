@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/pure/alloc.h"
@@ -39,6 +40,9 @@ struct qh_stream {
     qh_stream_fn *listener;
     void *listener_ctx;
     uint64_t listener_id;
+
+    struct qh_body body; /* of qh_stream_send(), until it is taken */
+    bool has_body;
 
     bool gzip_allowed;
     z_stream *gzip; /* the producer's alone */
@@ -73,6 +77,8 @@ struct qh_stream *qh_stream_drop(struct qh_stream *stream)
         (void)deflateEnd(stream->gzip);
         free(stream->gzip);
     }
+    if (stream->has_body)
+        qh_body_done(&stream->body);
     qf_strbuf_done(&stream->buf);
     (void)qf_lock_free(stream->lock);
     free(stream);
@@ -135,7 +141,7 @@ static void start_gzip(struct qh_stream *stream)
 
 static bool is_event_stream(const char *content_type)
 {
-    return strncmp(content_type, "text/event-stream", 17) == 0;
+    return content_type && strncmp(content_type, "text/event-stream", 17) == 0;
 }
 
 void qh_stream_begin(struct qh_stream *stream, int status, const char *content_type)
@@ -276,6 +282,46 @@ void qh_stream_answer(struct qh_stream *stream, int status, const char *content_
     (void)qh_stream_write(stream, body);
     qh_stream_end(stream);
     qh_stream_begin(stream, status, content_type);
+}
+
+void qh_body_done(struct qh_body *body)
+{
+    if (body->fd >= 0)
+        (void)close(body->fd);
+    else if (body->release)
+        body->release(body->owner);
+}
+
+void qh_stream_send(struct qh_stream *stream, int status, const char *content_type,
+                    const struct qh_body *body)
+{
+    struct qh_body unwanted = *body;
+    bool late;
+
+    qf_lock_take(stream->lock);
+    late = stream->status || stream->has_body; /* a server that closes has its own last word */
+    if (!late)
+        stream->body = *body;
+    stream->has_body |= !late;
+    stream->gzip_allowed = false;
+    qf_lock_drop(stream->lock);
+    if (late)
+        qh_body_done(&unwanted);
+    qh_stream_end(stream);
+    qh_stream_begin(stream, status, content_type);
+}
+
+bool qh_stream_take_body(struct qh_stream *stream, struct qh_body *ret_body)
+{
+    bool taken;
+
+    qf_lock_take(stream->lock);
+    taken = stream->has_body;
+    if (taken)
+        *ret_body = stream->body;
+    stream->has_body = false;
+    qf_lock_drop(stream->lock);
+    return taken;
 }
 
 void qh_stream_attach(struct qh_stream *stream, const struct qh_stream_hooks *hooks)

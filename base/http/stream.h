@@ -38,7 +38,7 @@ void qh_stream_header(struct qh_stream *stream, const char *name, const char *va
 /* Before qh_stream_begin: compress what follows, if the client said it can read that. */
 void qh_stream_allow_gzip(struct qh_stream *stream, bool accepted);
 /* Status and type are known: the answer starts. Only the first call counts. @content_type is
- * static. */
+ * static; NULL: none is said. */
 void qh_stream_begin(struct qh_stream *stream, int status, const char *content_type);
 bool qh_stream_begun(struct qh_stream *stream);
 /* False if nobody will read it any more. */
@@ -52,6 +52,21 @@ bool qh_stream_gone(struct qh_stream *stream);
 /* begin, write and end in one, with a Content-Length unless compressed. */
 void qh_stream_answer(struct qh_stream *stream, int status, const char *content_type,
                       struct qf_str body);
+
+/* A body that is there already: bytes in memory, or a part of a file. */
+struct qh_body {
+    int fd;                  /* closed once it was sent; -1: bytes in memory */
+    uint64_t offset, length; /* of the file */
+    struct qf_str bytes;
+    void (*release)(void *owner); /* called once the bytes were sent, on any thread */
+    void *owner;
+};
+/* Let go of it. */
+void qh_body_done(struct qh_body *body);
+/* begin and end in one, with @body as it is: it is not copied, and the stream's from now on.
+ * @content_type may be NULL. */
+void qh_stream_send(struct qh_stream *stream, int status, const char *content_type,
+                    const struct qh_body *body);
 
 /* --- consumer --- */
 
@@ -74,6 +89,10 @@ struct qh_stream_head {
 };
 /* False if it has not begun: then the connection was suspended. */
 bool qh_stream_head(struct qh_stream *stream, struct qh_stream_head *ret_head);
+
+/* The body given to qh_stream_send(), the caller's from now on; false if there is none, or it was
+ * taken before. */
+bool qh_stream_take_body(struct qh_stream *stream, struct qh_body *ret_body);
 
 #define QH_STREAM_END ((ssize_t)-1)
 #define QH_STREAM_CUT ((ssize_t)-2)

@@ -110,18 +110,18 @@ bool qh_tenants_confine(const struct qh_tenants *tenants, const struct qh_reques
     const char *own = NULL;
 
     if (tenants->keys_needed)
-        own = tenant_of_key(tenants, request->authorization);
+        own = tenant_of_key(tenants, qh_request_header(request, "Authorization"));
     return own && strcmp(own, "*") != 0;
 }
 
 qf_rc qh_tenants_of(const struct qh_tenants *tenants, const struct qh_request *request,
                     struct qf_str *ret_tenant, struct qf_err *err)
 {
-    struct qf_str asked = qf_str_trim(request->tenant_header);
+    struct qf_str asked = qf_str_trim(qh_request_header(request, "X-Scope-OrgID"));
     const char *own = NULL;
 
     if (tenants->keys_needed) {
-        own = tenant_of_key(tenants, request->authorization);
+        own = tenant_of_key(tenants, qh_request_header(request, "Authorization"));
         if (!own)
             return qf_err_set(err, QF_EAUTH, "an API key is needed");
         if (strcmp(own, "*") == 0)

@@ -73,12 +73,13 @@ static void submit(struct visit *visit, struct qa_query *query)
 static struct qa_query *new_query(struct visit *visit, enum qa_query_kind kind, struct qf_str text)
 {
     struct qa_query *query = qa_query_new(visit->routes->env, visit->stream);
+    struct qf_str traceparent = qh_request_header(visit->request, "traceparent");
 
     query->ask.kind = kind;
     query->ask.tenant = qf_arena_str(query->arena, visit->tenant);
     query->ask.text = qf_arena_str(query->arena, text);
-    if (pb_traceparent_valid(visit->request->traceparent))
-        query->traceparent = qf_arena_str(query->arena, visit->request->traceparent);
+    if (pb_traceparent_valid(traceparent))
+        query->traceparent = qf_arena_str(query->arena, traceparent);
     return query;
 }
 
@@ -587,10 +588,11 @@ static bool path_matches(const char *pattern, struct qf_str path, struct qf_str 
 static void add_cors(struct visit *visit)
 {
     const char *allowed = visit->routes->cors_origin;
+    struct qf_str origin = qh_request_header(visit->request, "Origin");
 
-    if (!allowed || visit->request->origin.len == 0)
+    if (!allowed || origin.len == 0)
         return;
-    if (strcmp(allowed, "*") != 0 && !qf_str_is(visit->request->origin, allowed))
+    if (strcmp(allowed, "*") != 0 && !qf_str_is(origin, allowed))
         return;
     qh_stream_header(visit->stream, "Access-Control-Allow-Origin", allowed);
     qh_stream_header(visit->stream, "Access-Control-Allow-Headers",
@@ -649,10 +651,12 @@ void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *s
         answer_text(&visit, 404, "404 page not found\n");
 }
 
-void qa_routes_finished(void *ctx, int status)
+void qa_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome)
 {
     const struct qa_routes *of = ctx;
+    int status = outcome->status;
 
+    (void)request;
     if (status)
         qf_metric_add(of->metrics->requests, status >= 500 ? 2 : status >= 400 ? 1 : 0, 1);
 }

@@ -2,10 +2,9 @@
 #ifndef QUERYAPI_HTTP_ROUTES_H
 #define QUERYAPI_HTTP_ROUTES_H
 
-#include "queryapi/dispatch/coordinator.h"
-#include "base/http/request.h"
-#include "base/http/stream.h"
+#include "base/http/listener.h"
 #include "base/http/tenants.h"
+#include "queryapi/dispatch/coordinator.h"
 #include "queryapi/metrics.h"
 
 struct qa_routes {
@@ -20,6 +19,6 @@ struct qa_routes {
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */
 void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream);
-void qa_routes_finished(void *ctx, int status);
+void qa_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
 
 #endif

@@ -19,7 +19,7 @@
 
 #define QW_ARTIFACT_PATH "/artifacts/"
 #define QW_HTTP_CONNECTIONS_MAX 1024
-#define QW_HTTP_IDLE_SECONDS 60
+#define QW_HTTP_IDLE_MS 60000
 /* A coordinator silent for this long is stuck: /livez says so. */
 #define QW_LIVE_MS 30000
 
@@ -48,17 +48,10 @@ struct qw_fetch {
 
 struct qw_http;
 
-/* QF_EINVAL: a bad address or TLS files. QF_EIO: the address is taken. NULL on failure. */
+/* NULL and @err filled as qh_listener_new() says (base/http/listener.h). */
 struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err *err);
 int qw_http_port(const struct qw_http *http);
 /* Ends open connections. Accepts NULL, returns NULL. */
 struct qw_http *qw_http_free(struct qw_http *http);
-
-enum qw_range { QW_RANGE_WHOLE, QW_RANGE_PART, QW_RANGE_UNSATISFIABLE };
-/* What a Range header (NULL: none) asks of @size bytes, RFC 9110 section 14.1.2. More than one
- * range, other units and bad syntax count as no header, as the RFC allows. PART fills offset and
- * length. */
-enum qw_range qw_range_parse(const char *header, uint64_t size, uint64_t *ret_offset,
-                             uint64_t *ret_length);
 
 #endif

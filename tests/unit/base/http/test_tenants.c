@@ -10,8 +10,9 @@
 static qf_rc ask(const struct qh_tenants *tenants, const char *authorization, const char *tenant,
                  struct qf_str *ret_tenant)
 {
-    struct qh_request request = { .authorization = qf_str_from(authorization),
-                                  .tenant_header = qf_str_from(tenant) };
+    struct qh_param headers[] = { { QF_STR("authorization"), qf_str_from(authorization) },
+                                  { QF_STR("X-Scope-OrgID"), qf_str_from(tenant) } };
+    struct qh_request request = { .headers = { .items = headers, .count = 2 } };
 
     return qh_tenants_of(tenants, &request, ret_tenant, NULL);
 }

@@ -1,14 +1,13 @@
 /* test_range.c - Range headers. */
-#include <stdlib.h>
+#include "base/http/range.h"
 
-#include "queryworker/artifact/serve.h"
 #include "tests/lib/test.h"
 
 static void check_part(const char *header, uint64_t size, uint64_t offset, uint64_t length)
 {
     uint64_t got_offset = 99, got_length = 99;
 
-    CHECK_EQ(qw_range_parse(header, size, &got_offset, &got_length), QW_RANGE_PART);
+    CHECK_EQ(qh_range_parse(qf_str_from(header), size, &got_offset, &got_length), QH_RANGE_PART);
     CHECK_EQ(got_offset, offset);
     CHECK_EQ(got_length, length);
 }
@@ -27,11 +26,11 @@ TEST(ranges_outside_the_file_are_unsatisfiable)
 {
     uint64_t offset, length;
 
-    CHECK_EQ(qw_range_parse("bytes=10-", 10, &offset, &length), QW_RANGE_UNSATISFIABLE);
-    CHECK_EQ(qw_range_parse("bytes=-0", 10, &offset, &length), QW_RANGE_UNSATISFIABLE);
-    CHECK_EQ(qw_range_parse("bytes=0-", 0, &offset, &length), QW_RANGE_UNSATISFIABLE);
-    CHECK_EQ(qw_range_parse("bytes=18446744073709551615-", 10, &offset, &length),
-             QW_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qh_range_parse(QF_STR("bytes=10-"), 10, &offset, &length), QH_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qh_range_parse(QF_STR("bytes=-0"), 10, &offset, &length), QH_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qh_range_parse(QF_STR("bytes=0-"), 0, &offset, &length), QH_RANGE_UNSATISFIABLE);
+    CHECK_EQ(qh_range_parse(QF_STR("bytes=18446744073709551615-"), 10, &offset, &length),
+             QH_RANGE_UNSATISFIABLE);
 }
 
 TEST(other_range_headers_count_as_none)
@@ -40,8 +39,7 @@ TEST(other_range_headers_count_as_none)
                                            "lines=1-2", "bytes=a-b", "bytes=0-1,3-4", "bytes=1" };
     uint64_t offset, length;
 
-    CHECK_EQ(qw_range_parse(NULL, 10, &offset, &length), QW_RANGE_WHOLE);
     for (size_t i = 0; i < QF_COUNT_OF(headers); i++)
-        CHECK_MSG(qw_range_parse(headers[i], 10, &offset, &length) == QW_RANGE_WHOLE, "%s",
-                  headers[i]);
+        CHECK_MSG(qh_range_parse(qf_str_from(headers[i]), 10, &offset, &length) == QH_RANGE_WHOLE,
+                  "%s", headers[i]);
 }

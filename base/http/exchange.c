@@ -1,0 +1,273 @@
+/* exchange.c - one request and its answer: from libmicrohttpd to the handler and back. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/http/listener_int.h"
+#include "base/http/params.h"
+#include "base/pure/alloc.h"
+
+static void suspend_connection(void *connection)
+{
+    MHD_suspend_connection(connection);
+}
+
+static void resume_connection(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+static void list_exchange(struct qh_exchange *exchange)
+{
+    struct qh_listener *listener = exchange->listener;
+    bool closing;
+
+    qf_lock_take(listener->lock);
+    exchange->next = listener->exchanges;
+    if (exchange->next)
+        exchange->next->prev = exchange;
+    listener->exchanges = exchange;
+    listener->active++;
+    closing = listener->closing;
+    qf_lock_drop(listener->lock);
+    if (closing)
+        qh_stream_tick(exchange->stream, 0, 0, true);
+}
+
+static void unlist_exchange(struct qh_exchange *exchange)
+{
+    struct qh_listener *listener = exchange->listener;
+
+    qf_lock_take(listener->lock);
+    if (exchange->prev)
+        exchange->prev->next = exchange->next;
+    else
+        listener->exchanges = exchange->next;
+    if (exchange->next)
+        exchange->next->prev = exchange->prev;
+    listener->active--;
+    qf_lock_drop(listener->lock);
+}
+
+static enum qh_method method_of(const char *word)
+{
+    static const struct {
+        const char *word;
+        enum qh_method method;
+    } methods[] = {
+        { "GET", QH_METHOD_GET },       { "POST", QH_METHOD_POST },
+        { "HEAD", QH_METHOD_HEAD },     { "OPTIONS", QH_METHOD_OPTIONS },
+        { "DELETE", QH_METHOD_DELETE },
+    };
+
+    for (size_t i = 0; i < QF_COUNT_OF(methods); i++)
+        if (strcmp(word, methods[i].word) == 0)
+            return methods[i].method;
+    return QH_METHOD_OTHER;
+}
+
+static struct qh_exchange *exchange_new(struct qh_listener *listener,
+                                        struct MHD_Connection *connection, const char *url,
+                                        const char *method)
+{
+    struct qh_exchange *exchange = qf_xcalloc(1, sizeof(*exchange));
+    struct qh_request *request = &exchange->request;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct qh_stream_hooks hooks = { .suspend = suspend_connection,
+                                     .resume = resume_connection,
+                                     .connection = connection,
+                                     .fd = info ? info->connect_fd : -1 };
+
+    exchange->listener = listener;
+    exchange->stream = qh_stream_new(listener->options.stream_bytes_max);
+    qh_stream_attach(exchange->stream, &hooks);
+    exchange->body.limit = listener->options.body_bytes_max;
+    request->arena =
+        qf_arena_new(4 * (listener->options.body_bytes_max + listener->options.header_bytes_max));
+    request->method = method_of(method);
+    request->path = qf_arena_str(request->arena, qf_str_from(url));
+    list_exchange(exchange);
+    return exchange;
+}
+
+static void exchange_free(struct qh_exchange *exchange, bool complete)
+{
+    const struct qh_listener_options *options = &exchange->listener->options;
+
+    qh_stream_close(exchange->stream);
+    if (options->finished)
+        options->finished(options->ctx, &exchange->request,
+                          &(struct qh_outcome){ exchange->status, complete });
+    unlist_exchange(exchange);
+    (void)qh_stream_drop(exchange->stream);
+    (void)qf_arena_free(exchange->request.arena);
+    qf_strbuf_done(&exchange->body);
+    free(exchange);
+}
+
+/* Where libmicrohttpd's iterator puts what it finds. */
+struct gathering {
+    struct qf_arena *arena;
+    struct qh_params *params;
+    qf_rc rc;
+    struct qf_err *err;
+};
+
+static enum MHD_Result gather(void *ctx, enum MHD_ValueKind kind, const char *key, size_t key_len,
+                              const char *value, size_t value_len)
+{
+    struct gathering *into = ctx;
+    struct qf_str name = { key, key_len }, text = { value ? value : "", value_len };
+
+    (void)kind;
+    into->rc = qh_params_add(into->arena, into->params, qf_arena_str(into->arena, name),
+                             qf_arena_str(into->arena, text), into->err);
+    return into->rc == QF_OK ? MHD_YES : MHD_NO;
+}
+
+static qf_rc gather_all(struct MHD_Connection *connection, enum MHD_ValueKind kind,
+                        struct qf_arena *arena, struct qh_params *params, struct qf_err *err)
+{
+    struct gathering into = { .arena = arena, .params = params, .err = err };
+
+    (void)MHD_get_connection_values_n(connection, kind, gather, &into);
+    return into.rc;
+}
+
+/* Headers, and parameters: those of the body come first, so they win. */
+static qf_rc read_request(struct qh_exchange *exchange, struct MHD_Connection *connection,
+                          struct qf_err *err)
+{
+    struct qh_request *request = &exchange->request;
+    qf_rc rc = gather_all(connection, MHD_HEADER_KIND, request->arena, &request->headers, err);
+
+    if (rc)
+        return rc;
+    qh_request_read_headers(request);
+    request->body = qf_strbuf_view(&exchange->body);
+    if (qh_request_has_form(request))
+        rc = qh_params_add_form(request->arena, &request->params, request->body, err);
+    if (rc == QF_OK)
+        rc = gather_all(connection, MHD_GET_ARGUMENT_KIND, request->arena, &request->params, err);
+    return rc;
+}
+
+static void answer_plain(struct qh_stream *stream, int status, const char *text)
+{
+    qh_stream_answer(stream, status, "text/plain; charset=utf-8", qf_str_from(text));
+}
+
+static void handle(struct qh_exchange *exchange, struct MHD_Connection *connection)
+{
+    const struct qh_listener_options *options = &exchange->listener->options;
+    struct qf_err err = { 0 };
+
+    exchange->handled = true;
+    if (exchange->too_large) {
+        answer_plain(exchange->stream, 413, "the request body is too large\n");
+    } else if (read_request(exchange, connection, &err) != QF_OK ||
+               qf_arena_failed(exchange->request.arena)) {
+        answer_plain(exchange->stream, 400, err.rc ? err.msg : "the request is too large");
+    } else {
+        options->handle(options->ctx, &exchange->request, exchange->stream);
+    }
+}
+
+static ssize_t read_stream(void *stream, uint64_t pos, char *buf, size_t max)
+{
+    ssize_t taken = qh_stream_take(stream, buf, max);
+
+    (void)pos;
+    if (taken == QH_STREAM_END)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (taken == QH_STREAM_CUT)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    return taken;
+}
+
+static void drop_stream(void *stream)
+{
+    (void)qh_stream_drop(stream);
+}
+
+/* What makes the body of the answer, bytes as they come or something that is there already. From
+ * here on the response owns it. */
+static struct MHD_Response *make_response(struct qh_stream *stream,
+                                          const struct qh_stream_head *head)
+{
+    struct MHD_Response *response;
+    struct qh_body body;
+
+    if (qh_stream_take_body(stream, &body)) {
+        if (body.fd >= 0)
+            response = MHD_create_response_from_fd_at_offset64(body.length, body.fd, body.offset);
+        else
+            response = MHD_create_response_from_buffer_with_free_callback_cls(
+                body.bytes.len, (void *)(uintptr_t)body.bytes.data, body.release, body.owner);
+        if (!response)
+            qh_body_done(&body);
+        return response;
+    }
+    response = MHD_create_response_from_callback(head->whole ? head->length : MHD_SIZE_UNKNOWN,
+                                                 QH_BLOCK_BYTES, read_stream, qh_stream_ref(stream),
+                                                 drop_stream);
+    if (!response)
+        (void)qh_stream_drop(stream);
+    return response;
+}
+
+static enum MHD_Result send_head(struct qh_exchange *exchange, struct MHD_Connection *connection)
+{
+    struct qh_stream_head head;
+    struct MHD_Response *response;
+    enum MHD_Result queued;
+
+    if (!qh_stream_head(exchange->stream, &head))
+        return MHD_YES; /* suspended until it begins */
+    response = make_response(exchange->stream, &head);
+    if (!response)
+        return MHD_NO;
+    if (head.content_type)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, head.content_type);
+    for (size_t i = 0; i < head.header_count; i++)
+        (void)MHD_add_response_header(response, head.names[i], head.values[i]);
+    exchange->status = head.status;
+    queued = MHD_queue_response(connection, (unsigned)head.status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **request_ctx)
+{
+    struct qh_exchange *exchange = *request_ctx;
+
+    (void)version;
+    if (!exchange) {
+        *request_ctx = exchange_new(cls, connection, url, method);
+        return MHD_YES;
+    }
+    if (*upload_size) {
+        if (!exchange->too_large)
+            qf_strbuf_add(&exchange->body, upload, *upload_size);
+        exchange->too_large |= exchange->body.overflowed;
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (!exchange->handled) {
+        qh_link_mark(connection, cls, false);
+        handle(exchange, connection);
+    }
+    return send_head(exchange, connection);
+}
+
+void qh_on_completed(void *cls, struct MHD_Connection *connection, void **request_ctx,
+                     enum MHD_RequestTerminationCode code)
+{
+    if (*request_ctx)
+        exchange_free(*request_ctx, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    *request_ctx = NULL;
+    qh_link_mark(connection, cls, true);
+}

@@ -1,0 +1,51 @@
+/* listener_int.h - the HTTP server's own: its connections and the exchanges on them. */
+#ifndef BASE_HTTP_LISTENER_INT_H
+#define BASE_HTTP_LISTENER_INT_H
+
+#include <microhttpd.h>
+
+#include "base/http/listener.h"
+#include "base/pure/duration.h"
+#include "base/pure/strbuf.h"
+#include "base/sys/thread.h"
+
+/* How much of a streamed answer is taken at once; every connection has memory for it. */
+#define QH_BLOCK_BYTES ((size_t)32 << 10)
+
+struct qh_link;
+
+/* One request and its answer. */
+struct qh_exchange {
+    struct qh_listener *listener;
+    struct qh_exchange *prev, *next;
+    struct qh_request request;
+    struct qf_strbuf body;
+    struct qh_stream *stream;
+    bool too_large, handled;
+    int status;
+};
+
+struct qh_listener {
+    struct qh_listener_options options;
+    struct MHD_Daemon *daemon;
+    int fd;
+    uint16_t port;
+    char *cert, *key;
+    struct qf_lock *lock; /* guards the lists and `closing` */
+    struct qh_exchange *exchanges;
+    struct qh_link *links;
+    size_t active;
+    bool closing;
+};
+
+/* exchange.c: libmicrohttpd's callbacks for requests; @cls is the listener. */
+enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **request_ctx);
+void qh_on_completed(void *cls, struct MHD_Connection *connection, void **request_ctx,
+                     enum MHD_RequestTerminationCode code);
+
+/* listener.c: the connection has a whole request, or (@waiting) waits for the next one. */
+void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener, bool waiting);
+
+#endif

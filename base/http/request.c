@@ -1,0 +1,61 @@
+/* request.c - what headers say of a request. */
+#include "base/http/request.h"
+
+#include <strings.h>
+
+struct qf_str qh_request_header(const struct qh_request *request, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < request->headers.count; i++) {
+        const struct qh_param *header = &request->headers.items[i];
+
+        if (header->name.len == len && strncasecmp(header->name.data, name, len) == 0)
+            return header->value;
+    }
+    return QF_STR("");
+}
+
+/* "text/html; charset=x" -> "text/html", in lower case. */
+static struct qf_str media_type(struct qf_arena *arena, struct qf_str value)
+{
+    const char *semicolon = memchr(value.data, ';', value.len);
+    char *copy;
+
+    if (semicolon)
+        value = qf_str_sub(value, 0, (size_t)(semicolon - value.data));
+    value = qf_str_trim(value);
+    copy = qf_arena_cstr(arena, value);
+    for (size_t i = 0; copy && i < value.len; i++)
+        if (copy[i] >= 'A' && copy[i] <= 'Z')
+            copy[i] = (char)(copy[i] + 'a' - 'A');
+    return copy ? (struct qf_str){ copy, value.len } : QF_STR("");
+}
+
+/* gzip or *, not with q=0. */
+static bool accepts_gzip(struct qf_str value)
+{
+    while (value.len) {
+        const char *comma = memchr(value.data, ',', value.len);
+        size_t len = comma ? (size_t)(comma - value.data) : value.len;
+        struct qf_str item = qf_str_trim(qf_str_sub(value, 0, len));
+
+        value = qf_str_sub(value, len + 1, value.len);
+        if (!qf_str_starts(item, QF_STR("gzip")) && !qf_str_starts(item, QF_STR("*")))
+            continue;
+        return !qf_str_ends(item, QF_STR("q=0")) && !qf_str_ends(item, QF_STR("q=0.0"));
+    }
+    return false;
+}
+
+void qh_request_read_headers(struct qh_request *request)
+{
+    request->content_type = media_type(request->arena, qh_request_header(request, "Content-Type"));
+    request->accepts_gzip = accepts_gzip(qh_request_header(request, "Accept-Encoding"));
+}
+
+bool qh_request_has_form(const struct qh_request *request)
+{
+    return qf_str_is(request->content_type, "application/x-www-form-urlencoded") &&
+           !qf_str_starts(qf_str_trim(request->body), QF_STR("{"));
+}
