@@ -1,5 +1,6 @@
 /* names.c - the words for every enum of the coordination, from the tables that declare them. */
 #include "workcoord/api.h"
+#include "workcoord/life.h"
 #include "workcoord/types.h"
 #include "workcoord/worker.h"
 
@@ -22,3 +23,7 @@ NAME_FUNCTION(wc_api_event_name, wc_api_event_type, WC_API_EVENTS)
 NAME_FUNCTION(wc_api_effect_name, wc_api_effect_type, WC_API_EFFECTS)
 NAME_FUNCTION(wc_worker_event_name, wc_worker_event_type, WC_WORKER_EVENTS)
 NAME_FUNCTION(wc_worker_effect_name, wc_worker_effect_type, WC_WORKER_EFFECTS)
+NAME_FUNCTION(wc_query_state_name, wc_query_state, WC_QUERY_STATES)
+NAME_FUNCTION(wc_life_event_name, wc_life_event_type, WC_LIFE_EVENTS)
+NAME_FUNCTION(wc_life_effect_name, wc_life_effect_type, WC_LIFE_EFFECTS)
+NAME_FUNCTION(wc_life_cause_name, wc_life_cause, WC_LIFE_CAUSES)

@@ -17,6 +17,10 @@
 struct wc_query_id {
     uint64_t v;
 };
+/* Whose query it is; queries of one tenant share a queue. */
+struct wc_tenant_id {
+    uint64_t v;
+};
 struct wc_leaf_id {
     uint64_t v;
 };
