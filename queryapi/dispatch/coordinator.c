@@ -1,4 +1,4 @@
-/* coordinator.c - mailbox in, steps of the core, effects out. */
+/* coordinator.c - mailbox in, steps of the two machines, effects out. */
 #include "queryapi/dispatch/coordinator.h"
 
 #include <stdlib.h>
@@ -31,10 +31,19 @@ void co_post(struct qa_coord *coord, struct msg msg)
     }
 }
 
-static void perform(struct qa_coord *coord, const struct wc_api_effect *effect)
+static void log_lost(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
-    struct endpoint *endpoint;
+    const struct endpoint *endpoint = co_endpoint(coord, effect->worker);
 
+    qf_metric_inc(coord->options.metrics->disconnects);
+    QF_LOG_WARN("worker lost, its work goes to others",
+                QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"),
+                QF_KV_STR("reason", qf_rc_name(effect->rc)));
+}
+
+static void perform_work(struct qa_coord *coord, struct event *cause,
+                         const struct wc_api_effect *effect)
+{
     switch (effect->type) {
     case WC_API_DO_DIAL:
         co_dial(coord, effect->worker);
@@ -46,11 +55,7 @@ static void perform(struct qa_coord *coord, const struct wc_api_effect *effect)
         co_heartbeat(coord, effect);
         break;
     case WC_API_DO_LOST:
-        endpoint = co_endpoint(coord, effect->worker);
-        qf_metric_inc(coord->options.metrics->disconnects);
-        QF_LOG_WARN("worker lost, its work goes to others",
-                    QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"),
-                    QF_KV_STR("reason", qf_rc_name(effect->rc)));
+        log_lost(coord, effect);
         break;
     case WC_API_DO_ASSIGN:
         co_assign(coord, effect);
@@ -59,58 +64,83 @@ static void perform(struct qa_coord *coord, const struct wc_api_effect *effect)
         co_cancel_work(coord, effect);
         break;
     case WC_API_DO_FETCH:
-        co_fetch(coord, effect);
+        co_fetch(coord, effect, &cause->fetch);
         break;
     case WC_API_DO_ACK:
-        co_ack(coord, effect);
+        co_ack(coord, effect, cause->work.type == WC_API_EV_FETCHED ? cause->fetch : NULL);
         break;
     case WC_API_DO_COMMITTED:
-        co_commit(coord, effect);
+        co_commit(coord, effect, cause->fetch);
         break;
     case WC_API_DO_QUERY_ENDED:
-        co_query_ended(coord, co_find_query(coord, effect->query.v), effect->rc);
+        co_work_over(coord, effect->query, effect->rc);
         break;
     case WC_API_DO__COUNT:
         break;
     }
 }
 
-static void step_one(struct qa_coord *coord, struct wc_api_event *event)
+static void step_work(struct qa_coord *coord, struct event *event)
 {
     struct wc_api_effects effects = { 0 };
     qf_rc rc;
 
-    event->now = qf_clock_mono_ms();
-    event->random = qf_prng_next(&coord->prng);
-    rc = wc_api_step(coord->wc, event, &effects);
-    if (rc != QF_OK && event->type == WC_API_EV_QUERY_BEGIN)
-        co_query_ended(coord, co_find_query(coord, event->query.v), QF_EBUSY);
+    event->work.now = qf_clock_mono_ms();
+    event->work.random = qf_prng_next(&coord->prng);
+    rc = wc_api_step(coord->wc, &event->work, &effects);
+    if (rc != QF_OK && event->work.type == WC_API_EV_QUERY_BEGIN)
+        co_work_over(coord, event->work.query, QF_EBUSY);
     else if (rc != QF_OK)
-        QF_LOG_ERROR("event refused", QF_KV_STR("event", wc_api_event_name(event->type)),
+        QF_LOG_ERROR("event refused", QF_KV_STR("event", wc_api_event_name(event->work.type)),
                      QF_KV_STR("reason", qf_rc_name(rc)));
     for (size_t i = 0; i < effects.count; i++)
-        perform(coord, &effects.items[i]);
+        perform_work(coord, event, &effects.items[i]);
 }
 
-/* Effects are borrowed until the next step, so steps that they cause wait in `todo`. */
-void co_step(struct qa_coord *coord, struct wc_api_event event)
+static void step_life(struct qa_coord *coord, struct wc_life_event *event)
 {
-    if (coord->stepping) {
-        QF_VEC_PUSH(&coord->todo, event);
-        return;
-    }
-    coord->stepping = true;
-    step_one(coord, &event);
-    for (size_t i = 0; i < coord->todo.count; i++) {
-        struct wc_api_event next = coord->todo.items[i];
+    struct wc_life_effects effects = { 0 };
+    qf_rc rc;
 
-        step_one(coord, &next);
-    }
-    coord->todo.count = 0;
-    coord->stepping = false;
+    event->now = qf_clock_mono_ms();
+    rc = wc_life_step(coord->life, event, &effects);
+    if (event->type == WC_LIFE_EV_SUBMIT)
+        co_submitted(coord, co_find_query(coord, event->query.v), rc);
+    for (size_t i = 0; i < effects.count; i++)
+        co_perform_life(coord, &effects.items[i]);
 }
 
-static void handle(struct qa_coord *coord, struct msg *msg)
+void co_tell(struct qa_coord *coord, struct event event)
+{
+    QF_VEC_PUSH(&coord->events, event);
+    if (coord->telling)
+        return;
+    coord->telling = true;
+    for (size_t i = 0; i < coord->events.count; i++) {
+        struct event next = coord->events.items[i]; /* performing it may move the others */
+
+        if (next.machine == MACHINE_LIFE)
+            step_life(coord, &next.life);
+        else
+            step_work(coord, &next);
+        co_fetch_drop(coord, next.fetch);
+        free(next.items);
+    }
+    coord->events.count = 0;
+    coord->telling = false;
+}
+
+void co_tell_life(struct qa_coord *coord, struct wc_life_event event)
+{
+    co_tell(coord, (struct event){ .machine = MACHINE_LIFE, .life = event });
+}
+
+void co_tell_work(struct qa_coord *coord, struct wc_api_event event)
+{
+    co_tell(coord, (struct event){ .machine = MACHINE_WORK, .work = event });
+}
+
+void co_handle(struct qa_coord *coord, struct msg *msg)
 {
     switch (msg->kind) {
     case MSG_SUBMIT:
@@ -139,13 +169,12 @@ static void handle(struct qa_coord *coord, struct msg *msg)
             co_endpoints(coord, msg->text);
         break;
     case MSG_DRAIN:
-        coord->draining = true;
-        if (msg->number)
-            co_cancel_all(coord);
+        co_tell_life(coord, (struct wc_life_event){ .type = msg->number ? WC_LIFE_EV_CUT
+                                                                        : WC_LIFE_EV_DRAIN });
         break;
     case MSG_STOP:
-        coord->draining = coord->stopping = true;
-        co_cancel_all(coord);
+        coord->stopping = true;
+        co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_CUT });
         break;
     }
     (void)qh_stream_drop(msg->stream);
@@ -156,20 +185,28 @@ static void handle(struct qa_coord *coord, struct msg *msg)
 
 static int64_t time_to_sleep(const struct qa_coord *coord, qf_time_ms now)
 {
-    qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), co_next_deadline(coord));
+    qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), wc_life_deadline(coord->life));
 
     if (next <= now)
         return 0;
     return QF_MIN(next - now, (int64_t)NAP_MS);
 }
 
-static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
+void co_tick(struct qa_coord *coord)
 {
     qf_time_ms now = qf_clock_mono_ms();
 
     if (now >= wc_api_deadline(coord->wc))
-        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_TICK });
-    co_expire(coord, now);
+        co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_TICK });
+    if (now >= wc_life_deadline(coord->life))
+        co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TICK });
+}
+
+static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
+{
+    qf_time_ms now = qf_clock_mono_ms();
+
+    co_tick(coord);
     if (now >= *next_look) {
         qa_rpc_tick(coord->rpc, now);
         co_update_metrics(coord);
@@ -187,7 +224,7 @@ static void run(void *arg)
         struct msg *msg = qf_mailbox_receive(coord->box, time_to_sleep(coord, now));
 
         for (int i = 0; msg && i < BURST_MAX; i++) {
-            handle(coord, msg);
+            co_handle(coord, msg);
             msg = i + 1 < BURST_MAX ? qf_mailbox_try_receive(coord->box) : NULL;
         }
         look_at_timers(coord, &next_look);
@@ -218,13 +255,24 @@ static void trace(void *ctx, const char *line, size_t len)
     QF_LOG_DEBUG("core", QF_KV_SLICE("step", ((struct qf_str){ line, len })));
 }
 
-static struct wc_api *make_core(const struct qa_coord_options *options)
+static bool make_machines(struct qa_coord *coord)
 {
-    struct wc_api_limits limits = wc_api_limits_default();
+    struct wc_api_limits work = wc_api_limits_default();
+    struct wc_life_limits life = wc_life_limits_default();
 
-    limits.queries_max = (uint32_t)options->queries_max;
-    limits.worker_wait_ms = options->worker_wait_ms;
-    return wc_api_new(&limits);
+    work.queries_max = life.queries_max = (uint32_t)coord->options.queries_max;
+    work.worker_wait_ms = coord->options.worker_wait_ms;
+    life.active_max = (uint32_t)QF_MIN(coord->options.queries_active_max, (size_t)UINT32_MAX);
+    life.tenant_queue_max = (uint32_t)QF_MIN(coord->options.tenant_queue_max, (size_t)UINT32_MAX);
+    coord->life = wc_life_new(&life);
+    coord->wc = wc_api_new(&work);
+    if (!coord->life || !coord->wc)
+        return false;
+    if (qf_log_enabled(QF_LOG_LEVEL_DEBUG)) {
+        wc_life_trace(coord->life, trace, NULL);
+        wc_api_trace(coord->wc, trace, NULL);
+    }
+    return true;
 }
 
 static bool start_parts(struct qa_coord *coord, struct qf_err *err)
@@ -246,37 +294,49 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
                                         .done = post_fetched,
                                         .ctx = coord };
 
-    coord->wc = make_core(&coord->options);
-    if (!coord->wc)
-        return qf_err_set(err, QF_ENOMEM, "out of memory") == QF_OK;
-    if (qf_log_enabled(QF_LOG_LEVEL_DEBUG))
-        wc_api_trace(coord->wc, trace, NULL);
+    if (!make_machines(coord)) {
+        (void)qf_err_set(err, QF_ENOMEM, "out of memory");
+        return false;
+    }
     coord->fetcher = qa_fetcher_new(&fetch, err);
     if (!coord->fetcher)
         return false;
     coord->rpc = qa_rpc_new(&rpc, err);
-    if (!coord->rpc)
-        return false;
-    coord->thread = qf_thread_start("coordinator", run, coord);
-    if (!coord->thread)
-        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread") == QF_OK;
-    return true;
+    return coord->rpc != NULL;
 }
 
-struct qa_coord *qa_coord_new(const struct qa_coord_options *options, struct qf_err *err)
+struct qa_coord *co_new(const struct qa_coord_options *options, struct qf_err *err)
 {
     struct qa_coord *coord = qf_xcalloc(1, sizeof(*coord));
 
     coord->options = *options;
     coord->prng.state = (uint64_t)qf_clock_mono_ns();
     coord->box = qf_mailbox_new(MAILBOX_MAX);
-    coord->slots = qf_xcalloc(options->queries_max, sizeof(*coord->slots));
-    coord->free_slots = qf_xcalloc(options->queries_max, sizeof(*coord->free_slots));
-    for (size_t i = 0; i < options->queries_max; i++)
-        coord->free_slots[coord->free_slot_count++] = (uint32_t)(options->queries_max - 1 - i);
-    if (!start_parts(coord, err))
-        return qa_coord_free(coord);
-    return coord;
+    coord->slot_count = options->queries_max + 1;
+    coord->slots = qf_xcalloc(coord->slot_count, sizeof(*coord->slots));
+    coord->free_slots = qf_xcalloc(coord->slot_count, sizeof(*coord->free_slots));
+    while (coord->free_slot_count < coord->slot_count) {
+        coord->free_slots[coord->free_slot_count] =
+            (uint32_t)(coord->slot_count - 1 - coord->free_slot_count);
+        coord->free_slot_count++;
+    }
+    if (start_parts(coord, err))
+        return coord;
+    co_free(coord);
+    return NULL;
+}
+
+struct qa_coord *qa_coord_new(const struct qa_coord_options *options, struct qf_err *err)
+{
+    struct qa_coord *coord = co_new(options, err);
+
+    if (!coord)
+        return NULL;
+    coord->thread = qf_thread_start("coordinator", run, coord);
+    if (coord->thread)
+        return coord;
+    (void)qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread");
+    return qa_coord_free(coord);
 }
 
 static void drop_msg(void *arg)
@@ -292,6 +352,25 @@ static void drop_msg(void *arg)
     free(msg);
 }
 
+void co_free(struct qa_coord *coord)
+{
+    (void)qa_fetcher_free(coord->fetcher);
+    /* A call that did not end in time holds gRPC's queue: leave both to the exit of the process. */
+    if (coord->rpc && qa_rpc_count(coord->rpc) == 0)
+        (void)qa_rpc_free(coord->rpc);
+    qf_mailbox_close(coord->box);
+    (void)qf_mailbox_free(coord->box, drop_msg);
+    (void)wc_api_free(coord->wc);
+    (void)wc_life_free(coord->life);
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        free(coord->endpoints.items[i].address);
+    QF_VEC_DONE(&coord->endpoints);
+    QF_VEC_DONE(&coord->events);
+    free(coord->slots);
+    free(coord->free_slots);
+    free(coord);
+}
+
 struct qa_coord *qa_coord_free(struct qa_coord *coord)
 {
     if (!coord)
@@ -300,25 +379,7 @@ struct qa_coord *qa_coord_free(struct qa_coord *coord)
         co_post(coord, (struct msg){ .kind = MSG_STOP });
         (void)qf_thread_join(coord->thread);
     }
-    (void)qa_fetcher_free(coord->fetcher);
-    /* A call that did not end in time holds gRPC's queue: leave both to the exit of the process. */
-    if (coord->rpc && qa_rpc_count(coord->rpc) == 0)
-        (void)qa_rpc_free(coord->rpc);
-    qf_mailbox_close(coord->box);
-    (void)qf_mailbox_free(coord->box, drop_msg);
-    (void)wc_api_free(coord->wc);
-    for (size_t i = 0; i < coord->endpoints.count; i++)
-        free(coord->endpoints.items[i].address);
-    QF_VEC_DONE(&coord->endpoints);
-    for (size_t i = 0; i < coord->tenants.count; i++) {
-        free(coord->tenants.items[i]->name);
-        free(coord->tenants.items[i]);
-    }
-    QF_VEC_DONE(&coord->tenants);
-    QF_VEC_DONE(&coord->todo);
-    free(coord->slots);
-    free(coord->free_slots);
-    free(coord);
+    co_free(coord);
     return NULL;
 }
 

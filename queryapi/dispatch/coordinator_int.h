@@ -11,6 +11,7 @@
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/rpc/control_client.h"
 #include "workcoord/api.h"
+#include "workcoord/life.h"
 #include "workcoord/rendezvous.h"
 
 enum msg_kind {
@@ -37,8 +38,19 @@ struct msg {
     char *text, *tenant;
 };
 
-/* Where a query is. QUEUED -> PLANNING -> WORKING -> ANSWERING -> gone. */
-enum query_state { Q_QUEUED, Q_PLANNING, Q_WORKING, Q_ANSWERING, Q__COUNT };
+/* What one of the two machines is told, with what it concerns. */
+enum machine { MACHINE_LIFE, MACHINE_WORK };
+struct event {
+    enum machine machine;
+    union {
+        struct wc_life_event life;
+        struct wc_api_event work;
+    };
+    /* Owned. READY: the download that is now possible, FETCHED: the one that was made. Effects of
+     * the event may take it or its artifact. */
+    struct qa_fetch *fetch;
+    struct wc_api_item_spec *items; /* owned; of QUERY_BEGIN */
+};
 
 struct endpoint {
     struct wc_worker_id worker;
@@ -50,65 +62,65 @@ struct endpoint {
     int64_t lost_ns; /* when the last stream went away; 0: never had one */
 };
 
-/* Waiting queries of one tenant, oldest first; tenants take turns. */
-struct tenant {
-    char *name;
-    struct qa_query *head, **tail;
-    size_t queued, active;
-};
-
 struct qa_coord {
     struct qa_coord_options options;
     struct qf_mailbox *box;
     struct qf_thread *thread;
-    struct wc_api *wc;
+    struct wc_life *life; /* whose turn it is */
+    struct wc_api *wc;    /* who runs which item */
     struct qa_rpc *rpc;
     struct qa_fetcher *fetcher;
     _Atomic uint64_t spool_bytes; /* any thread */
     _Atomic size_t query_count;   /* any thread */
     struct qf_prng prng;
-    bool draining, stopping;
+    bool stopping;
 
     QF_VEC(struct endpoint) endpoints;
     uint64_t sessions, workers;
 
-    struct qa_query **slots; /* by the low 16 bits of a query's id */
+    /* By the low 16 bits of a query's id. One more than may be alive: the one being refused. */
+    struct qa_query **slots;
     uint32_t *free_slots;
-    size_t free_slot_count;
+    size_t slot_count, free_slot_count;
     uint64_t query_number, works;
-    QF_VEC(struct tenant *) tenants;
-    size_t next_tenant;
-    size_t queued, active;
 
-    /* Steps that came up while effects were performed; done right after. */
-    QF_VEC(struct wc_api_event) todo;
-    bool stepping;
-    const struct pb_ready *ready; /* the message being handled, for FETCH */
-    struct qa_fetch *fetches;     /* downloads given to the fetcher and not yet back */
-    struct qa_fetch *fetched;     /* the download being handled, for COMMITTED */
-    struct wc_api_stats seen;     /* counters already in the metrics */
+    /* Events whose effects are not performed yet, oldest first. Performing an effect adds two of
+     * them at most, so their number is bounded by that of the effects of a step. */
+    QF_VEC(struct event) events;
+    bool telling;
+    struct qa_fetch *fetches; /* downloads given to the fetcher and not yet back */
+    struct wc_api_stats seen; /* counters already in the metrics */
 };
 
 /* coordinator.c */
+/* Everything but the thread. NULL and @err filled on failure. */
+struct qa_coord *co_new(const struct qa_coord_options *options, struct qf_err *err);
+void co_free(struct qa_coord *coord);
 void co_post(struct qa_coord *coord, struct msg msg);
-void co_step(struct qa_coord *coord, struct wc_api_event event);
+void co_handle(struct qa_coord *coord, struct msg *msg); /* Takes @msg. */
+/* Let time pass: deadlines of both machines. */
+void co_tick(struct qa_coord *coord);
+/* Step the machine and perform the effects; behind those that are being performed now, as effects
+ * are borrowed until the next step. What the event owns is taken. */
+void co_tell(struct qa_coord *coord, struct event event);
+void co_tell_life(struct qa_coord *coord, struct wc_life_event event);
+void co_tell_work(struct qa_coord *coord, struct wc_api_event event);
 
-/* queries.c: admission, turns, cancellation, ends */
+/* queries.c: what clients and turns say, and what the life of queries wants done */
 void co_submit(struct qa_coord *coord, struct qa_query *query);
+/* Before the first effect: it is alive, or was refused with @rc. */
+void co_submitted(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
 void co_turn_done(struct qa_coord *coord, struct qa_query *query);
 void co_stream_event(struct qa_coord *coord, uint64_t id, enum qh_stream_event event);
 void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
                        struct qh_stream *stream);
 /* Whether somebody who is confined to @tenant (empty: nobody is) may see the query. */
 bool co_in_sight(const struct qa_query *query, const char *tenant);
-void co_cancel_query(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
-void co_cancel_all(struct qa_coord *coord);
-void co_expire(struct qa_coord *coord, qf_time_ms now);
-qf_time_ms co_next_deadline(const struct qa_coord *coord);
 struct qa_query *co_find_query(const struct qa_coord *coord, uint64_t id);
 struct qa_work *co_find_work(struct qa_query *query, uint64_t work);
-/* The core is done with the query. */
-void co_query_ended(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
+void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect);
+/* The work of the query is over, or could not begin. */
+void co_work_over(struct qa_coord *coord, struct wc_query_id query, qf_rc rc);
 void co_progress(struct qa_coord *coord, struct qa_query *query);
 
 /* workers.c: endpoints, streams, messages, effects towards workers */
@@ -118,14 +130,29 @@ void co_closed(void *ctx, uint64_t session, const char *why);
 void co_dial(struct qa_coord *coord, struct wc_worker_id worker);
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect);
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect);
-void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect);
+/* @fetch: what was downloaded, or NULL if that was not wanted. */
+void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect,
+            const struct qa_fetch *fetch);
 void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect);
-void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect);
+struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker);
+
+/* The work a message is about and its query, NULL if it is over. While the core knows a work, no
+ * turn changes the works of its query. */
+struct qa_work *co_work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query);
+
+/* artifacts.c: downloads from workers, and where their bytes go */
+/* The download that @ready makes possible. */
+struct qa_fetch *co_fetch_new(const struct pb_ready *ready);
+/* FETCH: takes *@fetch. */
+void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect, struct qa_fetch **fetch);
+/* A download is back from the fetcher. */
 void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch);
-void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect);
+/* COMMITTED: takes the artifact of @fetch. */
+void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struct qa_fetch *fetch);
+/* What no effect has taken. Accepts NULL. */
+void co_fetch_drop(struct qa_coord *coord, struct qa_fetch *fetch);
 /* The core is done with the query: what is still being downloaded for it is not needed. */
 void co_forget_fetches(struct qa_coord *coord, uint64_t query);
-struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker);
 
 /* inspect.c: what is going on, as JSON and as metrics */
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,

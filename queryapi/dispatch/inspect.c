@@ -7,7 +7,31 @@
 #include "base/sys/clock.h"
 #include "queryapi/dispatch/coordinator_int.h"
 
-static const char *const state_names[Q__COUNT] = { "queued", "planning", "working", "answering" };
+/* What is shown of a query's state. A query that is being ended is at the end of its answer, which
+ * is an error. */
+enum phase { QUEUED, PLANNING, WORKING, ANSWERING, PHASES };
+static const char *const phase_names[PHASES] = { "queued", "planning", "working", "answering" };
+
+static enum phase phase_of(enum wc_query_state state)
+{
+    switch (state) {
+    case WC_QUERY_QUEUED:
+        return QUEUED;
+    case WC_QUERY_PLANNING:
+        return PLANNING;
+    case WC_QUERY_WORKING:
+        return WORKING;
+    case WC_QUERY_ANSWERING:
+    case WC_QUERY_PAUSED:
+    case WC_QUERY_STREAMING:
+    case WC_QUERY_STOPPING:
+    case WC_QUERY_DROPPING:
+    case WC_QUERY_ENDED:
+    case WC_QUERY__COUNT:
+        break;
+    }
+    return ANSWERING;
+}
 
 static void put_worker(struct qf_strbuf *buf, const struct endpoint *endpoint,
                        const struct wc_api_worker_view *view, qf_time_ms now)
@@ -45,8 +69,11 @@ static void put_workers(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_m
     qf_strbuf_puts(buf, "]}");
 }
 
-static void put_query(struct qf_strbuf *buf, const struct qa_query *query)
+static void put_query(const struct qa_coord *coord, struct qf_strbuf *buf,
+                      const struct qa_query *query)
 {
+    enum wc_query_state state = wc_life_state(coord->life, (struct wc_query_id){ query->id });
+
     qf_strbuf_puts(buf, "{\"query_id\":");
     qf_strbuf_json(buf, qf_str_from(query->name));
     qf_strbuf_puts(buf, ",\"tenant\":");
@@ -57,7 +84,7 @@ static void put_query(struct qf_strbuf *buf, const struct qa_query *query)
         buf,
         ",\"kind\":\"%s\",\"state\":\"%s\",\"start_ms\":%" PRId64 ",\"end_ms\":%" PRId64
         ",\"step_ms\":%" PRId64 ",\"age_seconds\":%.3f,\"work_done\":%zu}",
-        qa_query_kind_name(query->ask.kind), state_names[query->co.state], query->ask.start_ms,
+        qa_query_kind_name(query->ask.kind), phase_names[phase_of(state)], query->ask.start_ms,
         query->ask.end_ms, query->ask.step_ms,
         (double)(qf_clock_mono_ns() - query->timings.submitted_ns) / 1e9, query->co.committed);
 }
@@ -67,13 +94,13 @@ static void put_queries(struct qa_coord *coord, const char *tenant, struct qf_st
     bool first = true;
 
     qf_strbuf_puts(buf, "{\"status\":\"success\",\"data\":[");
-    for (size_t i = 0; i < coord->options.queries_max; i++) {
+    for (size_t i = 0; i < coord->slot_count; i++) {
         if (!coord->slots[i] || !co_in_sight(coord->slots[i], tenant))
             continue;
         if (!first)
             qf_strbuf_putc(buf, ',');
         first = false;
-        put_query(buf, coord->slots[i]);
+        put_query(coord, buf, coord->slots[i]);
     }
     qf_strbuf_puts(buf, "]}");
 }
@@ -83,15 +110,17 @@ static void put_scaling(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_m
 {
     const struct wc_api_stats *stats = wc_api_stats(coord->wc);
     struct wc_api_queue queue = wc_api_queue(coord->wc, now);
+    uint32_t waiting = wc_life_stats(coord->life)->queries[WC_QUERY_QUEUED];
     char age[QF_DOUBLE_TEXT_MAX];
 
     (void)qf_double_json((double)queue.oldest_age_ms / 1000, age);
     qf_strbuf_printf(buf,
-                     "{\"work\":{\"queued\":%zu,\"running\":%" PRIu32 ",\"inflight\":%zu,"
+                     "{\"work\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32
+                     ",\"inflight\":%" PRIu32 ","
                      "\"oldest_age_seconds\":%s},\"workers\":{\"alive\":%" PRIu32
                      ",\"accepting\":%" PRIu32 ",\"draining\":%" PRIu32 "}}",
-                     queue.queued + coord->queued, queue.running, queue.inflight + coord->queued,
-                     age, stats->workers_alive, stats->workers_available, stats->workers_draining);
+                     queue.queued + waiting, queue.running, queue.inflight + waiting, age,
+                     stats->workers_alive, stats->workers_available, stats->workers_draining);
 }
 
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
@@ -117,13 +146,13 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant
 
 static void update_queries(struct qa_coord *coord)
 {
-    size_t counts[Q__COUNT] = { 0 };
+    const struct wc_life_stats *stats = wc_life_stats(coord->life);
+    uint32_t counts[PHASES] = { 0 };
 
-    for (size_t i = 0; i < coord->options.queries_max; i++)
-        if (coord->slots[i])
-            counts[coord->slots[i]->co.state]++;
-    for (size_t i = 0; i < Q__COUNT; i++)
-        qf_metric_set(coord->options.metrics->query_states, i, (double)counts[i]);
+    for (int state = 0; state < WC_QUERY_ENDED; state++)
+        counts[phase_of((enum wc_query_state)state)] += stats->queries[state];
+    for (size_t i = 0; i < PHASES; i++)
+        qf_metric_set(coord->options.metrics->query_states, i, counts[i]);
 }
 
 void co_update_metrics(struct qa_coord *coord)

@@ -57,7 +57,8 @@ static void discover(struct qa_coord *coord, const char *address)
             continue;
         known->present = true;
         worker = known->worker;
-        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
+        co_tell_work(coord,
+                     (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
         return;
     }
     worker.v = ++coord->workers;
@@ -65,7 +66,7 @@ static void discover(struct qa_coord *coord, const char *address)
         &coord->endpoints,
         (struct endpoint){ .worker = worker, .address = qf_xstrdup(address), .present = true });
     QF_LOG_INFO("worker discovered", QF_KV_STR("address", address));
-    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
+    co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = worker });
 }
 
 void co_endpoints(struct qa_coord *coord, char *addresses)
@@ -81,8 +82,8 @@ void co_endpoints(struct qa_coord *coord, char *addresses)
         struct endpoint *endpoint = &coord->endpoints.items[i];
 
         if (!endpoint->present)
-            co_step(coord,
-                    (struct wc_api_event){ .type = WC_API_EV_REMOVED, .worker = endpoint->worker });
+            co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_REMOVED,
+                                                       .worker = endpoint->worker });
     }
     forget_endpoints(coord);
 }
@@ -123,7 +124,7 @@ void co_closed(void *ctx, uint64_t session, const char *why)
     endpoint->session = 0;
     endpoint->connected = false;
     if (!coord->stopping)
-        co_step(coord, event);
+        co_tell_work(coord, event);
 }
 
 /* The first message of a stream: it is up. */
@@ -147,9 +148,9 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
                           (double)(qf_clock_mono_ns() - endpoint->lost_ns) / 1e9);
     QF_LOG_INFO("worker connected", QF_KV_STR("worker_id", endpoint->name),
                 QF_KV_STR("address", endpoint->address), QF_KV_U64("slots", status->slots));
-    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_CONNECTED,
-                                          .worker = endpoint->worker,
-                                          .session.v = endpoint->session });
+    co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_CONNECTED,
+                                               .worker = endpoint->worker,
+                                               .session.v = endpoint->session });
 }
 
 void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect)
@@ -177,7 +178,7 @@ static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
     event->status.draining = status->draining;
     event->status.slots = status->slots;
     event->status.queue_depth = status->queue_depth;
-    co_step(coord, *event);
+    co_tell_work(coord, *event);
 }
 
 static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
@@ -194,11 +195,10 @@ static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
                       (double)(qf_clock_mono_ns() / 1000 - heartbeat->sent_us) / 1e6);
     event->type = WC_API_EV_HEARTBEAT;
     event->sent_at = heartbeat->sent_us / 1000;
-    co_step(coord, *event);
+    co_tell_work(coord, *event);
 }
 
-/* The work a message is about, NULL if it is over. */
-static struct qa_work *work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query)
+struct qa_work *co_work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query)
 {
     struct wc_api_item_view view;
 
@@ -212,13 +212,13 @@ static struct qa_work *work_of(struct qa_coord *coord, uint64_t work, struct qa_
 static void hear_accepted(struct qa_coord *coord, struct wc_api_event *event)
 {
     struct qa_query *query;
-    struct qa_work *work = work_of(coord, event->work.v, &query);
+    struct qa_work *work = co_work_of(coord, event->work.v, &query);
 
     if (work && work->assigned_ns)
         qf_metric_observe(coord->options.metrics->accept_seconds,
                           (double)(qf_clock_mono_ns() - work->assigned_ns) / 1e9);
     event->type = WC_API_EV_ACCEPTED;
-    co_step(coord, *event);
+    co_tell_work(coord, *event);
 }
 
 static enum wc_reject reject_of(struct qf_str reason)
@@ -233,7 +233,7 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
                         struct wc_api_event *event, const struct pb_failed *failed)
 {
     struct qa_query *query;
-    struct qa_work *work = work_of(coord, event->work.v, &query);
+    struct qa_work *work = co_work_of(coord, event->work.v, &query);
     char code[64];
 
     (void)snprintf(code, sizeof(code), "%.*s", QF_STR_ARG(failed->code));
@@ -251,7 +251,7 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
     event->type = WC_API_EV_FAILED;
     event->failure.rc = qf_rc_from_name(code);
     event->failure.retryable = failed->retryable;
-    co_step(coord, *event);
+    co_tell_work(coord, *event);
 }
 
 static void hear_ready(struct qa_coord *coord, struct wc_api_event *event,
@@ -265,9 +265,8 @@ static void hear_ready(struct qa_coord *coord, struct wc_api_event *event,
         event->failure.rc = QF_EPROTO;
         event->failure.retryable = true;
     }
-    coord->ready = ready;
-    co_step(coord, *event);
-    coord->ready = NULL;
+    co_tell(coord, (struct event){
+                       .machine = MACHINE_WORK, .work = *event, .fetch = co_fetch_new(ready) });
 }
 
 void co_message(void *ctx, uint64_t session, const struct pb_worker_message *message)
@@ -300,7 +299,7 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
         event.work.v = message->u.rejected.work_id;
         event.attempt = message->u.rejected.attempt;
         event.reject = reject_of(message->u.rejected.reason);
-        co_step(coord, event);
+        co_tell_work(coord, event);
         break;
     case PB_WORKER_READY:
         event.work.v = message->u.ready.work_id;
@@ -365,188 +364,17 @@ void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)
     qa_rpc_send(coord->rpc, effect->session.v, &message);
 }
 
-void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect)
+void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect,
+            const struct qa_fetch *fetch)
 {
     struct pb_api_message message = {
         .kind = PB_API_ACK, .u.ack = { .work_id = effect->work.v, .attempt = effect->attempt }
     };
     char text[CHECKSUM_TEXT] = "";
 
-    if (coord->fetched)
-        (void)snprintf(text, sizeof(text), "xxh3:%016" PRIx64 "%016" PRIx64,
-                       coord->fetched->checksum.high, coord->fetched->checksum.low);
+    if (fetch)
+        (void)snprintf(text, sizeof(text), "xxh3:%016" PRIx64 "%016" PRIx64, fetch->checksum.high,
+                       fetch->checksum.low);
     message.u.ack.artifact_checksum = qf_str_from(text);
     qa_rpc_send(coord->rpc, effect->session.v, &message);
-}
-
-/* --- artifacts --- */
-
-/* Count what a work's artifact takes before it is fetched, once however often it is run; false if
- * that is more than the query may have. */
-static bool announce(const struct qa_coord *coord, struct qa_query *query, struct qa_work *work,
-                     uint64_t bytes)
-{
-    uint64_t others = query->co.announced_bytes - work->announced_bytes;
-    uint64_t max = coord->options.query_artifact_bytes_max;
-
-    if (bytes > max || others > max - bytes)
-        return false;
-    work->announced_bytes = bytes;
-    query->co.announced_bytes = others + bytes;
-    return true;
-}
-
-static void list_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
-{
-    fetch->next = coord->fetches;
-    if (fetch->next)
-        fetch->next->prev = fetch;
-    coord->fetches = fetch;
-}
-
-static void unlist_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
-{
-    if (fetch->prev)
-        fetch->prev->next = fetch->next;
-    else
-        coord->fetches = fetch->next;
-    if (fetch->next)
-        fetch->next->prev = fetch->prev;
-}
-
-void co_forget_fetches(struct qa_coord *coord, uint64_t query)
-{
-    for (struct qa_fetch *at = coord->fetches; at; at = at->next)
-        if (at->query == query)
-            atomic_store(&at->unwanted, true);
-}
-
-void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect)
-{
-    const struct pb_ready *ready = coord->ready;
-    struct qa_query *query = co_find_query(coord, effect->query.v);
-    struct qa_work *work = co_find_work(query, effect->work.v);
-    struct qa_fetch *fetch;
-
-    if (!ready || !work)
-        return;
-    fetch = qf_xcalloc(1, sizeof(*fetch));
-    fetch->query = effect->query.v;
-    fetch->work = effect->work.v;
-    fetch->attempt = effect->attempt;
-    fetch->ready_ns = qf_clock_mono_ns();
-    fetch->url = qf_xmemdup0(ready->artifact_url.data, ready->artifact_url.len);
-    fetch->size_bytes = ready->artifact_size_bytes;
-    fetch->scan_us = ready->timings.scan_us;
-    (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
-                            &fetch->checksum);
-    if (!announce(coord, query, work, fetch->size_bytes)) {
-        (void)snprintf(query->co.reason, sizeof(query->co.reason),
-                       "the query's results on workers are larger than %" PRIu64 " bytes",
-                       coord->options.query_artifact_bytes_max);
-        (void)qa_fetch_free(fetch);
-        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
-                                              .query = effect->query,
-                                              .rc = QF_ELIMIT });
-        return;
-    }
-    list_fetch(coord, fetch);
-    if (qa_fetcher_submit(coord->fetcher, fetch))
-        return;
-    unlist_fetch(coord, fetch);
-    (void)qa_fetch_free(fetch);
-    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
-                                          .work = effect->work,
-                                          .attempt = effect->attempt,
-                                          .fetch_error = WC_FETCH_IO });
-}
-
-static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
-{
-    struct qa_query *query = co_find_query(coord, fetch->query);
-    /* Without the core's hold on it a turn may be making other works this very moment. */
-    struct qa_work *work = query && query->co.in_core ? co_find_work(query, fetch->work) : NULL;
-
-    if (!work) {
-        QF_LOG_DEBUG("artifact not fetched, nobody waits for it any more",
-                     QF_KV_U64("work_id", fetch->work), QF_KV_STR("reason", fetch->detail));
-        return;
-    }
-    qf_metric_add(coord->options.metrics->fetch_failures,
-                  fetch->spool_full ? (size_t)WC_FETCH__COUNT : (size_t)fetch->error, 1);
-    QF_LOG_WARN(fetch->spool_full ? "artifact not fetched, its query fails"
-                                  : "artifact not fetched, its work will be run again",
-                QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", fetch->work),
-                QF_KV_U64("attempt", fetch->attempt),
-                QF_KV_STR("code", wc_fetch_error_name(fetch->error)),
-                QF_KV_STR("reason", fetch->detail));
-    work->waiting_ns = qf_clock_mono_ns();
-    (void)snprintf(query->co.reason, sizeof(query->co.reason), "an artifact was not fetched: %s",
-                   fetch->detail);
-    if (fetch->spool_full) {
-        co_step(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
-                                              .query.v = fetch->query,
-                                              .rc = QF_ENOSPC });
-        return;
-    }
-    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCH_FAILED,
-                                          .work.v = fetch->work,
-                                          .attempt = fetch->attempt,
-                                          .fetch_error = fetch->error });
-}
-
-static void observe_fetch(struct qa_coord *coord, const struct qa_fetch *fetch)
-{
-    struct qa_metrics *m = coord->options.metrics;
-
-    qf_metric_observe(m->ready_to_fetch_seconds,
-                      (double)(fetch->started_ns - fetch->ready_ns) / 1e9);
-    qf_metric_observe(m->fetch_seconds, (double)(fetch->ended_ns - fetch->started_ns) / 1e9);
-    qf_metric_add(m->fetch_bytes, 0, (double)fetch->size_bytes);
-}
-
-static void free_fetch(void *fetch)
-{
-    (void)qa_fetch_free(fetch);
-}
-
-void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
-{
-    unlist_fetch(coord, fetch);
-    if (!fetch->ok) {
-        fetch_failed(coord, fetch);
-        (void)qa_fetch_free(fetch);
-        return;
-    }
-    observe_fetch(coord, fetch);
-    coord->fetched = fetch;
-    co_step(coord, (struct wc_api_event){ .type = WC_API_EV_FETCHED,
-                                          .work.v = fetch->work,
-                                          .attempt = fetch->attempt,
-                                          .checksum = fetch->checksum });
-    coord->fetched = NULL;
-    if (!qa_artifact_present(&fetch->artifact)) {
-        (void)qa_fetch_free(fetch);
-        return;
-    }
-    /* Nobody wanted it; if it is a file, that is removed on a pool thread. */
-    (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
-    if (!qf_pool_submit(coord->options.pool, free_fetch, fetch))
-        free_fetch(fetch);
-}
-
-void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect)
-{
-    struct qa_query *query = co_find_query(coord, effect->query.v);
-    struct qa_work *work = co_find_work(query, effect->work.v);
-    struct qa_fetch *fetch = coord->fetched;
-
-    if (!work || !fetch || qa_artifact_present(&work->artifact))
-        return;
-    work->artifact = fetch->artifact;
-    fetch->artifact = (struct qa_artifact){ 0 };
-    work->scan_us = fetch->scan_us;
-    query->co.artifact_bytes += fetch->size_bytes;
-    query->co.committed++;
-    co_progress(coord, query);
 }

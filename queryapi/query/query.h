@@ -145,20 +145,15 @@ struct qa_query {
 
     /* Of the coordinator. */
     struct {
-        int state;
-        uint64_t first_work;
+        void *coord;
+        enum qa_turn turn; /* the one it is lent for */
+        qf_time_ms deadline;
+        uint64_t first_work; /* the id of works[0]; the others follow */
         size_t committed;
         uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
         uint64_t announced_bytes; /* of all artifacts that workers have ready */
-        qf_time_ms deadline;
-        bool in_turn, in_core, active;
-        bool room; /* the stream got room while a turn was under way */
-        struct qa_query *next_queued;
-        void *tenant;
-        void *coord;
-        enum qa_turn turn;
-        int replans;      /* because segments vanished */
-        char reason[300]; /* what a worker said of the work that failed */
+        uint32_t replans;         /* because segments vanished */
+        char reason[300];         /* what a worker said of the work that failed */
     } co;
 };
 
