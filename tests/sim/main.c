@@ -50,6 +50,8 @@ static void add(struct sim_result *sum, const struct sim_result *one)
     sum->queries += one->queries;
     sum->queries_ok += one->queries_ok;
     sum->queries_failed += one->queries_failed;
+    sum->refused += one->refused;
+    sum->replanned += one->replanned;
     sum->assigned += one->assigned;
     sum->reassigned += one->reassigned;
     sum->late += one->late;
@@ -68,9 +70,10 @@ static void add(struct sim_result *sum, const struct sim_result *one)
 static void print(const struct sim_result *sum, uint64_t seeds, double seconds)
 {
     printf("%" PRIu64 " seeds, %" PRIu64 " steps (%.0f per second), %" PRIu64 " queries: %" PRIu64
-           " ok, %" PRIu64 " failed, the rest died with their API\n",
+           " ok, %" PRIu64 " failed, the rest died with their API; %" PRIu64 " refused, %" PRIu64
+           " replans\n",
            seeds, sum->steps, (double)sum->steps / seconds, sum->queries, sum->queries_ok,
-           sum->queries_failed);
+           sum->queries_failed, sum->refused, sum->replanned);
     printf("assigned %" PRIu64 ", reassigned %" PRIu64 ", late commits %" PRIu64
            ", duplicates %" PRIu64 ", illegal %" PRIu64 ", stale %" PRIu64 "\n",
            sum->assigned, sum->reassigned, sum->late, sum->duplicates, sum->illegal, sum->stale);

@@ -53,7 +53,8 @@ static bool arrives(struct sim *sim, const struct sim_event *event)
     bool to_api = event->kind != SIM_TO_WORKER;
     const struct sim_session *session;
 
-    if (to_api && (!sim->apis[event->api].core || sim->apis[event->api].life != event->api_life))
+    if (to_api &&
+        (!sim->apis[event->api].core || sim->apis[event->api].life_number != event->api_life))
         return false;
     if (!to_api && (!sim->workers[event->worker].core ||
                     sim->workers[event->worker].life != event->worker_life))
@@ -109,8 +110,16 @@ static void run_event(struct sim *sim, struct sim_event *event)
             sim_worker_run_end(sim, event);
         break;
     case SIM_QUERY:
-        if (sim->apis[event->api].core && sim->apis[event->api].life == event->api_life)
-            sim_api_query(sim, event->api);
+        if (sim->apis[event->api].core && sim->apis[event->api].life_number == event->api_life)
+            sim_query_submit(sim, event->api);
+        break;
+    case SIM_TO_LIFE:
+        if (sim->apis[event->api].core && sim->apis[event->api].life_number == event->api_life)
+            sim_query_life(sim, event->api, &event->life_event);
+        break;
+    case SIM_BEGIN:
+        if (sim->apis[event->api].core && sim->apis[event->api].life_number == event->api_life)
+            sim_query_begin(sim, event);
         break;
     case SIM_CHAOS:
         chaos(sim);
@@ -124,20 +133,42 @@ static void run_event(struct sim *sim, struct sim_event *event)
     }
 }
 
-/* The core whose timer is due first, if that is before @limit: tick it. */
+static qf_time_ms api_deadline(const struct sim_api *api)
+{
+    return api->core ? QF_MIN(wc_api_deadline(api->core), wc_life_deadline(api->life))
+                     : QF_TIME_NEVER;
+}
+
+/* APIs first, then workers. */
+static qf_time_ms deadline_of(const struct sim *sim, uint32_t node)
+{
+    const struct wc_worker *worker;
+
+    if (node < sim->api_count)
+        return api_deadline(&sim->apis[node]);
+    worker = sim->workers[node - sim->api_count].core;
+    return worker ? wc_worker_deadline(worker) : QF_TIME_NEVER;
+}
+
+static void tick_api(struct sim *sim, uint32_t api)
+{
+    struct wc_api_event work = { .type = WC_API_EV_TICK };
+    struct wc_life_event life = { .type = WC_LIFE_EV_TICK };
+
+    if (wc_api_deadline(sim->apis[api].core) <= sim->now)
+        sim_api_step(sim, api, &work);
+    if (wc_life_deadline(sim->apis[api].life) <= sim->now)
+        sim_query_life(sim, api, &life);
+}
+
+/* The node whose timer is due first, if that is before @limit: tick it. */
 static bool tick_before(struct sim *sim, qf_time_ms limit)
 {
-    struct wc_api_event api_tick = { .type = WC_API_EV_TICK };
     struct wc_worker_event worker_tick = { .type = WC_WORKER_EV_TICK };
     uint32_t first = UINT32_MAX;
 
     for (uint32_t i = 0; i < sim->api_count + sim->worker_count; i++) {
-        struct wc_api *api = i < sim->api_count ? sim->apis[i].core : NULL;
-        struct wc_worker *worker =
-            i < sim->api_count ? NULL : sim->workers[i - sim->api_count].core;
-        qf_time_ms due = api      ? wc_api_deadline(api)
-                         : worker ? wc_worker_deadline(worker)
-                                  : QF_TIME_NEVER;
+        qf_time_ms due = deadline_of(sim, i);
 
         if (due < limit) {
             limit = due;
@@ -148,7 +179,7 @@ static bool tick_before(struct sim *sim, qf_time_ms limit)
         return false;
     sim->now = QF_MAX(sim->now, limit);
     if (first < sim->api_count)
-        sim_api_step(sim, first, &api_tick);
+        tick_api(sim, first);
     else
         sim_worker_step(sim, first - sim->api_count, &worker_tick);
     return true;

@@ -2,6 +2,7 @@
 #include "tests/sim/sim_int.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/lib/core/check.h"
 #include "workcoord/rendezvous.h"
@@ -21,16 +22,21 @@ void sim_api_start(struct sim *sim, uint32_t api)
     limits.queries_max = 16;
     limits.items_max = 48;
     sim->apis[api].core = wc_api_new(&limits);
-    sim->apis[api].life++;
+    sim->apis[api].life = wc_life_new(&(struct wc_life_limits){
+        .queries_max = 20, .active_max = 6, .tenant_queue_max = 5, .replans_max = 2 });
+    memset(sim->apis[api].passed, 0, sizeof(sim->apis[api].passed));
+    sim->apis[api].life_number++;
     names[api] = api + 1;
-    if (sim->options.trace)
+    if (sim->options.trace) {
         wc_api_trace(sim->apis[api].core, on_trace, &names[api]);
+        wc_life_trace(sim->apis[api].life, on_trace, &names[api]);
+    }
     for (uint32_t worker = 0; worker < sim->worker_count; worker++) {
         struct wc_api_event event = { .type = WC_API_EV_DISCOVERED, .worker = { worker + 1 } };
 
         sim_api_step(sim, api, &event);
     }
-    query.api_life = sim->apis[api].life;
+    query.api_life = sim->apis[api].life_number;
     sim_post(sim, (qf_time_ms)sim_below(sim, 200), &query);
 }
 
@@ -57,11 +63,14 @@ void sim_api_stop(struct sim *sim, uint32_t api)
     if (!node->core)
         return;
     add_stats(sim, node->core);
+    sim->result.replanned += wc_life_stats(node->life)->replanned;
+    sim->result.refused += wc_life_stats(node->life)->refused;
+    node->life = wc_life_free(node->life);
     node->core = wc_api_free(node->core);
     for (size_t i = 0; i < sim->queries.count; i++) {
         struct sim_query *query = &sim->queries.items[i];
 
-        if (query->api == api && query->api_life == node->life && !query->ended) {
+        if (query->api == api && query->api_life == node->life_number && !query->ended) {
             query->ended = true;
             sim->queries_open--;
         }
@@ -72,41 +81,13 @@ void sim_api_stop(struct sim *sim, uint32_t api)
     }
 }
 
-static void on_committed(struct sim *sim, const struct wc_api_effect *effect)
-{
-    struct sim_work *work = &sim->works.items[effect->work.v - 1];
-
-    if (work->committed)
-        sim_fail(sim, "a work was committed twice");
-    if (work->query != effect->query.v)
-        sim_fail(sim, "a work was committed to another query");
-    work->committed = true;
-    sim->queries.items[work->query - 1].committed++;
-}
-
-static void on_ended(struct sim *sim, const struct wc_api_effect *effect)
-{
-    struct sim_query *query = &sim->queries.items[effect->query.v - 1];
-
-    if (query->ended)
-        sim_fail(sim, "a query ended twice");
-    if ((effect->rc == QF_OK) != (query->committed == query->items))
-        sim_fail(sim, "a query ended ok without all of its items, or failed with them");
-    query->ended = true;
-    sim->queries_open--;
-    if (effect->rc == QF_OK)
-        sim->result.queries_ok++;
-    else
-        sim->result.queries_failed++;
-}
-
 static void on_dial(struct sim *sim, uint32_t api, const struct wc_api_effect *effect)
 {
     struct sim_event event = {
         .kind = SIM_DIAL,
         .api = api,
         .worker = (uint32_t)effect->worker.v - 1,
-        .api_life = sim->apis[api].life,
+        .api_life = sim->apis[api].life_number,
     };
 
     sim_post(sim, sim_delay(sim), &event);
@@ -119,7 +100,7 @@ static void on_fetch(struct sim *sim, uint32_t api, const struct wc_api_effect *
         .kind = SIM_FETCH_END,
         .api = api,
         .worker = worker,
-        .api_life = sim->apis[api].life,
+        .api_life = sim->apis[api].life_number,
         .worker_life = sim->workers[worker].life,
         .session = effect->session.v,
         .api_event = { .work = effect->work, .attempt = effect->attempt },
@@ -180,10 +161,10 @@ static void on_effect(struct sim *sim, uint32_t api, const struct wc_api_effect 
         on_fetch(sim, api, effect);
         break;
     case WC_API_DO_COMMITTED:
-        on_committed(sim, effect);
+        sim_query_committed(sim, effect);
         break;
     case WC_API_DO_QUERY_ENDED:
-        on_ended(sim, effect);
+        sim_query_work_over(sim, effect->query, effect->rc);
         break;
     case WC_API_DO_LOST:
     case WC_API_DO__COUNT:
@@ -191,7 +172,7 @@ static void on_effect(struct sim *sim, uint32_t api, const struct wc_api_effect 
     }
 }
 
-static qf_rc step(struct sim *sim, uint32_t api, struct wc_api_event *event)
+qf_rc sim_api_try(struct sim *sim, uint32_t api, struct wc_api_event *event)
 {
     struct wc_api *core = sim->apis[api].core;
     struct wc_api_effects effects;
@@ -210,54 +191,8 @@ static qf_rc step(struct sim *sim, uint32_t api, struct wc_api_event *event)
 
 void sim_api_step(struct sim *sim, uint32_t api, struct wc_api_event *event)
 {
-    if (step(sim, api, event) != QF_OK)
+    if (sim_api_try(sim, api, event) != QF_OK)
         sim_fail(sim, "a step was refused");
-}
-
-static void maybe_cancel(struct sim *sim, uint32_t api, uint64_t query)
-{
-    struct sim_event event = {
-        .kind = SIM_TO_API,
-        .api = api,
-        .api_life = sim->apis[api].life,
-        .closing = true,
-        .api_event = { .type = WC_API_EV_QUERY_CANCEL, .query = { query } },
-    };
-
-    if (sim_chance(sim, 0.1))
-        sim_post(sim, (qf_time_ms)sim_below(sim, 1000), &event);
-}
-
-/* Begin a query of a few items, and plan the next. */
-void sim_api_query(struct sim *sim, uint32_t api)
-{
-    struct wc_api_item_spec items[SIM_ITEMS];
-    struct sim_event next = { .kind = SIM_QUERY, .api = api, .api_life = sim->apis[api].life };
-    struct sim_query query = { .api = api, .api_life = sim->apis[api].life };
-    struct wc_api_event begin = { .type = WC_API_EV_QUERY_BEGIN };
-
-    query.items = 1 + (uint32_t)sim_below(sim, SIM_ITEMS);
-    QF_VEC_PUSH(&sim->queries, query);
-    begin.query.v = sim->queries.count;
-    for (uint32_t i = 0; i < query.items; i++) {
-        QF_VEC_PUSH(&sim->works, (struct sim_work){ begin.query.v, false });
-        items[i] = (struct wc_api_item_spec){ { sim->works.count }, { 1 + i % 2 }, 0 };
-        items[i].affinity = wc_affinity_key(QF_STR("sim"), sim_below(sim, 16));
-    }
-    begin.begin.items = items;
-    begin.begin.count = query.items;
-    begin.begin.deadline =
-        sim_chance(sim, 0.2) ? sim->now + (qf_time_ms)sim_below(sim, 5000) : QF_TIME_NEVER;
-    sim->queries_open++;
-    if (step(sim, api, &begin) == QF_OK) {
-        sim->result.queries++;
-        maybe_cancel(sim, api, begin.query.v);
-    } else { /* The table is full: shed. */
-        sim->queries.items[begin.query.v - 1].ended = true;
-        sim->queries_open--;
-    }
-    if (!sim->calm)
-        sim_post(sim, 20 + (qf_time_ms)sim_below(sim, 400), &next);
 }
 
 void sim_api_dialed(struct sim *sim, const struct sim_event *event)

@@ -7,9 +7,10 @@
 #include "base/pure/vec.h"
 #include "tests/sim/sim.h"
 #include "workcoord/api.h"
+#include "workcoord/life.h"
 #include "workcoord/worker.h"
 
-enum { SIM_APIS = 8, SIM_WORKERS = 32, SIM_ITEMS = 6 };
+enum { SIM_APIS = 8, SIM_WORKERS = 32, SIM_ITEMS = 6, SIM_TENANTS = 3 };
 
 enum sim_kind {
     SIM_TO_API,    /* .api_event */
@@ -18,7 +19,9 @@ enum sim_kind {
     SIM_RUN_END,   /* .worker_event.run */
     SIM_FETCH_END, /* .api_event.work, attempt, session */
     SIM_CHAOS,
-    SIM_QUERY, /* api begins a new query */
+    SIM_QUERY,   /* a client asks the api */
+    SIM_TO_LIFE, /* .life_event */
+    SIM_BEGIN,   /* .life_event.query: what was planned goes to work */
     SIM_START_API,
     SIM_START_WORKER
 };
@@ -30,6 +33,7 @@ struct sim_event {
     uint64_t session;
     bool closing; /* end of a stream: never lost */
     struct wc_api_event api_event;
+    struct wc_life_event life_event;
     struct wc_worker_event worker_event;
 };
 
@@ -54,7 +58,9 @@ struct sim_run_record {
 
 struct sim_api {
     struct wc_api *core;
-    uint32_t life;
+    struct wc_life *life;
+    uint8_t passed[SIM_TENANTS]; /* bit per tenant admitted since this one waits */
+    uint32_t life_number;        /* how often it was started */
 };
 
 struct sim_worker {
@@ -66,7 +72,11 @@ struct sim_worker {
 
 struct sim_query {
     uint32_t api, api_life;
-    uint32_t items, committed;
+    uint32_t tenant;
+    uint32_t items, committed; /* of its latest plan */
+    bool turn, working;        /* what is under way... */
+    bool stopped;              /* ...is the last there is */
+    bool full;                 /* its stream: ROOM will come */
     bool ended;
 };
 
@@ -113,9 +123,17 @@ qf_time_ms sim_delay(struct sim *sim); /* of a message or connection */
 void sim_api_start(struct sim *sim, uint32_t api);
 void sim_api_stop(struct sim *sim, uint32_t api);
 void sim_api_step(struct sim *sim, uint32_t api, struct wc_api_event *event);
-void sim_api_query(struct sim *sim, uint32_t api);
+qf_rc sim_api_try(struct sim *sim, uint32_t api, struct wc_api_event *event);
 void sim_api_dialed(struct sim *sim, const struct sim_event *event);
 void sim_api_fetch_end(struct sim *sim, const struct sim_event *event);
+
+/* sim_query.c */
+void sim_query_submit(struct sim *sim, uint32_t api);
+void sim_query_begin(struct sim *sim, const struct sim_event *event);
+void sim_query_life(struct sim *sim, uint32_t api, struct wc_life_event *event);
+void sim_query_committed(struct sim *sim, const struct wc_api_effect *effect);
+/* The work of a query is over, or could not begin. */
+void sim_query_work_over(struct sim *sim, struct wc_query_id query, qf_rc rc);
 
 /* sim_worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);

@@ -14,7 +14,7 @@ static void send(struct sim *sim, uint64_t id, int direction, struct sim_event *
     event->api = session->api;
     event->worker = session->worker;
     event->session = id;
-    event->api_life = sim->apis[session->api].life;
+    event->api_life = sim->apis[session->api].life_number;
     event->worker_life = sim->workers[session->worker].life;
     sim_post(sim, at - sim->now, event);
     if (!event->closing && sim_chance(sim, 0.01)) {
@@ -134,7 +134,7 @@ static void remove_or_discover(struct sim *sim, uint32_t worker)
     sim_api_step(sim, api, &event);
     again.api_event =
         (struct wc_api_event){ .type = WC_API_EV_DISCOVERED, .worker = { worker + 1 } };
-    again.api_life = sim->apis[api].life;
+    again.api_life = sim->apis[api].life_number;
     again.worker_life = sim->workers[worker].life;
     sim_post(sim, (qf_time_ms)sim_below(sim, 2000), &again);
 }

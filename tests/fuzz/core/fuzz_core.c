@@ -1,7 +1,7 @@
 /* fuzz_core.c - any sequence of events: no crash, no undefined behaviour, invariants in every
  * state.
  *
- * The first byte chooses the side; then four bytes make an event of small numbers, so that they
+ * The first byte chooses the machine; then four bytes make an event of small numbers, so that they
  * meet. */
 #include "tests/fuzz/core/fuzz_core.h"
 
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "api_int.h"
+#include "life_int.h"
 #include "tests/lib/core/check.h"
 #include "tests/lib/core/coretest.h"
 #include "worker_int.h"
@@ -130,12 +131,42 @@ static void fuzz_worker(const uint8_t *bytes, size_t size)
     wc_worker_free(wc);
 }
 
+static void fuzz_life(const uint8_t *bytes, size_t size)
+{
+    struct wc_life_limits limits = { .queries_max = 5, .active_max = 2, .tenant_queue_max = 2 };
+    struct wc_life *life = wc_life_new(&limits);
+    qf_time_ms now = 0;
+
+    for (int i = 0; i < EVENTS_MAX && size >= 4; i++, bytes += 4, size -= 4) {
+        struct wc_life_event event = { .now = now += bytes[0] / 16 * 4 };
+        struct wc_life_effects effects;
+
+        event.type = (enum wc_life_event_type)(bytes[0] % WC_LIFE_EV__COUNT);
+        /* A drain is the end of all that is worth looking at. */
+        if (event.type >= WC_LIFE_EV_DRAIN && bytes[3] < 250)
+            event.type = WC_LIFE_EV_SUBMIT;
+        event.query.v = 1 + bytes[1] % 8;
+        if (event.type == WC_LIFE_EV_SUBMIT) {
+            event.submit.tenant.v = 1 + bytes[2] % 3;
+            event.submit.deadline = bytes[3] & 1 ? now + bytes[3] : QF_TIME_NEVER;
+        } else {
+            event.rc = bytes[3] & 64 ? QF_ENOTFOUND : -(qf_rc)(bytes[3] % 19);
+        }
+        if (wc_life_step(life, &event, &effects) != QF_OK && effects.count)
+            require("a refused step has effects");
+        require(core_check_life(life));
+    }
+    wc_life_free(life);
+}
+
 void fuzz_core(const uint8_t *bytes, size_t size)
 {
     if (!size)
         return;
-    if (bytes[0] & 1)
+    if (bytes[0] % 3 == 0)
         fuzz_api(bytes + 1, size - 1);
-    else
+    else if (bytes[0] % 3 == 1)
         fuzz_worker(bytes + 1, size - 1);
+    else
+        fuzz_life(bytes + 1, size - 1);
 }
