@@ -3,8 +3,8 @@
  * (struct pq_expr is what the query says, struct pq_plan_node what is to be done about it, and
  * struct pq_exec, an ExecNode, does it.)
  *
- * Expressions live in the arena they were parsed into and are plain data: the parser builds them, the
- * planner reads them. Positions are byte offsets into the query text, [start, end). Durations and
+ * Expressions live in the arena they were parsed into and are plain data: the parser builds them,
+ * the planner reads them. Positions are byte offsets into the query text, [start, end). Durations and
  * times are milliseconds. */
 #ifndef PROMQL_AST_H
 #define PROMQL_AST_H

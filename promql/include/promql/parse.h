@@ -2,6 +2,8 @@
 #ifndef PROMQL_PARSE_H
 #define PROMQL_PARSE_H
 
+#include <stdatomic.h>
+
 #include "base/pure/arena.h"
 #include "base/pure/err.h"
 #include "base/pure/strbuf.h"
@@ -15,6 +17,7 @@ struct pq_parse_options {
     bool no_duration_expressions; /* they are on by default since 3.14 */
     size_t depth_max;             /* nesting; 0: PQ_DEPTH_MAX */
     size_t length_max;            /* bytes of input; 0: PQ_LENGTH_MAX */
+    const atomic_bool *canceled;  /* may be NULL; looked at before each regular expression */
 };
 
 #define PQ_DEPTH_MAX 1000
@@ -22,22 +25,21 @@ struct pq_parse_options {
 /* Levels of a tree: a chain such as 1 + 1 + 1 nests to the left without any parenthesis. Whoever
  * walks a parsed tree by recursion may rely on this bound. */
 #define PQ_HEIGHT_MAX 2000
-/* Memory of the compiled regular expressions of one query, which lie outside its arena: "a{1000}"
- * is seven bytes of text and some ten thousand of program. */
-#define PQ_REGEX_BYTES_MAX ((size_t)64 << 20)
 
 /* Parse and type-check @text into @arena, which keeps everything the tree needs (the text
- * included).
+ * included) and pays for the compiled regular expressions, too: "a{1000}" is seven bytes of text
+ * and megabytes of program.
  *
  * QF_EPARSE: err->msg is Prometheus's message without position, err->pos_start/pos_end the range.
- * QF_ELIMIT: too long, too deep, too many regular expressions or out of arena budget. */
+ * QF_ELIMIT: too long, too deep, or out of arena budget. QF_ECANCELED. */
 QF_MUST_CHECK qf_rc pq_parse(struct qf_arena *arena, struct qf_str text,
                              const struct pq_parse_options *options, struct pq_expr **ret_expr,
                              struct qf_err *err);
 
-/* Parse a bare selector, as `match[]` parameters are. QF_EPARSE as above. Whether
+/* Parse a bare selector, as `match[]` parameters are. Errors as above. Whether
  * it selects too much, because every matcher accepts the empty string, is for the caller to say. */
 QF_MUST_CHECK qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
+                                      const struct pq_parse_options *options,
                                       const struct pq_matcher **ret_matchers, size_t *ret_count,
                                       struct qf_err *err);
 
