@@ -31,6 +31,7 @@ struct qf_arena {
     struct chunk *chunk; /* newest first */
     struct deferred *deferred;
     struct qf_purse *purse; /* or NULL */
+    struct qf_arena *payer; /* whose budget counts as well, or NULL */
     size_t budget;
     size_t held;    /* bytes of all chunks, and what was charged */
     size_t charged; /* bytes outside of the chunks */
@@ -51,6 +52,39 @@ struct qf_arena *qf_arena_new_from(struct qf_purse *purse)
 
     arena->purse = purse;
     return arena;
+}
+
+static void free_within(void *arena)
+{
+    (void)qf_arena_free(arena);
+}
+
+struct qf_arena *qf_arena_new_within(struct qf_arena *payer)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+
+    arena->purse = payer->purse;
+    arena->payer = payer;
+    if (qf_arena_defer(payer, free_within, arena))
+        return arena;
+    return qf_arena_free(arena);
+}
+
+/* Bytes that the arena holds came or went. */
+static void count_held(struct qf_arena *arena, size_t came, size_t went)
+{
+    for (; arena; arena = arena->payer)
+        arena->held += came - went;
+}
+
+/* What the arena and all that pay for it may still hold. */
+static size_t room_of(const struct qf_arena *arena)
+{
+    size_t room = arena->budget - arena->held;
+
+    for (const struct qf_arena *payer = arena->payer; payer; payer = payer->payer)
+        room = QF_MIN(room, payer->budget - payer->held);
+    return room;
 }
 
 static void run_deferred(struct qf_arena *arena)
@@ -74,6 +108,7 @@ struct qf_arena *qf_arena_free(struct qf_arena *arena)
     }
     if (arena->purse)
         qf_purse_give(arena->purse, arena->held);
+    count_held(arena->payer, 0, arena->held);
     free(arena);
     return NULL;
 }
@@ -86,7 +121,7 @@ void qf_arena_freep(struct qf_arena **arena)
 /* Take @bytes off what the arena holds. */
 static void give_back(struct qf_arena *arena, size_t bytes)
 {
-    arena->held -= bytes;
+    count_held(arena, 0, bytes);
     if (arena->purse)
         qf_purse_give(arena->purse, bytes);
 }
@@ -124,7 +159,7 @@ static struct chunk *buy_chunk(struct qf_arena *arena, size_t size)
 static bool add_chunk(struct qf_arena *arena, size_t need)
 {
     size_t size = arena->chunk ? QF_MIN(arena->chunk->size * 2, CHUNK_BYTES_MAX) : CHUNK_BYTES_MIN;
-    size_t room = arena->budget - arena->held;
+    size_t room = room_of(arena);
     struct chunk *c;
 
     if (size < need)
@@ -142,7 +177,7 @@ static bool add_chunk(struct qf_arena *arena, size_t need)
         return false;
     *c = (struct chunk){ .prev = arena->chunk, .size = size };
     arena->chunk = c;
-    arena->held += size + sizeof(struct chunk);
+    count_held(arena, size + sizeof(struct chunk), 0);
     return true;
 }
 
@@ -260,12 +295,11 @@ bool qf_arena_defer(struct qf_arena *arena, void (*fn)(void *arg), void *arg)
 
 bool qf_arena_charge(struct qf_arena *arena, size_t bytes)
 {
-    if (bytes > arena->budget - arena->held ||
-        (arena->purse && !qf_purse_take(arena->purse, bytes))) {
+    if (bytes > room_of(arena) || (arena->purse && !qf_purse_take(arena->purse, bytes))) {
         arena->failed = true;
         return false;
     }
-    arena->held += bytes;
+    count_held(arena, bytes, 0);
     arena->charged += bytes;
     return true;
 }

@@ -19,6 +19,11 @@ struct qf_arena;
 /* @budget: bytes of chunks the arena may hold; SIZE_MAX for no limit. Never NULL. */
 struct qf_arena *qf_arena_new(size_t budget);
 
+/* An arena of its own that is paid from what @arena may still hold: scratch memory that is reset
+ * many times in the life of @arena. It is freed when @arena is reset or freed, never before, and
+ * counts as used by it. NULL if the budget is spent. */
+struct qf_arena *qf_arena_new_within(struct qf_arena *arena);
+
 /* Run the deferred calls, last first, and free everything. @arena may be NULL. Returns NULL. */
 struct qf_arena *qf_arena_free(struct qf_arena *arena);
 void qf_arena_freep(struct qf_arena **arena);

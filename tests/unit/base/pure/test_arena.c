@@ -56,3 +56,24 @@ TEST(arena_grows_arrays)
     for (size_t i = 0; i < count; i++)
         CHECK_EQ(numbers[i], i);
 }
+
+/* Scratch memory counts against the budget of the arena it is for, and comes back with a reset. */
+TEST(an_arena_within_another_is_paid_by_it)
+{
+    struct qf_arena *arena = qf_arena_new(100000);
+    struct qf_arena *within = qf_arena_new_within(arena);
+    size_t before = qf_arena_used(arena);
+
+    CHECK(within != NULL);
+    for (int i = 0; i < 100; i++) {
+        CHECK(qf_arena_alloc(within, 1000) != NULL);
+        CHECK(qf_arena_alloc(within, 50000) != NULL);
+        CHECK(qf_arena_used(arena) > before + 51000);
+        CHECK(qf_arena_alloc(arena, 50000) == NULL);
+        qf_arena_reset(within);
+    }
+    CHECK(qf_arena_alloc(arena, 50000) != NULL);
+    CHECK(qf_arena_alloc(within, 50000) == NULL);
+    CHECK(qf_arena_failed(within));
+    arena = qf_arena_free(arena);
+}

@@ -73,3 +73,19 @@ TEST(a_charge_counts_against_the_budget)
     CHECK(qf_arena_alloc(arena, 2000) == NULL);
     CHECK(!qf_arena_charge(arena, SIZE_MAX));
 }
+
+/* What is taken for an arena within another comes back once. */
+TEST(an_arena_within_another_draws_on_the_same_purse)
+{
+    struct qf_purse purse = { .limit = 100000 };
+    struct qf_arena *arena = qf_arena_new_from(&purse);
+    struct qf_arena *within = qf_arena_new_within(arena);
+
+    CHECK(qf_arena_alloc(within, 60000) != NULL);
+    CHECK(qf_purse_used(&purse) > 60000);
+    CHECK_EQ(qf_purse_used(&purse), qf_arena_used(arena));
+    CHECK(qf_arena_alloc(arena, 60000) == NULL);
+    CHECK(qf_arena_alloc(within, 6000) != NULL);
+    arena = qf_arena_free(arena);
+    CHECK_EQ(qf_purse_used(&purse), 0);
+}
