@@ -4,12 +4,10 @@
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
 #include "promql/eval/matrix.h"
-#include "promql/func/histogram.h"
 
 struct point {
     int64_t ts;
-    double value;
-    const struct pq_histogram *histogram; /* NULL: a float */
+    struct pq_value value; /* in the arena of the result */
 };
 
 /* The points of one series while they are gathered. */
@@ -41,40 +39,26 @@ static qf_rc no_memory(struct qf_err *err)
     return qf_err_set(err, QF_ELIMIT, "the result is larger than its limit");
 }
 
-static bool keep_histograms(struct qf_arena *arena, const struct points *points,
-                            struct pq_result_series *ret)
-{
-    const struct pq_histogram **histograms =
-        QF_ARENA_ARRAY(arena, const struct pq_histogram *, points->count);
-
-    for (size_t i = 0; histograms && i < points->count; i++) {
-        if (!points->items[i].histogram)
-            continue;
-        histograms[i] = pq_histogram_copy(arena, points->items[i].histogram);
-        if (!histograms[i])
-            return false;
-    }
-    ret->histograms = histograms;
-    return histograms != NULL;
-}
-
 static qf_rc keep_series(struct qf_arena *arena, struct qf_labels labels,
                          const struct points *points, struct pq_result_series *ret,
                          struct qf_err *err)
 {
     int64_t *ts = qf_arena_alloc(arena, points->count * sizeof(*ts));
     double *values = qf_arena_alloc(arena, points->count * sizeof(*values));
-    bool any = false;
+    const struct pq_histogram **histograms = NULL;
 
-    *ret = (struct pq_result_series){ .count = points->count, .ts = ts, .values = values };
     if (!ts || !values || !qf_labels_copy(arena, labels, &ret->labels))
         return no_memory(err);
     for (size_t i = 0; i < points->count; i++) {
         ts[i] = points->items[i].ts;
-        values[i] = points->items[i].value;
-        any |= points->items[i].histogram != NULL;
+        if (!pq_value_put(arena, values, &histograms, points->count, i, points->items[i].value))
+            return no_memory(err);
     }
-    return !any || keep_histograms(arena, points, ret) ? QF_OK : no_memory(err);
+    ret->count = points->count;
+    ret->ts = ts;
+    ret->values = values;
+    ret->histograms = histograms;
+    return QF_OK;
 }
 
 static int by_labels(const void *a, const void *b)
@@ -110,19 +94,23 @@ static qf_rc keep_all(struct qf_arena *arena, const struct gathered *gathered,
     return QF_OK;
 }
 
-static void gather_batch(const struct pq_eval_batch *batch, struct gathered *gathered)
+/* A batch is there until the next one is asked for: what it holds is copied. */
+static qf_rc gather_batch(const struct pq_eval_batch *batch, struct qf_arena *arena,
+                          struct gathered *gathered, struct qf_err *err)
 {
     make_room(gathered, batch->series_count);
     for (size_t s = 0; s < batch->series_count; s++)
         for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
+            struct pq_value value =
+                pq_value_at(batch->values, batch->histograms, s * batch->stride + k);
 
+            if (!pq_value_copy(arena, value, &value))
+                return no_memory(err);
             QF_VEC_PUSH(&gathered->items[s],
-                        (struct point){ batch->start_ms + (int64_t)k * batch->step_ms,
-                                        batch->values[s * batch->stride + k],
-                                        batch->histograms ? batch->histograms[s * batch->stride + k]
-                                                          : NULL });
+                        (struct point){ batch->start_ms + (int64_t)k * batch->step_ms, value });
         }
+    return QF_OK;
 }
 
 static qf_rc collect_steps(struct pq_eval *eval, struct qf_arena *arena, struct gathered *gathered,
@@ -139,14 +127,16 @@ static qf_rc collect_steps(struct pq_eval *eval, struct qf_arena *arena, struct 
             return rc;
         if (batch.steps == 0)
             break;
-        gather_batch(&batch, gathered);
+        rc = gather_batch(&batch, arena, gathered, err);
+        if (rc != QF_OK)
+            return rc;
         if (result->type == PQ_TYPE_VECTOR) {
             order = eval->root->batch.order;
             order_count = eval->root->batch.order_count;
         }
     }
     if (result->type == PQ_TYPE_SCALAR) {
-        result->scalar = gathered->items[0].items[0].value;
+        result->scalar = gathered->items[0].items[0].value.number;
         return QF_OK;
     }
     return keep_all(arena, gathered, eval->root->set.labels, order, order_count, result, err);
@@ -172,8 +162,9 @@ static qf_rc collect_samples(struct pq_eval *eval, struct qf_arena *arena,
         for (size_t i = 0; i < matrix.queues[s].count; i++) {
             size_t at = matrix.queues[s].first + i;
 
-            QF_VEC_PUSH(&gathered->items[s], (struct point){ matrix.queues[s].ts[at],
-                                                             matrix.queues[s].values[at], NULL });
+            QF_VEC_PUSH(
+                &gathered->items[s],
+                (struct point){ matrix.queues[s].ts[at], pq_number(matrix.queues[s].values[at]) });
             eval->stats.points++;
         }
     pq_matrix_done(&matrix);

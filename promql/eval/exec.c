@@ -65,7 +65,8 @@ struct pq_exec *pq_exec_new(struct pq_eval *eval, const struct pq_plan_node *pla
     exec->ops = ops;
     exec->eval = eval;
     exec->plan = plan;
-    return exec;
+    exec->scope = qf_arena_new_within(eval->arena);
+    return exec->scope ? exec : NULL;
 }
 
 void pq_exec_close(struct pq_exec *exec)
@@ -100,6 +101,8 @@ qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
 
     exec->position += exec->batch.steps;
     exec->batch.steps = 0;
+    exec->batch.histograms = NULL;
+    qf_arena_reset(exec->scope);
     if (exec->position >= exec->plan->grid.count)
         return QF_OK;
     if (pq_poll_look(&exec->eval->poll))
@@ -170,27 +173,6 @@ qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err)
 qf_rc pq_eval_refuse(const char *what, struct qf_err *err)
 {
     return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, what);
-}
-
-qf_rc pq_exec_make_histograms(struct pq_exec *exec, struct qf_err *err)
-{
-    struct pq_batch *batch = &exec->batch;
-
-    if (!batch->histograms)
-        batch->histograms = QF_ARENA_ARRAY(exec->eval->arena, const struct pq_histogram *,
-                                           batch->series_count * batch->stride);
-    return batch->histograms ? QF_OK : pq_eval_no_memory(err);
-}
-
-qf_rc pq_exec_copy_histogram(struct pq_exec *exec, uint32_t out, const struct pq_batch *from,
-                             size_t s, size_t k, struct qf_err *err)
-{
-    const struct pq_histogram *histogram = pq_batch_histogram(from, s, k);
-    qf_rc rc = histogram ? pq_exec_make_histograms(exec, err) : QF_OK;
-
-    if (histogram && rc == QF_OK)
-        exec->batch.histograms[out * exec->batch.stride + k] = histogram;
-    return rc;
 }
 
 bool pq_batch_drop_histograms(struct pq_batch *batch)

@@ -26,8 +26,7 @@ struct pq_batch {
     size_t series_count; /* rows that are filled */
     double *values;
     uint64_t *present;
-    /* NULL, or like values: NULL for a float. Not to be written to unless the node made it. */
-    const struct pq_histogram **histograms;
+    const struct pq_histogram **histograms; /* NULL, or like values: NULL for a float */
     const uint32_t *order; /* of an instant query, if a node asked for one: ids, best first */
     size_t order_count;
 };
@@ -52,7 +51,8 @@ struct pq_exec {
     uint64_t position; /* first step of the block being computed */
     struct pq_series_set set;
     struct pq_batch batch;
-    size_t capacity; /* series the batch has room for, if the buffers are its own */
+    struct qf_arena *scope; /* what lives as long as the batch: reset before every `next` */
+    size_t capacity;        /* series the batch has room for, if the buffers are its own */
 };
 
 /* Constructors, one per kind of node; @size bytes zeroed behind the node. NULL: budget spent. */
@@ -92,18 +92,30 @@ QF_MUST_CHECK qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err);
 /* Use the child's batch as one's own, to change in place. */
 void pq_exec_alias(struct pq_exec *exec, const struct pq_exec *child);
 
-/* Give the node's own batch room for histograms, all NULL, if it has none yet. */
-QF_MUST_CHECK qf_rc pq_exec_make_histograms(struct pq_exec *exec, struct qf_err *err);
-/* Put the histogram that @from has at (@s, @k), if any, to (@out, @k) of the node's own batch. */
-QF_MUST_CHECK qf_rc pq_exec_copy_histogram(struct pq_exec *exec, uint32_t out,
-                                           const struct pq_batch *from, size_t s, size_t k,
-                                           struct qf_err *err);
+/* The value of series @s at step @k, and putting one there: it is present then. A histogram is
+ * borrowed from a child or made in the node's scope (value.h). */
+static inline struct pq_value pq_batch_value(const struct pq_batch *batch, size_t s, size_t k)
+{
+    return pq_value_at(batch->values, batch->histograms, s * batch->stride + k);
+}
+qf_rc pq_eval_no_memory(struct qf_err *err);
+QF_MUST_CHECK static inline qf_rc pq_exec_put(struct pq_exec *exec, size_t s, size_t k,
+                                              struct pq_value value, struct qf_err *err)
+{
+    struct pq_batch *batch = &exec->batch;
+
+    if (!pq_value_put(exec->scope, batch->values, &batch->histograms,
+                      batch->series_count * batch->stride, s * batch->stride + k, value))
+        return pq_eval_no_memory(err);
+    batch->present[s] |= (uint64_t)1 << k;
+    return QF_OK;
+}
 /* Take all histograms out of a batch; true if there was any. */
 bool pq_batch_drop_histograms(struct pq_batch *batch);
 static inline const struct pq_histogram *pq_batch_histogram(const struct pq_batch *batch, size_t s,
                                                             size_t k)
 {
-    return batch->histograms ? batch->histograms[s * batch->stride + k] : NULL;
+    return pq_histogram_at(batch->histograms, s * batch->stride + k);
 }
 qf_rc pq_eval_refuse(const char *what, struct qf_err *err);
 
@@ -141,7 +153,6 @@ QF_MUST_CHECK qf_rc pq_label_index_put(struct pq_label_index *index, struct pq_e
 /* An array in the evaluation's arena that grows by doubling. */
 QF_MUST_CHECK bool pq_grow(struct qf_arena *arena, void *array_pointer, size_t *capacity,
                            size_t wanted, size_t size);
-qf_rc pq_eval_no_memory(struct qf_err *err);
 qf_rc pq_eval_canceled(struct qf_err *err);
 
 #endif

@@ -40,17 +40,13 @@ qf_rc pq_join_batch(const struct pq_join *join, struct pq_exec *exec, const stru
         return rc;
     for (size_t s = 0; s < in->series_count; s++) {
         uint32_t out = join->out[s];
-        double *row = pq_row(&exec->batch, out);
 
         if (exec->batch.present[out] & in->present[s])
             return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
-        exec->batch.present[out] |= in->present[s];
         for (uint64_t bits = in->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
 
-            row[k] = pq_row(in, s)[k];
-            if (in->histograms)
-                rc = pq_exec_copy_histogram(exec, out, in, s, k, err);
+            rc = pq_exec_put(exec, out, k, pq_batch_value(in, s, k), err);
             if (rc != QF_OK)
                 return rc;
         }

@@ -5,8 +5,7 @@
  * labels come out is worked out once per pair of series. */
 #include "promql/eval/groups.h"
 #include "promql/func/binary_op.h"
-#include "promql/func/histogram.h"
-#include "promql/func/texts.h"
+#include "promql/func/value_op.h"
 #include "promql/leaf/values.h"
 
 enum { MANY, ONE }; /* sides; without group_right the many side is the left one */
@@ -245,70 +244,17 @@ struct operand {
     const struct pq_histogram *const *histograms; /* NULL, or per step NULL for a float */
 };
 
-static const struct pq_histogram *histogram_of(const struct operand *operand, size_t k)
+static struct operand row_of(const struct pq_batch *batch, size_t s)
 {
-    return operand->histograms ? operand->histograms[k] : NULL;
+    return (struct operand){ .row = pq_row(batch, s),
+                             .histograms =
+                                 batch->histograms ? batch->histograms + s * batch->stride : NULL };
 }
 
-static const struct pq_histogram *const *histogram_row(const struct pq_batch *batch, size_t s)
+static struct pq_value value_of(const struct operand *operand, size_t k)
 {
-    return batch->histograms ? batch->histograms + s * batch->stride : NULL;
-}
-
-/* Operators that make a histogram of operands of these kinds, one of which is one at least. */
-static bool computes_histogram(enum pq_op op, bool left, bool right)
-{
-    if (left && right)
-        return op == PQ_OP_ADD || op == PQ_OP_SUB;
-    if (left)
-        return op == PQ_OP_MUL || op == PQ_OP_DIV || op == PQ_OP_TRIM_UPPER ||
-               op == PQ_OP_TRIM_LOWER;
-    return op == PQ_OP_MUL;
-}
-
-/* left op right where one is a histogram. *ret_kept false: there is no result, with an info unless
- * both can be compared. */
-static qf_rc compute_histograms(struct binary *self, const struct pq_histogram *left,
-                                const struct pq_histogram *right, bool *ret_kept,
-                                struct qf_err *err)
-{
-    const struct pq_expr *ast = self->exec.plan->ast;
-    enum pq_op op = ast->binary.op;
-
-    *ret_kept = false;
-    if (computes_histogram(op, left, right))
-        return pq_eval_refuse(pq_op_text(op), err);
-    if (left && right && (op == PQ_OP_EQLC || op == PQ_OP_NEQ))
-        *ret_kept = pq_histogram_equal(left, right) == (op == PQ_OP_EQLC);
-    else
-        pq_note_binop_types(&self->exec.eval->notes, self->exec.plan->pos, pq_kind_text(left),
-                            pq_op_text(op), pq_kind_text(right));
-    return QF_OK;
-}
-
-/* Store what came of two histograms that were compared. */
-static qf_rc store_compared(struct binary *self, const struct pq_histogram *left, bool kept,
-                            uint32_t out, size_t k, struct qf_err *err)
-{
-    struct pq_exec *exec = &self->exec;
-    bool return_bool = exec->plan->ast->binary.return_bool;
-    qf_rc rc = QF_OK;
-
-    if (!kept && !return_bool)
-        return QF_OK;
-    exec->batch.present[out] |= (uint64_t)1 << k;
-    pq_row(&exec->batch, out)[k] = kept && return_bool;
-    if (return_bool)
-        return QF_OK;
-    rc = pq_exec_make_histograms(exec, err);
-    if (rc == QF_OK)
-        exec->batch.histograms[out * exec->batch.stride + k] = left;
-    return rc;
-}
-
-static double value_of(const struct operand *operand, size_t k)
-{
-    return operand->row ? operand->row[k] : operand->fill;
+    return operand->row ? pq_value_at(operand->row, operand->histograms, k)
+                        : pq_number(operand->fill);
 }
 
 static qf_rc collision(const struct binary *self, uint64_t in_group, struct qf_err *err)
@@ -324,57 +270,65 @@ static qf_rc collision(const struct binary *self, uint64_t in_group, struct qf_e
     return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
 }
 
+/* left op right where not both are floats that the operator knows. */
+static qf_rc put_values(struct binary *self, struct pq_value left, struct pq_value right,
+                        uint32_t out, size_t k, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const struct pq_expr *ast = exec->plan->ast;
+    struct pq_value_op op = { .op = ast->binary.op,
+                              .return_bool = ast->binary.return_bool,
+                              .pos = exec->plan->pos,
+                              .notes = &exec->eval->notes,
+                              .scope = exec->scope };
+    struct pq_value value;
+    bool there;
+    qf_rc rc;
+
+    if (!left.histogram && !right.histogram) {
+        pq_value_op_note(&op, left, right);
+        return QF_OK;
+    }
+    rc = pq_value_op(&op, left, right, &there, &value, err);
+    return rc == QF_OK && there ? pq_exec_put(exec, out, k, value, err) : rc;
+}
+
 /* many op one at the steps of @bits. */
 static qf_rc compute(struct binary *self, uint32_t group, struct operand many, struct operand one,
                      uint64_t bits, uint32_t out, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_expr *ast = exec->plan->ast;
-    double *row = pq_row(&exec->batch, out);
     bool one_to_one = matching_of(self)->card == PQ_CARD_ONE_TO_ONE;
-    bool trims = ast->binary.op == PQ_OP_TRIM_UPPER || ast->binary.op == PQ_OP_TRIM_LOWER;
-    bool equality = ast->binary.op == PQ_OP_EQLC || ast->binary.op == PQ_OP_NEQ;
+    bool takes_floats = pq_value_op_takes_floats(ast->binary.op);
+    qf_rc rc = QF_OK;
 
-    for (; bits; bits &= bits - 1) {
+    for (; bits && rc == QF_OK; bits &= bits - 1) {
         size_t k = (size_t)__builtin_ctzll(bits);
         uint64_t bit = (uint64_t)1 << k;
-        double left = value_of(self->swapped ? &one : &many, k);
-        double right = value_of(self->swapped ? &many : &one, k);
-        double value;
+        struct pq_value left = value_of(self->swapped ? &one : &many, k);
+        struct pq_value right = value_of(self->swapped ? &many : &one, k);
+        double number;
 
         /* A match counts even if a comparison then drops its result. */
         if ((one_to_one && (self->matched[group] & bit)) || (self->claimed[out] & bit))
             return collision(self, self->matched[group] & bit, err);
         self->matched[group] |= bit;
         self->claimed[out] |= bit;
-        if (many.histograms || one.histograms || trims) {
-            const struct pq_histogram *hl = histogram_of(self->swapped ? &one : &many, k);
-            const struct pq_histogram *hr = histogram_of(self->swapped ? &many : &one, k);
-            bool kept = false;
-            qf_rc rc = QF_OK;
-
-            if (hl || hr || trims)
-                rc = compute_histograms(self, hl, hr, &kept, err);
-            if (rc == QF_OK && hl && hr && equality)
-                rc = store_compared(self, hl, kept, out, k, err);
-            if (rc != QF_OK)
-                return rc;
-            if (hl || hr || trims)
-                continue;
-        }
-        if (!pq_fn_binary(ast->binary.op, left, right, ast->binary.return_bool, &value))
-            continue;
-        exec->batch.present[out] |= bit;
-        row[k] = value;
+        if (left.histogram || right.histogram || !takes_floats)
+            rc = put_values(self, left, right, out, k, err);
+        else if (pq_fn_binary(ast->binary.op, left.number, right.number, ast->binary.return_bool,
+                              &number))
+            rc = pq_exec_put(exec, out, k, pq_number(number), err);
     }
-    return QF_OK;
+    return rc;
 }
 
 static qf_rc compute_many(struct binary *self, size_t s, struct qf_err *err)
 {
     const struct pq_batch *many = &side(self, MANY)->batch, *one = &side(self, ONE)->batch;
     uint32_t group = self->members[MANY].group_of[s];
-    struct operand left = { .row = pq_row(many, s), .histograms = histogram_row(many, s) };
+    struct operand left = row_of(many, s);
     qf_rc rc = QF_OK;
 
     for (const struct pair *pair = self->pairs[s]; pair && rc == QF_OK; pair = pair->next) {
@@ -382,8 +336,7 @@ static qf_rc compute_many(struct binary *self, size_t s, struct qf_err *err)
         uint64_t bits = many->present[s] & ~self->there[ONE][group];
 
         if (pair->one != NO_SERIES) {
-            right.row = pq_row(one, pair->one);
-            right.histograms = histogram_row(one, pair->one);
+            right = row_of(one, pair->one);
             bits = many->present[s] & one->present[pair->one];
         } else if (!fills(self, ONE)) {
             continue;
@@ -409,7 +362,7 @@ static qf_rc compute_all(struct binary *self, struct qf_err *err)
     for (size_t o = 0; fills(self, MANY) && o < one->series_count && rc == QF_OK; o++) {
         uint32_t group = self->members[ONE].group_of[o];
         struct operand filled = { .fill = matching_of(self)->fill_left };
-        struct operand there = { .row = pq_row(one, o), .histograms = histogram_row(one, o) };
+        struct operand there = row_of(one, o);
         uint64_t bits = one->present[o] & ~self->there[MANY][group];
 
         if (bits)

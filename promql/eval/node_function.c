@@ -2,7 +2,7 @@
 #include "promql/eval/exec.h"
 #include "promql/func/binary_op.h"
 #include "promql/func/kernels.h"
-#include "promql/func/texts.h"
+#include "promql/func/value_op.h"
 #include "promql/leaf/values.h"
 
 #define ARGS_MAX 2
@@ -84,31 +84,52 @@ static void combine_scalars(struct pq_exec *exec)
         values[k] = kernel(values[k], other[k]);
 }
 
-/* A vector with histograms and a scalar. */
-static qf_rc sort_out_histograms(struct pq_exec *exec, enum pq_op op, bool left, struct qf_err *err)
+/* What becomes of the histograms of a vector, step by step; the floats are left alone. */
+static qf_rc run_histograms(struct pq_exec *exec, const struct pq_value_op *op,
+                            struct pq_scalar_arg scalar, bool left, struct qf_err *err)
 {
-    bool computes = op == PQ_OP_MUL || op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER ||
-                    (op == PQ_OP_DIV && !left);
+    struct pq_batch *batch = &exec->batch;
+    struct pq_value value;
+    bool there, any = false;
 
-    if (!exec->batch.histograms)
-        return QF_OK;
-    if (computes)
-        return pq_eval_refuse(pq_op_text(op), err);
-    if (pq_batch_drop_histograms(&exec->batch))
-        pq_note_binop_types(&exec->eval->notes, exec->plan->pos, left ? "float" : "histogram",
-                            pq_op_text(op), left ? "histogram" : "float");
+    for (size_t s = 0; batch->histograms && s < batch->series_count; s++)
+        for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
+            size_t k = (size_t)__builtin_ctzll(bits);
+            struct pq_value operand = pq_batch_value(batch, s, k);
+            struct pq_value number = pq_number(pq_scalar_arg_at(scalar, k));
+            qf_rc rc;
+
+            if (!operand.histogram)
+                continue;
+            rc = left ? pq_value_op(op, number, operand, &there, &value, err)
+                      : pq_value_op(op, operand, number, &there, &value, err);
+            batch->present[s] &= ~(bits & -bits);
+            if (rc == QF_OK && there)
+                rc = pq_exec_put(exec, s, k, value, err);
+            if (rc != QF_OK)
+                return rc;
+            any |= there && value.histogram;
+        }
+    if (!any)
+        batch->histograms = NULL;
     return QF_OK;
 }
 
-/* Only histograms can be trimmed. */
-static void drop_floats(struct pq_exec *exec, enum pq_op op)
+/* The operator knows no floats: they go. */
+static void drop_floats(struct pq_exec *exec, const struct pq_value_op *op)
 {
-    for (size_t s = 0; s < exec->batch.series_count; s++) {
-        if (exec->batch.present[s])
-            pq_note_binop_types(&exec->eval->notes, exec->plan->pos, "float", pq_op_text(op),
-                                "float");
-        exec->batch.present[s] = 0;
-    }
+    struct pq_batch *batch = &exec->batch;
+    bool any = false;
+
+    for (size_t s = 0; s < batch->series_count; s++)
+        for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
+            if (pq_batch_histogram(batch, s, (size_t)__builtin_ctzll(bits)))
+                continue;
+            batch->present[s] &= ~(bits & -bits);
+            any = true;
+        }
+    if (any)
+        pq_value_op_note(op, pq_number(0), pq_number(0));
 }
 
 static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
@@ -122,6 +143,11 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
     bool return_bool =
         !call && !negation && (ast->binary.return_bool || pq_expr_type(ast) == PQ_TYPE_SCALAR);
     struct pq_exec *vector = exec->children[left ? 1 : 0], *scalar = exec->children[left ? 0 : 1];
+    struct pq_value_op value_op = { .op = op,
+                                    .return_bool = return_bool,
+                                    .pos = exec->plan->pos,
+                                    .notes = &exec->eval->notes,
+                                    .scope = exec->scope };
     struct pq_scalar_arg arg;
     qf_rc rc = next_children(exec, err);
 
@@ -130,14 +156,14 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, vector);
-    rc = sort_out_histograms(exec, op, left, err);
+    arg = (struct pq_scalar_arg){ scalar->batch.values, 1 };
+    rc = run_histograms(exec, &value_op, arg, left, err);
     if (rc != QF_OK)
         return rc;
-    arg = (struct pq_scalar_arg){ scalar->batch.values, 1 };
     if (call) {
         combine_scalars(exec);
-    } else if (op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER) {
-        drop_floats(exec, op);
+    } else if (!pq_value_op_takes_floats(op)) {
+        drop_floats(exec, &value_op);
     } else if (pq_op_compares(op)) {
         compare_rows(&exec->batch, op, arg, left, return_bool);
     } else {

@@ -20,7 +20,9 @@ static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
-    block = (struct pq_merge_block){ .values = exec->batch.values, .present = exec->batch.present };
+    block = (struct pq_merge_block){ .values = exec->batch.values,
+                                     .present = exec->batch.present,
+                                     .scope = exec->scope };
     rc = pq_merge_next(self->merge, exec->position, &block, err);
     exec->batch.histograms = block.histograms;
     return rc;

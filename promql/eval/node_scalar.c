@@ -154,23 +154,12 @@ static qf_rc repeat_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
-    for (size_t s = 0; s < child->batch.series_count; s++) {
-        double value = pq_row(&child->batch, s)[0];
-
-        if (!(child->batch.present[s] & 1))
-            continue;
-        exec->batch.present[s] = pq_all_steps(exec->batch.steps);
-        for (size_t k = 0; k < exec->batch.steps; k++)
-            pq_row(&exec->batch, s)[k] = value;
-        if (!pq_batch_histogram(&child->batch, s, 0))
-            continue;
-        rc = pq_exec_make_histograms(exec, err);
-        if (rc != QF_OK)
-            return rc;
-        for (size_t k = 0; k < exec->batch.steps; k++)
-            exec->batch.histograms[s * exec->batch.stride + k] =
-                pq_batch_histogram(&child->batch, s, 0);
-    }
+    for (size_t s = 0; s < child->batch.series_count; s++)
+        for (size_t k = 0; k < exec->batch.steps && (child->batch.present[s] & 1); k++) {
+            rc = pq_exec_put(exec, s, k, pq_batch_value(&child->batch, s, 0), err);
+            if (rc != QF_OK)
+                return rc;
+        }
     exec->batch.order = child->batch.order;
     exec->batch.order_count = child->batch.order_count;
     return QF_OK;

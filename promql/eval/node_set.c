@@ -82,17 +82,12 @@ static qf_rc copy_side(struct set *self, size_t side, struct qf_err *err)
             bits &= ~self->there[self->members[1].group_of[s]];
         if (exec->batch.present[out] & bits)
             return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
-        exec->batch.present[out] |= bits;
         for (; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
+            qf_rc rc = pq_exec_put(exec, out, k, pq_batch_value(in, s, k), err);
 
-            pq_row(&exec->batch, out)[k] = pq_row(in, s)[k];
-            if (in->histograms) {
-                qf_rc rc = pq_exec_copy_histogram(exec, out, in, s, k, err);
-
-                if (rc != QF_OK)
-                    return rc;
-            }
+            if (rc != QF_OK)
+                return rc;
         }
     }
     return QF_OK;

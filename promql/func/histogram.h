@@ -12,12 +12,6 @@ const struct pq_histogram *pq_histogram_copy(struct qf_arena *arena,
  * are cut and what is known of resets does not matter. */
 bool pq_histogram_equal(const struct pq_histogram *a, const struct pq_histogram *b);
 
-/* For messages and notes: what an operator says of its operand. */
-static inline const char *pq_kind_text(const struct pq_histogram *histogram)
-{
-    return histogram ? "histogram" : "float";
-}
-
 #define PQ_NO_HISTOGRAMS "native histograms are not supported by %s yet"
 
 #endif

@@ -29,7 +29,6 @@ void pq_chain_done(struct pq_chain *chain)
     for (size_t i = 0; i < QF_COUNT_OF(chain->lanes); i++) {
         free(chain->lanes[i].values);
         free(chain->lanes[i].present);
-        free(chain->lanes[i].histograms);
     }
     free(chain->ts);
     free(chain->start_ts);
@@ -98,13 +97,10 @@ static struct pq_fn_samples from_lane(struct pq_chain *chain, const struct pq_la
 static void run_instant(struct pq_chain *chain, const struct pq_stage *stage,
                         const struct pq_series *series, struct pq_lane *out)
 {
-    bool histograms = series->histograms && stage->take == PQ_TAKE_VALUE;
     int64_t ref = stage->grid.start_ms - stage->offset_ms;
     size_t next = 0; /* first sample after ref */
 
     out->points = 0;
-    if (histograms)
-        pq_lane_begin_histograms(chain, out);
     PQ_POLL_EACH (chain->poll, k, 0, out->count) {
         next = pq_fn_advance(series->ts, series->count, next, ref);
         out->present[k] = next > 0 && series->ts[next - 1] > ref - stage->range_ms &&
@@ -112,10 +108,6 @@ static void run_instant(struct pq_chain *chain, const struct pq_stage *stage,
         out->values[k] = out->present[k] ? series->values[next - 1] : 0;
         out->points += out->present[k];
         ref += stage->grid.step_ms;
-        if (histograms && out->present[k]) {
-            out->histograms[k] = series->histograms[next - 1];
-            out->any_histogram |= out->histograms[k] != NULL;
-        }
         if (!out->present[k] || stage->take == PQ_TAKE_VALUE)
             continue;
         if (stage->take == PQ_TAKE_TIMESTAMP || stage->take == PQ_TAKE_INFO)
@@ -123,6 +115,28 @@ static void run_instant(struct pq_chain *chain, const struct pq_stage *stage,
         else
             out->values[k] = series->start_ts ? (double)series->start_ts[next - 1] / 1000 : 0;
     }
+}
+
+/* The histograms of the samples that run_instant() found. */
+static qf_rc take_histograms(struct pq_chain *chain, const struct pq_stage *stage,
+                             const struct pq_series *series, struct pq_lane *out,
+                             struct qf_err *err)
+{
+    int64_t ref = stage->grid.start_ms - stage->offset_ms;
+    size_t next = 0;
+
+    PQ_POLL_EACH (chain->poll, k, 0, out->count) {
+        next = pq_fn_advance(series->ts, series->count, next, ref);
+        ref += stage->grid.step_ms;
+        if (out->present[k] && series->histograms[next - 1]) {
+            struct pq_value value = { .histogram = series->histograms[next - 1] };
+            qf_rc rc = pq_lane_put(chain, out, k, value, err);
+
+            if (rc != QF_OK)
+                return rc;
+        }
+    }
+    return QF_OK;
 }
 
 static void run_smoothed(struct pq_poll *poll, const struct pq_stage *stage,
@@ -295,9 +309,13 @@ static qf_rc run_time(struct pq_chain *chain, const struct pq_stage *stage,
 
     if (!window && !stage->smoothed) {
         run_instant(chain, stage, series, out);
+        if (series->histograms && stage->take == PQ_TAKE_VALUE)
+            rc = take_histograms(chain, stage, series, out, err);
+        if (rc != QF_OK)
+            return rc;
         return count_points(chain, stage, NULL, out, err);
     }
-    if (window && plain && (below ? lane->any_histogram : series->histograms != NULL)) {
+    if (window && plain && (below ? lane->histograms != NULL : series->histograms != NULL)) {
         rc = below ? run_window_below(chain, stage, below, name, lane, out, err)
                    : pq_chain_window_mixed(chain, stage, name, series, false, out, err);
         return rc == QF_OK ? count_points(chain, stage, NULL, out, err) : rc;
@@ -320,6 +338,8 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
     struct qf_str name = qf_labels_get(series->labels, QF_STR(QF_METRIC_NAME));
     size_t current = 0;
 
+    if (chain->scope)
+        qf_arena_reset(chain->scope);
     for (size_t i = 0; i < leaf->stage_count; i++) {
         const struct pq_stage *stage = &leaf->stages[i];
         struct pq_lane *lane = &chain->lanes[current], *other = &chain->lanes[1 - current];
@@ -329,14 +349,14 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
             (void)pq_lane_drop_histograms(lane);
             run_function(chain->poll, stage, lane);
         } else if (stage->kind == PQ_STAGE_BINARY) {
-            rc = pq_lane_binary_histograms(stage, lane, chain->notes, err);
+            rc = pq_lane_binary_histograms(chain, stage, lane, err);
             if (rc != QF_OK)
                 return rc;
             for (size_t k = 0, end; (end = pq_poll_piece(chain->poll, k, lane->count)) > k; k = end)
                 run_binary(stage, lane, other->present, k, end);
         } else {
             other->count = (size_t)stage->grid.count;
-            other->any_histogram = false;
+            other->histograms = NULL;
             rc = run_time(chain, stage, below, name, series, lane, other, err);
             if (rc != QF_OK)
                 return rc;

@@ -15,9 +15,8 @@ struct pq_lane {
     uint8_t *present;
     size_t count;  /* steps */
     size_t points; /* how many are present */
-    /* If any_histogram: NULL for a float, per step that is present. Borrowed from the series. */
+    /* NULL, or per step NULL for a float. Those of the series, or made in the chain's scope. */
     const struct pq_histogram **histograms;
-    bool any_histogram;
 };
 
 /* chain.c: the stages. Buffers grow to the longest series and the finest grid and are reused. */
@@ -27,6 +26,7 @@ struct pq_chain {
     uint64_t samples_max;
     uint64_t points; /* values that came out of stages that look at time, all series so far */
     struct pq_poll *poll;
+    struct qf_arena *scope; /* histograms of the series in work; NULL until there is one */
     /* Room for samples without stale markers, or for the values of a lower grid. */
     int64_t *ts, *start_ts;
     double *values, *order;
@@ -45,13 +45,16 @@ QF_MUST_CHECK qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series 
 /* Room for the samples of a series in the buffers. */
 void pq_chain_reserve(struct pq_chain *chain, size_t count);
 
-/* mixed.c: where there are native histograms. Start a lane that may have some: all are NULL. */
-void pq_lane_begin_histograms(struct pq_chain *chain, struct pq_lane *lane);
+/* mixed.c: where there are native histograms. The chain's scope; NULL: budget spent. */
+struct qf_arena *pq_chain_scope(struct pq_chain *chain);
+/* Put a value that is there at step @k; counts the point. */
+QF_MUST_CHECK qf_rc pq_lane_put(struct pq_chain *chain, struct pq_lane *lane, size_t k,
+                                struct pq_value value, struct qf_err *err);
 /* Take all steps with a histogram away; returns how many there were. */
 size_t pq_lane_drop_histograms(struct pq_lane *lane);
-/* What a BINARY stage does to the histograms of a lane: they go, with an info, or are refused. */
-QF_MUST_CHECK qf_rc pq_lane_binary_histograms(const struct pq_stage *stage, struct pq_lane *lane,
-                                              struct pq_notes *notes, struct qf_err *err);
+/* What a BINARY stage makes of the histograms of a lane (func/value_op.h). */
+QF_MUST_CHECK qf_rc pq_lane_binary_histograms(struct pq_chain *chain, const struct pq_stage *stage,
+                                              struct pq_lane *lane, struct qf_err *err);
 /* A WINDOW stage over a series, or over the values below as a @subquery. */
 QF_MUST_CHECK qf_rc pq_chain_window_mixed(struct pq_chain *chain, const struct pq_stage *stage,
                                           struct qf_str name, const struct pq_series *series,

@@ -9,6 +9,7 @@
 #include "base/pure/number.h"
 #include "promql/func/histogram.h"
 #include "promql/func/texts.h"
+#include "promql/func/value_op.h"
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/values.h"
 
@@ -17,42 +18,72 @@ qf_rc pq_leaf_refuse(const char *what, struct qf_err *err)
     return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, what);
 }
 
-void pq_lane_begin_histograms(struct pq_chain *chain, struct pq_lane *lane)
+struct qf_arena *pq_chain_scope(struct pq_chain *chain)
 {
-    if (!lane->histograms)
-        lane->histograms = qf_xcalloc(chain->lane_capacity, sizeof(*lane->histograms));
-    memset(lane->histograms, 0, lane->count * sizeof(*lane->histograms));
+    if (!chain->scope)
+        chain->scope = qf_arena_new_within(chain->notes->arena);
+    return chain->scope;
+}
+
+qf_rc pq_lane_put(struct pq_chain *chain, struct pq_lane *lane, size_t k, struct pq_value value,
+                  struct qf_err *err)
+{
+    struct qf_arena *scope = value.histogram ? pq_chain_scope(chain) : chain->scope;
+
+    if ((value.histogram && !scope) ||
+        !pq_value_put(scope, lane->values, &lane->histograms, lane->count, k, value))
+        return pq_leaf_no_memory(err);
+    lane->points += !lane->present[k];
+    lane->present[k] = 1;
+    return QF_OK;
 }
 
 size_t pq_lane_drop_histograms(struct pq_lane *lane)
 {
     size_t dropped = 0;
 
-    for (size_t k = 0; lane->any_histogram && k < lane->count; k++) {
+    for (size_t k = 0; lane->histograms && k < lane->count; k++) {
         if (!lane->present[k] || !lane->histograms[k])
             continue;
         lane->present[k] = 0;
         dropped++;
     }
     lane->points -= dropped;
-    lane->any_histogram = false;
+    lane->histograms = NULL;
     return dropped;
 }
 
-qf_rc pq_lane_binary_histograms(const struct pq_stage *stage, struct pq_lane *lane,
-                                struct pq_notes *notes, struct qf_err *err)
+qf_rc pq_lane_binary_histograms(struct pq_chain *chain, const struct pq_stage *stage,
+                                struct pq_lane *lane, struct qf_err *err)
 {
-    bool computes = stage->op == PQ_OP_MUL || stage->op == PQ_OP_TRIM_UPPER ||
-                    stage->op == PQ_OP_TRIM_LOWER ||
-                    (stage->op == PQ_OP_DIV && !stage->scalar_left);
+    struct pq_value_op op = { .op = stage->op,
+                              .return_bool = stage->return_bool,
+                              .pos = stage->pos,
+                              .notes = chain->notes,
+                              .scope = chain->scope };
+    struct pq_value scalar = pq_number(stage->params[0]), value;
+    bool any = false;
 
-    if (!lane->any_histogram)
-        return QF_OK;
-    if (computes)
-        return pq_leaf_refuse(pq_op_text(stage->op), err);
-    if (pq_lane_drop_histograms(lane) > 0)
-        pq_note_binop_types(notes, stage->pos, stage->scalar_left ? "float" : "histogram",
-                            pq_op_text(stage->op), stage->scalar_left ? "histogram" : "float");
+    PQ_POLL_EACH (chain->poll, k, 0, lane->histograms ? lane->count : 0) {
+        struct pq_value operand = pq_value_at(lane->values, lane->histograms, k);
+        bool there;
+        qf_rc rc;
+
+        if (!lane->present[k] || !operand.histogram)
+            continue;
+        rc = stage->scalar_left ? pq_value_op(&op, scalar, operand, &there, &value, err)
+                                : pq_value_op(&op, operand, scalar, &there, &value, err);
+        lane->histograms[k] = NULL;
+        lane->present[k] = 0;
+        lane->points--;
+        if (rc == QF_OK && there)
+            rc = pq_lane_put(chain, lane, k, value, err);
+        if (rc != QF_OK)
+            return rc;
+        any |= lane->histograms[k] != NULL;
+    }
+    if (!any)
+        lane->histograms = NULL;
     return QF_OK;
 }
 
@@ -72,9 +103,8 @@ struct mixed_window {
 };
 
 /* The first sample of the window, or the last one. */
-static const struct pq_histogram *end_of_window(const struct mixed *mixed,
-                                                const struct mixed_window *w, bool last,
-                                                int64_t *ret_ts, double *ret_value)
+static struct pq_value end_of_window(const struct mixed *mixed, const struct mixed_window *w,
+                                     bool last, int64_t *ret_ts)
 {
     size_t f = last ? w->high - 1 : w->low, h = last ? w->h_high - 1 : w->h_low;
     bool floats = w->high > w->low;
@@ -82,43 +112,35 @@ static const struct pq_histogram *end_of_window(const struct mixed *mixed,
     if (floats && w->h_high > w->h_low)
         floats = last == (mixed->floats.ts[f] > mixed->ts[h]);
     *ret_ts = floats ? mixed->floats.ts[f] : mixed->ts[h];
-    *ret_value = floats ? mixed->floats.values[f] : 0;
-    return floats ? NULL : mixed->items[h];
+    if (floats)
+        return pq_number(mixed->floats.values[f]);
+    return (struct pq_value){ .histogram = mixed->items[h] };
 }
 
-static qf_rc pick(const struct mixed *mixed, enum pq_function_id function,
+static qf_rc pick(struct pq_chain *chain, const struct mixed *mixed, enum pq_function_id function,
                   const struct mixed_window *w, struct pq_lane *out, size_t k, struct qf_err *err)
 {
     bool last = function == PQ_FN_LAST_OVER_TIME || function == PQ_FN_TS_OF_LAST_OVER_TIME;
-    const struct pq_histogram *histogram;
-    double value;
+    size_t count = w->high - w->low + w->h_high - w->h_low;
+    struct pq_value value;
     int64_t ts;
 
-    out->present[k] = 1;
-    if (function == PQ_FN_COUNT_OVER_TIME || function == PQ_FN_PRESENT_OVER_TIME ||
-        function == PQ_FN_ABSENT_OVER_TIME) {
-        out->values[k] = function == PQ_FN_COUNT_OVER_TIME
-                             ? (double)(w->high - w->low + w->h_high - w->h_low)
-                             : 1;
-        return QF_OK;
-    }
-    histogram = end_of_window(mixed, w, last, &ts, &value);
-    if (function == PQ_FN_TS_OF_LAST_OVER_TIME || function == PQ_FN_TS_OF_FIRST_OVER_TIME) {
-        out->values[k] = (double)ts / 1000;
-        return QF_OK;
-    }
+    if (function == PQ_FN_COUNT_OVER_TIME)
+        return pq_lane_put(chain, out, k, pq_number((double)count), err);
+    if (function == PQ_FN_PRESENT_OVER_TIME || function == PQ_FN_ABSENT_OVER_TIME)
+        return pq_lane_put(chain, out, k, pq_number(1), err);
+    value = end_of_window(mixed, w, last, &ts);
+    if (function == PQ_FN_TS_OF_LAST_OVER_TIME || function == PQ_FN_TS_OF_FIRST_OVER_TIME)
+        return pq_lane_put(chain, out, k, pq_number((double)ts / 1000), err);
     /* A subquery forgets what was known of resets, so it is not the same histogram any more. */
-    if (histogram && mixed->subquery)
+    if (value.histogram && mixed->subquery)
         return pq_leaf_refuse("this function over a subquery", err);
-    out->values[k] = value;
-    out->histograms[k] = histogram;
-    out->any_histogram |= histogram != NULL;
-    return QF_OK;
+    return pq_lane_put(chain, out, k, value, err);
 }
 
-static void run_floats(struct pq_chain *chain, const struct pq_stage *stage,
-                       const struct mixed *mixed, const struct mixed_window *w, unsigned *flags,
-                       struct pq_lane *out, size_t k)
+static qf_rc run_floats(struct pq_chain *chain, const struct pq_stage *stage,
+                        const struct mixed *mixed, const struct mixed_window *w, unsigned *flags,
+                        struct pq_lane *out, size_t k, struct qf_err *err)
 {
     struct pq_window window = {
         .ts = mixed->floats.ts + w->low,
@@ -135,26 +157,27 @@ static void run_floats(struct pq_chain *chain, const struct pq_stage *stage,
     };
     pq_window_fn *kernel = pq_fn_range_kernel(stage->function, PQ_WINDOW_PLAIN);
 
-    out->present[k] = window.count > 0 && kernel(&window, &out->values[k]);
-    if (!out->present[k])
-        out->values[k] = 0;
+    double value;
+
+    if (window.count == 0 || !kernel(&window, &value))
+        return QF_OK;
+    return pq_lane_put(chain, out, k, pq_number(value), err);
 }
 
 /* Histograms among the last two samples: 0, 1 or 2; -1 if there are not two samples. */
 static int histograms_in_pair(const struct mixed *mixed, const struct mixed_window *w)
 {
     struct mixed_window rest = *w;
-    const struct pq_histogram *last, *before;
-    double value;
+    bool last, before;
     int64_t ts;
 
     if (w->high - w->low + w->h_high - w->h_low < 2)
         return -1;
-    last = end_of_window(mixed, &rest, true, &ts, &value);
+    last = end_of_window(mixed, &rest, true, &ts).histogram;
     rest.high -= !last;
-    rest.h_high -= last != NULL;
-    before = end_of_window(mixed, &rest, true, &ts, &value);
-    return (last != NULL) + (before != NULL);
+    rest.h_high -= last;
+    before = end_of_window(mixed, &rest, true, &ts).histogram;
+    return last + before;
 }
 
 static qf_rc run_step(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
@@ -169,7 +192,7 @@ static qf_rc run_step(struct pq_chain *chain, const struct pq_stage *stage, stru
     if (histograms && rule == PQ_HISTOGRAMS_REFUSE)
         return pq_leaf_refuse(function->name, err);
     if (rule == PQ_HISTOGRAMS_ALIKE)
-        return floats || histograms ? pick(mixed, stage->function, w, out, k, err) : QF_OK;
+        return floats || histograms ? pick(chain, mixed, stage->function, w, out, k, err) : QF_OK;
     if (histograms && rule == PQ_HISTOGRAMS_PAIR) {
         pair = histograms_in_pair(mixed, w);
         if (pair == 2)
@@ -187,8 +210,7 @@ static qf_rc run_step(struct pq_chain *chain, const struct pq_stage *stage, stru
     }
     if (histograms && floats && rule == PQ_HISTOGRAMS_IGNORE)
         pq_note_histogram_ignored_range(chain->notes, stage->pos, name);
-    run_floats(chain, stage, mixed, w, flags, out, k);
-    return QF_OK;
+    return run_floats(chain, stage, mixed, w, flags, out, k, err);
 }
 
 static qf_rc run_steps(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
@@ -198,7 +220,6 @@ static qf_rc run_steps(struct pq_chain *chain, const struct pq_stage *stage, str
     unsigned flags = 0;
 
     out->points = 0;
-    pq_lane_begin_histograms(chain, out);
     PQ_POLL_EACH (chain->poll, k, 0, out->count) {
         qf_rc rc;
 
@@ -214,7 +235,6 @@ static qf_rc run_steps(struct pq_chain *chain, const struct pq_stage *stage, str
         rc = run_step(chain, stage, name, mixed, &w, &flags, out, k, err);
         if (rc != QF_OK)
             return rc;
-        out->points += out->present[k];
     }
     if (out->points > 0)
         pq_window_notes(chain->notes, stage, name, flags);

@@ -58,15 +58,21 @@ static bool grow(struct qf_arena *arena, void *array, size_t count, size_t *capa
     return true;
 }
 
+/* A sample that several steps look at is copied once. */
 static bool keep_histograms(struct pq_sink *sink, const struct pq_lane *lane, struct pq_kept *kept)
 {
+    struct pq_value from = { 0 }, copy = { 0 };
+
     kept->histograms = QF_ARENA_ARRAY(sink->arena, const struct pq_histogram *, lane->count);
     for (size_t k = 0; kept->histograms && k < lane->count; k++) {
         if (!lane->present[k] || !lane->histograms[k])
             continue;
-        kept->histograms[k] = pq_histogram_copy(sink->arena, lane->histograms[k]);
-        if (!kept->histograms[k])
-            return false;
+        if (from.histogram != lane->histograms[k]) {
+            from = pq_value_at(lane->values, lane->histograms, k);
+            if (!pq_value_copy(sink->arena, from, &copy))
+                return false;
+        }
+        kept->histograms[k] = copy.histogram;
     }
     return kept->histograms != NULL;
 }
@@ -102,7 +108,7 @@ static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const stru
         memcpy(kept.values + k, lane->values + k, (end - k) * sizeof(double));
         memcpy(kept.present + k, lane->present + k, end - k);
     }
-    if (lane->any_histogram && !keep_histograms(sink, lane, &kept))
+    if (lane->histograms && !keep_histograms(sink, lane, &kept))
         return pq_leaf_no_memory(err);
     sink->kept[sink->kept_count++] = kept;
     return QF_OK;
@@ -211,7 +217,7 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     struct pq_group *group;
     qf_rc rc;
 
-    if (lane->any_histogram) {
+    if (lane->histograms) {
         rc = sort_out_histograms(sink, lane, err);
         if (rc != QF_OK)
             return rc;

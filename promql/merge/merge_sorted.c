@@ -6,7 +6,6 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
-#include "promql/func/histogram.h"
 #include "promql/leaf/cells.h"
 
 #define BLOCK_STEPS 64
@@ -19,12 +18,14 @@ struct shard {
     bool ended;
 };
 
-/* A block that not every consumer has read yet. */
+/* A block that several consumers read. Its scope holds its histograms, so it is kept until all of
+ * them are done with it. */
 struct kept_block {
     struct kept_block *next;
     uint64_t first;
     size_t steps;
-    size_t unread; /* consumers */
+    size_t users; /* consumers that have not asked for a later one yet */
+    struct qf_arena *scope;
     double *values;
     uint64_t *present;
     const struct pq_histogram **histograms; /* or NULL */
@@ -42,7 +43,8 @@ struct pq_merge {
     uint64_t position; /* first step not read from the shards */
     size_t consumer_count;
     struct kept_block *kept, *kept_last, *spare;
-    double *cells; /* partials of the block in work: per value, its columns */
+    double *cells;          /* partials of the block in work: per value, its columns */
+    struct qf_arena *scope; /* histograms of the block in work; reset when it is begun */
     uint64_t rows;
 };
 
@@ -147,7 +149,8 @@ qf_rc pq_merge_new(struct qf_arena *arena, const struct pq_leaf *leaf,
     };
     merge->stride = (size_t)QF_MIN(merge->grid->count, (uint64_t)BLOCK_STEPS);
     merge->shards = QF_ARENA_ARRAY(arena, struct shard, shard_count);
-    if (!merge->shards)
+    merge->scope = qf_arena_new_within(arena);
+    if (!merge->shards || !merge->scope)
         return no_memory(err);
     for (size_t i = 0; i < shard_count; i++)
         merge->shards[i] = (struct shard){ .reader = readers[i], .ended = !readers[i] };
@@ -217,16 +220,16 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
 }
 
 /* Rows are there until the next ones are read, a block is there for longer. */
-static qf_rc put_histogram(struct pq_merge *merge, const struct pq_histogram *histogram, size_t at,
+static qf_rc put_histogram(struct pq_merge *merge, const struct shard *shard, size_t row, size_t at,
                            struct pq_merge_block *block, struct qf_err *err)
 {
-    if (!block->histograms)
-        block->histograms = QF_ARENA_ARRAY(merge->arena, const struct pq_histogram *,
-                                           merge->series_count * merge->stride);
-    if (!block->histograms)
+    struct pq_value value = pq_value_at(shard->rows.columns[0], shard->rows.histograms, row);
+
+    if (!pq_value_copy(merge->scope, value, &value) ||
+        !pq_value_put(block->scope, block->values, &block->histograms,
+                      merge->series_count * merge->stride, at, value))
         return no_memory(err);
-    block->histograms[at] = pq_histogram_copy(merge->arena, histogram);
-    return block->histograms[at] ? QF_OK : no_memory(err);
+    return QF_OK;
 }
 
 /* Rows of plain values need no merging: straight into the block. */
@@ -242,8 +245,7 @@ static qf_rc put_value(struct pq_merge *merge, const struct shard *shard, size_t
     block->values[id * block->stride + step] = shard->rows.columns[0][row];
     block->present[id] |= (uint64_t)1 << step;
     if (shard->rows.histograms && shard->rows.histograms[row])
-        return put_histogram(merge, shard->rows.histograms[row], id * block->stride + step, block,
-                             err);
+        return put_histogram(merge, shard, row, id * block->stride + step, block, err);
     return QF_OK;
 }
 
@@ -312,6 +314,7 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
     bool plain = kind == PQ_LEAF_SERIES || kind == PQ_LEAF_CANDIDATES;
     size_t cell_count = merge->series_count * merge->stride * pq_leaf_columns(kind);
 
+    qf_arena_reset(merge->scope);
     block->stride = merge->stride;
     block->histograms = NULL;
     block->steps = (size_t)QF_MIN(merge->grid->count - merge->position, (uint64_t)BLOCK_STEPS);
@@ -347,22 +350,17 @@ static struct kept_block *new_kept(struct pq_merge *merge)
         return NULL;
     kept->values = QF_ARENA_ARRAY(merge->arena, double, merge->series_count * merge->stride);
     kept->present = QF_ARENA_ARRAY(merge->arena, uint64_t, merge->series_count);
-    return kept->values && kept->present ? kept : NULL;
+    kept->scope = qf_arena_new_within(merge->arena);
+    return kept->values && kept->present && kept->scope ? kept : NULL;
 }
 
-/* Copy the block for one consumer; the last one to read it frees it. */
-static void hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq_merge_block *block)
+/* One consumer is done with the block; the last one frees it. */
+static void release(struct pq_merge *merge, struct kept_block *kept)
 {
-    block->steps = kept->steps;
-    block->stride = merge->stride;
-    block->histograms = kept->histograms;
-    if (merge->series_count) {
-        memcpy(block->values, kept->values, merge->series_count * merge->stride * sizeof(double));
-        memcpy(block->present, kept->present, merge->series_count * sizeof(uint64_t));
-    }
-    if (--kept->unread > 0)
+    if (--kept->users > 0)
         return;
-    /* Consumers read in order, so the block that all have read is the oldest. */
+    /* Consumers read in order, so the block that all are done with is the oldest. */
+    assert(merge->kept == kept);
     merge->kept = kept->next;
     if (!merge->kept)
         merge->kept_last = NULL;
@@ -370,36 +368,82 @@ static void hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq_
     merge->spare = kept;
 }
 
-static qf_rc read_shared(struct pq_merge *merge, uint64_t first, struct pq_merge_block *block,
-                         struct qf_err *err)
+static struct kept_block *find_kept(const struct pq_merge *merge, uint64_t first)
 {
     struct kept_block *kept = merge->kept;
-    struct pq_merge_block into;
-    qf_rc rc;
 
     while (kept && kept->first != first)
         kept = kept->next;
-    if (!kept) {
-        kept = new_kept(merge);
-        if (!kept)
-            return no_memory(err);
-        into = (struct pq_merge_block){ .values = kept->values, .present = kept->present };
-        kept->first = first;
-        rc = read_block(merge, &into, err);
-        if (rc != QF_OK)
-            return rc;
-        kept->steps = into.steps;
-        kept->histograms = into.histograms;
-        kept->unread = merge->consumer_count;
-        kept->next = NULL;
-        if (merge->kept_last)
-            merge->kept_last->next = kept;
-        else
-            merge->kept = kept;
-        merge->kept_last = kept;
+    return kept;
+}
+
+/* Copy the block for one consumer. Only its histograms are looked at where they are. */
+static qf_rc hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq_merge_block *block,
+                      struct qf_err *err)
+{
+    size_t cells = merge->series_count * merge->stride;
+
+    block->steps = kept->steps;
+    block->stride = merge->stride;
+    block->histograms = NULL;
+    if (merge->series_count) {
+        memcpy(block->values, kept->values, cells * sizeof(double));
+        memcpy(block->present, kept->present, merge->series_count * sizeof(uint64_t));
     }
-    hand_out(merge, kept, block);
+    if (!kept->histograms) {
+        release(merge, kept);
+        return QF_OK;
+    }
+    block->histograms = qf_arena_alloc(block->scope, cells * sizeof(*block->histograms));
+    if (!block->histograms)
+        return no_memory(err);
+    memcpy(block->histograms, kept->histograms, cells * sizeof(*block->histograms));
     return QF_OK;
+}
+
+/* Read the block at @first and keep it for all consumers. */
+static qf_rc keep_block(struct pq_merge *merge, uint64_t first, struct kept_block **ret_kept,
+                        struct qf_err *err)
+{
+    struct kept_block *kept = new_kept(merge);
+    struct pq_merge_block into;
+    qf_rc rc;
+
+    if (!kept)
+        return no_memory(err);
+    into = (struct pq_merge_block){ .values = kept->values,
+                                    .present = kept->present,
+                                    .scope = kept->scope };
+    merge->scope = kept->scope;
+    rc = read_block(merge, &into, err);
+    if (rc != QF_OK)
+        return rc;
+    kept->first = first;
+    kept->steps = into.steps;
+    kept->histograms = into.histograms;
+    kept->users = merge->consumer_count;
+    kept->next = NULL;
+    if (merge->kept_last)
+        merge->kept_last->next = kept;
+    else
+        merge->kept = kept;
+    merge->kept_last = kept;
+    *ret_kept = kept;
+    return QF_OK;
+}
+
+static qf_rc read_shared(struct pq_merge *merge, uint64_t first, struct pq_merge_block *block,
+                         struct qf_err *err)
+{
+    struct kept_block *before = first ? find_kept(merge, first - BLOCK_STEPS) : NULL;
+    struct kept_block *kept = find_kept(merge, first);
+    qf_rc rc = QF_OK;
+
+    if (before && before->histograms)
+        release(merge, before);
+    if (!kept)
+        rc = keep_block(merge, first, &kept, err);
+    return rc == QF_OK ? hand_out(merge, kept, block, err) : rc;
 }
 
 qf_rc pq_merge_next(struct pq_merge *merge, uint64_t first, struct pq_merge_block *block,

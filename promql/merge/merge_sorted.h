@@ -29,12 +29,15 @@ struct pq_merge_block {
     size_t steps, stride;
     double *values;
     uint64_t *present;
-    /* NULL, or like values: NULL for a float. Set by pq_merge_next; lives as long as the merge. */
+    /* NULL, or like values: NULL for a float. Set by pq_merge_next, made in `scope`, which is the
+     * reader's: the array is its own, the histograms in it are there until it reads its next block.
+     */
     const struct pq_histogram **histograms;
+    struct qf_arena *scope;
 };
 
 /* The block that begins with step @first, into @block, whose arrays have room for all series. Every
- * node reads all blocks in order. */
+ * node reads all blocks in order. Asking for one says that the one before is done with. */
 QF_MUST_CHECK qf_rc pq_merge_next(struct pq_merge *merge, uint64_t first,
                                   struct pq_merge_block *block, struct qf_err *err);
 

@@ -13,6 +13,7 @@ struct line {
     struct qf_labels labels;
     int64_t *ts;
     double *values;
+    const struct pq_histogram **histograms; /* NULL if there is none */
     size_t count;
 };
 
@@ -71,7 +72,9 @@ void memory_series_add(struct memory_series *series, const char *text)
         if (values[i].omitted)
             continue;
         line.ts[line.count] = (int64_t)i * series->gap_ms;
-        line.values[line.count++] = values[i].value;
+        CHECK(pq_value_put(series->arena, line.values, &line.histograms, count, line.count,
+                           (struct pq_value){ values[i].value, values[i].histogram }));
+        line.count++;
     }
     QF_VEC_PUSH(&series->lines, line);
     qsort(series->lines.items, series->lines.count, sizeof(line), by_labels);
@@ -99,6 +102,8 @@ static qf_rc memory_next(struct pq_source *source, struct pq_series *ret_series,
                                           .ts = line->ts + first,
                                           .values = line->values + first,
                                           .count = count - first };
+        if (line->histograms)
+            ret_series->histograms = line->histograms + first;
         *ret_more = true;
         return QF_OK;
     }
@@ -129,12 +134,25 @@ struct pq_engine memory_series_engine(struct memory_series *series, size_t shard
     return (struct pq_engine){ .shard_count = shards, .open = memory_open, .ctx = series };
 }
 
-static void print_value(struct qf_strbuf *buf, double value)
+static void print_number(struct qf_strbuf *buf, double value)
 {
     char text[QF_DOUBLE_TEXT_MAX];
 
     (void)qf_double_g(value, text);
     qf_strbuf_puts(buf, text);
+}
+
+static void print_value(struct qf_strbuf *buf, struct pq_value value)
+{
+    if (!value.histogram) {
+        print_number(buf, value.number);
+        return;
+    }
+    qf_strbuf_puts(buf, "{count ");
+    print_number(buf, value.histogram->count);
+    qf_strbuf_puts(buf, " sum ");
+    print_number(buf, value.histogram->sum);
+    qf_strbuf_putc(buf, '}');
 }
 
 static void print_result(struct qf_strbuf *buf, const struct pq_result *result, const char *query)
@@ -143,7 +161,7 @@ static void print_result(struct qf_strbuf *buf, const struct pq_result *result, 
         qf_strbuf_printf(buf, "string %.*s\n", QF_STR_ARG(result->string));
     if (result->type == PQ_TYPE_SCALAR) {
         qf_strbuf_puts(buf, "scalar ");
-        print_value(buf, result->scalar);
+        print_number(buf, result->scalar);
         qf_strbuf_putc(buf, '\n');
     }
     for (size_t i = 0; i < result->series_count; i++) {
@@ -152,7 +170,7 @@ static void print_result(struct qf_strbuf *buf, const struct pq_result *result, 
         qf_labels_print_series(buf, series->labels);
         for (size_t j = 0; j < series->count; j++) {
             qf_strbuf_putc(buf, ' ');
-            print_value(buf, series->values[j]);
+            print_value(buf, pq_value_at(series->values, series->histograms, j));
             if (result->type == PQ_TYPE_MATRIX)
                 qf_strbuf_printf(buf, "@%lld", (long long)series->ts[j]);
         }

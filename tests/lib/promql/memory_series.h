@@ -20,8 +20,9 @@ void memory_series_add(struct memory_series *series, const char *line);
 struct pq_engine memory_series_engine(struct memory_series *series, size_t shards);
 
 /* Parse and run; the answer as text, one line per series: `{a="b"} 1@0 2@60000`, sorted as the
- * result is; `scalar 1`; `string x`; or `error: ...`. Notes follow, one line each. @params may be
- * NULL for an instant query at 0. Valid until the next call. */
+ * result is, a native histogram as `{count 3 sum 4.5}`; `scalar 1`; `string x`; or `error: ...`.
+ * Notes follow, one line each. @params may be NULL for an instant query at 0. Valid until the next
+ * call. */
 const char *memory_series_query(struct memory_series *series, size_t shards, const char *query,
                                 const struct pq_query_params *params);
 

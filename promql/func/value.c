@@ -1,0 +1,19 @@
+/* value.c - values in columns. */
+#include "promql/func/histogram.h"
+
+bool pq_histograms_make(struct qf_arena *scope, const struct pq_histogram ***histograms,
+                        size_t count)
+{
+    if (!*histograms)
+        *histograms = QF_ARENA_ARRAY(scope, const struct pq_histogram *, count);
+    return *histograms != NULL;
+}
+
+bool pq_value_copy(struct qf_arena *arena, struct pq_value value, struct pq_value *ret_value)
+{
+    const struct pq_histogram *copy =
+        value.histogram ? pq_histogram_copy(arena, value.histogram) : NULL;
+
+    *ret_value = (struct pq_value){ value.number, copy };
+    return !value.histogram || copy;
+}

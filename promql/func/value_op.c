@@ -1,0 +1,74 @@
+/* value_op.c - operators where an operand is a native histogram. */
+#include "promql/func/value_op.h"
+
+#include "promql/func/histogram.h"
+#include "promql/func/texts.h"
+
+/* What an operator makes of two operands. */
+enum outcome {
+    NOTHING,  /* no result, with an info */
+    COMPUTED, /* a histogram */
+    COMPARED, /* equal or not: the left one is kept or goes */
+};
+
+/* By operator: what becomes of histogram and histogram, histogram and float, float and histogram.
+ * Operators that are not here give nothing. */
+static const struct row {
+    enum outcome both, left, right;
+    bool no_floats;
+} rows[] = {
+    [PQ_OP_ADD] = { .both = COMPUTED },
+    [PQ_OP_SUB] = { .both = COMPUTED },
+    [PQ_OP_MUL] = { .left = COMPUTED, .right = COMPUTED },
+    [PQ_OP_DIV] = { .left = COMPUTED },
+    [PQ_OP_EQLC] = { .both = COMPARED },
+    [PQ_OP_NEQ] = { .both = COMPARED },
+    [PQ_OP_TRIM_UPPER] = { .left = COMPUTED, .no_floats = true },
+    [PQ_OP_TRIM_LOWER] = { .left = COMPUTED, .no_floats = true },
+};
+
+static const struct row *row_of(enum pq_op op)
+{
+    static const struct row none;
+
+    return (size_t)op < QF_COUNT_OF(rows) ? &rows[op] : &none;
+}
+
+bool pq_value_op_takes_floats(enum pq_op op)
+{
+    return !row_of(op)->no_floats;
+}
+
+void pq_value_op_note(const struct pq_value_op *op, struct pq_value left, struct pq_value right)
+{
+    pq_note_binop_types(op->notes, op->pos, pq_value_kind(left), pq_op_text(op->op),
+                        pq_value_kind(right));
+}
+
+static enum outcome outcome_of(const struct row *row, struct pq_value left, struct pq_value right)
+{
+    if (left.histogram && right.histogram)
+        return row->both;
+    return left.histogram ? row->left : row->right;
+}
+
+qf_rc pq_value_op(const struct pq_value_op *op, struct pq_value left, struct pq_value right,
+                  bool *ret_there, struct pq_value *ret_value, struct qf_err *err)
+{
+    bool holds;
+
+    *ret_there = false;
+    switch (outcome_of(row_of(op->op), left, right)) {
+    case NOTHING:
+        pq_value_op_note(op, left, right);
+        return QF_OK;
+    case COMPUTED:
+        return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, pq_op_text(op->op));
+    case COMPARED:
+        holds = pq_histogram_equal(left.histogram, right.histogram) == (op->op == PQ_OP_EQLC);
+        *ret_there = holds || op->return_bool;
+        *ret_value = op->return_bool ? pq_number(holds) : left;
+        return QF_OK;
+    }
+    return QF_OK;
+}
