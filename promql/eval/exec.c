@@ -108,13 +108,14 @@ qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
     if (pq_poll_look(&exec->eval->poll))
         return pq_eval_canceled(err);
     rc = exec->ops->next(exec, err);
+    if (rc != QF_OK)
+        return rc;
+    if (exec->eval->poll.stopped)
+        return pq_eval_canceled(err);
     if (!exec->ops->takes_histograms && any_child_histograms(exec))
         return pq_eval_refuse("this operation", err);
-    if (rc == QF_OK && exec->eval->poll.stopped)
-        return pq_eval_canceled(err);
-    if (rc == QF_OK)
-        assert(exec->batch.steps == pq_exec_steps(exec));
-    return rc;
+    assert(exec->batch.steps == pq_exec_steps(exec));
+    return QF_OK;
 }
 
 qf_rc pq_eval_canceled(struct qf_err *err)

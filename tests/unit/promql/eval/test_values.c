@@ -99,3 +99,22 @@ TEST(floats_and_histograms_share_a_series)
               "PromQL info: incompatible sample types encountered for binary operator \">\": "
               "histogram > float (1:5)\n");
 }
+
+/* Whatever a node failed with first is what the query fails with, histograms or not. */
+TEST(histograms_do_not_change_how_a_node_failed)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pq_query_params params = { .end_ms = 9000, .step_ms = 1000, .series_max = 2 };
+    const char *query = "count_values(\"v\", h or m)";
+    struct qf_err err = { 0 };
+    struct pq_result result;
+    SERIES(series, 1000);
+
+    memory_series_add(series, "h{a=\"1\"} {{sum:5 count:4}}x9");
+    memory_series_add(series, "m{a=\"2\"} 1+1x9");
+    CHECK_EQ(run(series, arena, query, &params, &result, &err), QF_ELIMIT);
+    CHECK_STR(err.msg, "the query has more than 2 series");
+    params.series_max = 0;
+    err = (struct qf_err){ 0 };
+    CHECK_EQ(run(series, arena, query, &params, &result, &err), QF_EUNSUPPORTED);
+}
