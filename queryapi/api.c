@@ -308,8 +308,6 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
                     QF_KV_U64("port", qh_listener_port(api->listener)),
                     QF_KV_STR("store", store_url(api->store)), QF_KV_STR("api_id", api->id));
         tick(api);
-        if (options->started)
-            options->started(options->ctx, qh_listener_port(api->listener));
         while (!signaled(signal_fd, TICK_MS))
             tick(api);
         drain(api, signal_fd);

@@ -34,10 +34,6 @@ struct qa_api_options {
     uint64_t fetch_concurrency;
     int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
     int64_t catalog_interval_ms, keepalive_ms, idle_timeout_ms;
-
-    /* Called once it serves; may be NULL. */
-    void (*started)(void *ctx, uint16_t port);
-    void *ctx;
 };
 
 /* Run until SIGTERM or SIGINT, then drain: no new queries, those that run may finish for

@@ -184,16 +184,6 @@ void qf_mailbox_close(struct qf_mailbox *box)
     (void)pthread_mutex_unlock(&box->lock);
 }
 
-bool qf_mailbox_closed(struct qf_mailbox *box)
-{
-    bool closed;
-
-    (void)pthread_mutex_lock(&box->lock);
-    closed = box->closed;
-    (void)pthread_mutex_unlock(&box->lock);
-    return closed;
-}
-
 size_t qf_mailbox_count(struct qf_mailbox *box)
 {
     size_t count;

@@ -33,7 +33,6 @@ void *qf_mailbox_receive(struct qf_mailbox *box, int64_t timeout_ms);
 
 /* No further sends; the reader still gets what is inside. Wakes everyone. */
 void qf_mailbox_close(struct qf_mailbox *box);
-bool qf_mailbox_closed(struct qf_mailbox *box);
 size_t qf_mailbox_count(struct qf_mailbox *box);
 /* Readable while messages wait (or after close). For poll(); do not read it. Who never asks for it
  * does not pay for it: keeping it up to date takes two system calls a message. */

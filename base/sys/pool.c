@@ -64,13 +64,3 @@ bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg)
     free(task);
     return false;
 }
-
-size_t qf_pool_queued(struct qf_pool *pool)
-{
-    return qf_mailbox_count(pool->tasks);
-}
-
-size_t qf_pool_threads(const struct qf_pool *pool)
-{
-    return pool->thread_count;
-}

@@ -19,7 +19,5 @@ struct qf_pool *qf_pool_free(struct qf_pool *pool);
 
 /* Queue fn(arg); false if the queue is full: nothing was taken. Never blocks. */
 QF_MUST_CHECK bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg);
-size_t qf_pool_queued(struct qf_pool *pool);
-size_t qf_pool_threads(const struct qf_pool *pool);
 
 #endif

@@ -351,13 +351,6 @@ void qw_server_end(struct qw_server *server, uint64_t session, qf_rc rc, const c
         qw_call_cancel(call, status, why);
 }
 
-size_t qw_server_queued(const struct qw_server *server, uint64_t session)
-{
-    const struct qw_call *call = find_session(server, session);
-
-    return call ? call->out.count : 0;
-}
-
 void qw_server_set_serving(struct qw_server *server, bool serving)
 {
     server->serving = serving;

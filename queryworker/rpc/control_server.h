@@ -64,8 +64,6 @@ bool qw_server_send(struct qw_server *server, uint64_t session,
 /* End a session with the gRPC status of @rc. @graceful: what is queued still goes out. */
 void qw_server_end(struct qw_server *server, uint64_t session, qf_rc rc, const char *why,
                    bool graceful);
-/* Messages waiting to be sent to @session. */
-size_t qw_server_queued(const struct qw_server *server, uint64_t session);
 
 /* What the health service answers from now on. */
 void qw_server_set_serving(struct qw_server *server, bool serving);

@@ -140,10 +140,6 @@ QF_MUST_CHECK qf_rc catalog_lookup(const struct catalog_snapshot *snapshot,
                                    const struct catalog_query *query, struct qf_arena *arena,
                                    struct catalog_answer *ret_answer, struct qf_err *err);
 
-/* Call @fn for each tenant, by name; false ends. */
-void catalog_tenants(const struct catalog_snapshot *snapshot,
-                     bool (*fn)(void *ctx, struct qf_str tenant), void *ctx);
-
 /* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
  * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.
  * @fn starts from nothing each time. The answer and @arena's content last as long as @fn runs. */

@@ -305,12 +305,3 @@ const struct index_tenant *index_tenant_find(const struct catalog_snapshot *snap
                ? bsearch(&key, snapshot->tenants, snapshot->tenant_count, sizeof(key), tenant_cmp)
                : NULL;
 }
-
-void catalog_tenants(const struct catalog_snapshot *snapshot,
-                     bool (*fn)(void *ctx, struct qf_str tenant), void *ctx)
-{
-    for (size_t i = 0; i < snapshot->tenant_count; i++) {
-        if (!fn(ctx, snapshot->tenants[i].name))
-            return;
-    }
-}

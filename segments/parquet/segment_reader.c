@@ -104,11 +104,6 @@ const struct seg_meta *seg_reader_meta(const struct seg_reader *reader)
     return &reader->meta;
 }
 
-const char *seg_reader_path(const struct seg_reader *reader)
-{
-    return colfile_name(reader->file);
-}
-
 size_t seg_reader_memory(const struct seg_reader *reader)
 {
     return sizeof(*reader) + colfile_memory(reader->file) + qf_arena_used(reader->arena);

@@ -22,7 +22,6 @@ struct seg_reader *seg_reader_free(struct seg_reader *reader); /* Accepts NULL, 
 
 /* Borrowed from the reader. */
 const struct seg_meta *seg_reader_meta(const struct seg_reader *reader);
-const char *seg_reader_path(const struct seg_reader *reader);
 /* Bytes of heap the open reader holds (footer, label summary). */
 size_t seg_reader_memory(const struct seg_reader *reader);
 
