@@ -354,7 +354,7 @@ static qf_rc s3_remove(struct store *base, struct qf_str name, const struct stor
     qf_rc rc = s3_perform((struct s3_store *)base, &request, limit, &response, &why);
 
     /* Amazon answers 204 for what is not there, others 404. A missing bucket is another matter. */
-    if (rc == QF_ENOTFOUND && !strstr(why.msg, "NoSuchBucket"))
+    if (rc == QF_ENOTFOUND && !s3_bucket_missing(&response))
         return QF_OK;
     return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
 }

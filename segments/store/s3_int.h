@@ -54,6 +54,9 @@ QF_MUST_CHECK qf_rc s3_perform(struct s3_store *store, const struct s3_request *
                                const struct store_limit *limit, struct http_response *response,
                                struct qf_err *err);
 
+/* Does the answer say that there is no such bucket, in place of no such object? */
+bool s3_bucket_missing(const struct http_response *response);
+
 /* Append with everything escaped but unreserved characters, and '/' too unless @path. */
 void s3_escape(struct qf_strbuf *buf, struct qf_str text, bool path);
 /* Append decoded; false on a bad escape. */

@@ -126,6 +126,11 @@ static bool keys_are_old(const struct refusal *refusal)
     return is_one_of(refusal->code, codes, QF_COUNT_OF(codes));
 }
 
+bool s3_bucket_missing(const struct http_response *response)
+{
+    return response->status == 404 && strcmp(read_refusal(response).code, "NoSuchBucket") == 0;
+}
+
 static qf_rc rc_of_status(long status)
 {
     switch (status) {
