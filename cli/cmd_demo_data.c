@@ -50,32 +50,67 @@ static bool parse_end(const char *text, int64_t *ret_end)
     return true;
 }
 
-static qf_rc add_all(struct import *import, const struct demo_options *options, struct qf_err *err)
+/* Room for the samples of a series. */
+struct demo_columns {
+    int64_t *ts;
+    double *values;
+    struct sg_sample *samples;
+};
+
+static qf_rc add_series(struct sg_batch *batch, const struct demo *demo, size_t series,
+                        struct demo_columns *columns, struct qf_err *err)
+{
+    size_t count = demo_samples(demo, series, columns->ts, columns->values);
+
+    for (size_t i = 0; i < count; i++)
+        columns->samples[i] =
+            (struct sg_sample){ .ts = columns->ts[i], .value = columns->values[i] };
+    return sg_batch_add(batch, demo_labels(demo, series), columns->samples, count, err);
+}
+
+static qf_rc add_all(struct sg_batch *batch, const struct demo_options *options, struct qf_err *err)
 {
     struct demo *demo = demo_new(options);
-    int64_t *ts = qf_xcalloc(demo_samples_max(demo), sizeof(*ts));
-    double *values = qf_xcalloc(demo_samples_max(demo), sizeof(*values));
+    struct demo_columns columns = {
+        .ts = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.ts)),
+        .values = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.values)),
+        .samples = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.samples)),
+    };
     qf_rc rc = QF_OK;
 
-    for (size_t i = 0; i < demo_series_count(demo) && rc == QF_OK; i++) {
-        size_t count = demo_samples(demo, i, ts, values);
-
-        rc = import_add(import, demo_labels(demo, i), ts, values, count, err);
-    }
-    free(ts);
-    free(values);
+    for (size_t i = 0; i < demo_series_count(demo) && rc == QF_OK; i++)
+        rc = add_series(batch, demo, i, &columns, err);
+    free(columns.ts);
+    free(columns.values);
+    free(columns.samples);
     (void)demo_free(demo);
     return rc;
+}
+
+static int run(const struct demo_options *demo)
+{
+    struct sg_batch_options options;
+    struct sg_batch_summary summary = { 0 };
+    struct sg_batch *batch;
+    struct qf_err err = { 0 };
+    qf_rc rc;
+
+    if (!import_cli_start(&o.common, &options))
+        return 1;
+    batch = sg_batch_new(&options, &err);
+    rc = batch ? add_all(batch, demo, &err) : err.rc;
+    if (rc == QF_OK)
+        rc = sg_batch_commit(batch, &err);
+    if (batch)
+        summary = sg_batch_summary(batch);
+    (void)sg_batch_free(batch);
+    return import_cli_end(&o.common, &summary, rc, &err);
 }
 
 int cli_demo_data(int argc, char **argv)
 {
     struct demo_options demo = { 0 };
-    struct import_options options;
-    struct import *import;
-    struct qf_err err = { 0 };
-    int positional, code;
-    qf_rc rc;
+    int positional;
 
     switch (cli_flags_parse(&spec, argc, argv, &positional)) {
     case CLI_PARSED_HELP:
@@ -95,13 +130,5 @@ int cli_demo_data(int argc, char **argv)
     demo.step = o.step;
     demo.end = qf_floor_div(demo.end, o.step) * o.step;
     demo.start = demo.end - o.range;
-    if (!import_cli_start(&o.common, &options))
-        return 1;
-    import = import_new(&options, &err);
-    rc = import ? add_all(import, &demo, &err) : err.rc;
-    if (rc == QF_OK)
-        rc = import_commit(import, &err);
-    code = import_cli_end(&o.common, import, rc, &err);
-    (void)import_free(import);
-    return code;
+    return run(&demo);
 }

@@ -58,7 +58,7 @@ static uint64_t total_size(char **files, int count)
 }
 
 static qf_rc run(const struct import_options *options, char **files, int count,
-                 struct import **ret_import, struct qf_err *err)
+                 struct import_summary *ret_summary, struct qf_err *err)
 {
     struct import *import = import_new(options, err);
     qf_rc rc = import ? QF_OK : err->rc;
@@ -67,7 +67,9 @@ static qf_rc run(const struct import_options *options, char **files, int count,
         rc = import_file(import, files[i], err);
     if (rc == QF_OK)
         rc = import_commit(import, err);
-    *ret_import = import;
+    if (import)
+        *ret_summary = import_summary(import);
+    (void)import_free(import);
     return rc;
 }
 
@@ -75,10 +77,12 @@ int cli_import(int argc, char **argv)
 {
     static const char *const formats[] = { "auto", "openmetrics", "prometheus", "tsdb-dump" };
     static const char *const reactions[] = { "stop", "skip" };
-    struct import_options options;
-    struct import *import = NULL;
+    struct import_options options = { .on_malformed = import_cli_malformed,
+                                      .on_progress = import_cli_reading,
+                                      .ctx = &o.common };
+    struct import_summary summary = { 0 };
     struct qf_err err = { 0 };
-    int files, format, reaction, code;
+    int files, format, reaction;
     qf_rc rc;
 
     switch (cli_flags_parse(&spec, argc, argv, &files)) {
@@ -97,12 +101,11 @@ int cli_import(int argc, char **argv)
         !choose("on-error", o.on_error, reactions, QF_COUNT_OF(reactions), &reaction))
         return 2;
     o.common.inputs_bytes = total_size(argv + 1, files);
-    if (!import_cli_start(&o.common, &options))
+    if (!import_cli_start(&o.common, &options.batch))
         return 1;
     options.format = (enum import_format)format;
     options.skip_malformed = reaction == 1;
-    rc = run(&options, argv + 1, files, &import, &err);
-    code = import_cli_end(&o.common, import, rc, &err);
-    (void)import_free(import);
-    return code;
+    rc = run(&options, argv + 1, files, &summary, &err);
+    o.common.malformed = summary.malformed;
+    return import_cli_end(&o.common, &summary.batch, rc, &err);
 }

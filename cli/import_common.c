@@ -10,7 +10,7 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/duration.h"
 #include "base/sys/clock.h"
-#include "segments/import/sweep.h"
+#include "segments/write/sweep.h"
 
 #define MALFORMED_SHOWN_MAX 10
 #define BAR_WIDTH 30
@@ -32,7 +32,7 @@ static void clear_line(const struct import_cli *cli)
         fputs("\r\033[K", stderr);
 }
 
-static void on_malformed(void *ctx, const char *file, uint64_t line, const char *what)
+void import_cli_malformed(void *ctx, const char *file, uint64_t line, const char *what)
 {
     struct import_cli *cli = ctx;
 
@@ -54,47 +54,59 @@ static void print_bar(double done, double seconds)
         fprintf(stderr, " %.0fs left", seconds / done - seconds);
 }
 
-static void on_progress(void *ctx, const struct import_progress *progress)
+/* One line, or none: @samples so far, @done of everything (negative: not known). */
+static void show(struct import_cli *cli, const char *phase, uint64_t samples, double done,
+                 uint64_t segments)
 {
-    struct import_cli *cli = ctx;
     int64_t now = qf_clock_mono_ms();
-    bool writing = progress->samples_written > 0;
-    uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
-    uint64_t samples = writing ? progress->samples_written : progress->samples;
-    double done = total ? (double)progress->bytes_done / (double)total : -1;
-    double seconds;
+    double seconds = (double)(now - cli->phase_ms) / 1000;
 
-    if (writing != cli->writing)
-        cli->phase_ms = now;
-    cli->writing = writing;
     if (cli->quiet || now - cli->shown_ms < (cli->terminal ? 200 : 5000))
         return;
     cli->shown_ms = now;
-    seconds = (double)(now - cli->phase_ms) / 1000;
-    if (writing)
-        done = (double)samples / (double)progress->samples;
     clear_line(cli);
     if (cli->terminal && done >= 0)
         print_bar(done, seconds);
-    fprintf(stderr, "%s%s: %" PRIu64 " samples, %.2f M/s", cli->terminal ? " " : "",
-            progress->phase, samples, seconds > 0 ? (double)samples / seconds / 1e6 : 0);
-    if (progress->segments)
-        fprintf(stderr, ", %" PRIu64 " segments", progress->segments);
-    if (progress->malformed)
-        fprintf(stderr, ", %" PRIu64 " malformed lines", progress->malformed);
+    fprintf(stderr, "%s%s: %" PRIu64 " samples, %.2f M/s", cli->terminal ? " " : "", phase, samples,
+            seconds > 0 ? (double)samples / seconds / 1e6 : 0);
+    if (segments)
+        fprintf(stderr, ", %" PRIu64 " segments", segments);
+    if (cli->malformed)
+        fprintf(stderr, ", %" PRIu64 " malformed lines", cli->malformed);
     if (!cli->terminal)
         fputc('\n', stderr);
     (void)fflush(stderr);
+}
+
+void import_cli_reading(void *ctx, const struct import_progress *progress)
+{
+    struct import_cli *cli = ctx;
+    uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
+
+    cli->malformed = progress->malformed;
+    show(cli, "reading", progress->samples,
+         total ? (double)progress->bytes_done / (double)total : -1, 0);
+}
+
+static void on_writing(void *ctx, const struct sg_batch_summary *s)
+{
+    struct import_cli *cli = ctx;
+
+    if (!cli->writing)
+        cli->phase_ms = qf_clock_mono_ms();
+    cli->writing = true;
+    show(cli, "writing", s->merged_samples, (double)s->merged_samples / (double)s->samples,
+         s->segments + s->segments_present);
 }
 
 /* Remove what imports that were killed left behind; false if the store cannot be used. */
 static bool sweep(const struct import_cli *cli)
 {
     struct store_call call = { .cancel = &interrupted };
-    struct sweep swept;
+    struct sg_sweep swept;
     struct qf_err err = { 0 }, why = { 0 };
 
-    if (import_sweep(cli->opened, cli->temp_dir, &call, &swept, &why, &err) != QF_OK) {
+    if (sg_sweep(cli->opened, cli->temp_dir, &call, &swept, &why, &err) != QF_OK) {
         fprintf(stderr, "error: %s\n", err.msg);
         return false;
     }
@@ -108,7 +120,7 @@ static bool sweep(const struct import_cli *cli)
     return true;
 }
 
-bool import_cli_start(struct import_cli *cli, struct import_options *ret_options)
+bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options)
 {
     struct store_options store = { .url = cli->store, .create = true };
     struct sigaction action = { .sa_handler = on_signal };
@@ -130,7 +142,7 @@ bool import_cli_start(struct import_cli *cli, struct import_options *ret_options
     }
     cli->started_ms = cli->shown_ms = cli->phase_ms = qf_clock_mono_ms();
     cli->terminal = isatty(STDERR_FILENO) == 1;
-    *ret_options = (struct import_options){
+    *ret_options = (struct sg_batch_options){
         .store = cli->opened,
         .tenant = qf_str_from(cli->tenant),
         .shard_count = (uint32_t)cli->shards,
@@ -139,14 +151,13 @@ bool import_cli_start(struct import_cli *cli, struct import_options *ret_options
         .temp_dir = cli->temp_dir,
         .generation = (uint64_t)qf_clock_wall_ms() * 1000,
         .cancel = &interrupted,
-        .on_malformed = on_malformed,
-        .on_progress = on_progress,
+        .on_progress = on_writing,
         .ctx = cli,
     };
     return true;
 }
 
-static void print_summary(const struct import_cli *cli, const struct import_summary *s)
+static void print_summary(const struct import_cli *cli, const struct sg_batch_summary *s)
 {
     struct qf_strbuf min = QF_STRBUF_INIT, max = QF_STRBUF_INIT;
     double seconds = (double)(qf_clock_mono_ms() - cli->started_ms) / 1000;
@@ -161,27 +172,23 @@ static void print_summary(const struct import_cli *cli, const struct import_summ
     printf(", in %.1f s: %" PRIu64 " segments (%" PRIu64 " bytes)", seconds, s->segments, s->bytes);
     if (s->segments_present)
         printf(", %" PRIu64 " were there already", s->segments_present);
-    if (s->malformed)
-        printf("; %" PRIu64 " malformed lines skipped", s->malformed);
+    if (cli->malformed)
+        printf("; %" PRIu64 " malformed lines skipped", cli->malformed);
     printf("\n");
     qf_strbuf_done(&min);
     qf_strbuf_done(&max);
 }
 
-int import_cli_end(struct import_cli *cli, const struct import *import, qf_rc rc,
+int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summary, qf_rc rc,
                    const struct qf_err *err)
 {
     clear_line(cli);
-    if (rc == QF_OK) {
-        struct import_summary summary = import_summary(import);
-
-        print_summary(cli, &summary);
-    } else {
-        bool left = import && import_summary(import).segments_left;
-
+    if (rc == QF_OK)
+        print_summary(cli, summary);
+    else
         fprintf(stderr, "error: %s; %s\n", err->msg,
-                left ? "a part was imported: import again" : "nothing was imported");
-    }
+                summary->segments_left ? "a part was imported: import again"
+                                       : "nothing was imported");
     cli->opened = store_free(cli->opened);
     return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;
 }

@@ -1,6 +1,4 @@
-/* import_common.h - what `import` and `demo-data` share: options of a store, progress,
- * interruption.
- */
+/* import_common.h - what `import` and `demo-data` share: options of a batch, progress, interruption. */
 #ifndef CLI_IMPORT_COMMON_H
 #define CLI_IMPORT_COMMON_H
 
@@ -23,7 +21,7 @@ struct import_cli {
     int64_t started_ms, shown_ms, phase_ms; /* when it started, told something, began a phase */
     bool writing;
     bool terminal;
-    uint64_t malformed_shown;
+    uint64_t malformed, malformed_shown; /* lines */
 };
 
 /* The flags of struct import_cli, to be spread into a command's table. */
@@ -43,10 +41,13 @@ struct import_cli {
     }
 
 /* Open the store and fill @ret_options; false after a line on stderr. Installs handlers for SIGINT
- * and SIGTERM that cancel the import. */
-bool import_cli_start(struct import_cli *cli, struct import_options *ret_options);
+ * and SIGTERM that cancel the batch, and shows its progress. */
+bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options);
+/* For struct import_options; the context is @cli. */
+void import_cli_reading(void *cli, const struct import_progress *progress);
+void import_cli_malformed(void *cli, const char *file, uint64_t line, const char *what);
 /* End the progress line and tell the outcome; returns the exit code. */
-int import_cli_end(struct import_cli *cli, const struct import *import, qf_rc rc,
+int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summary, qf_rc rc,
                    const struct qf_err *err);
 
 #endif

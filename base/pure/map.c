@@ -55,6 +55,11 @@ static void rehash(struct qf_map *map, size_t slot_count)
     }
 }
 
+uint64_t qf_map_bytes(const struct qf_map *map)
+{
+    return map->count * sizeof(struct qf_map_entry) + map->slot_count * sizeof(uint32_t);
+}
+
 uint64_t *qf_map_get(const struct qf_map *map, struct qf_str key)
 {
     size_t slot;

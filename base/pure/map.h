@@ -27,6 +27,8 @@ struct qf_map {
 
 void qf_map_done(struct qf_map *map); /* A zeroed map is a valid empty one. */
 void qf_map_clear(struct qf_map *map);
+/* Memory of the map as far as it is filled, without the keys. */
+uint64_t qf_map_bytes(const struct qf_map *map);
 
 /* Pointer to the value of @key, or NULL. Valid until the next insertion. */
 uint64_t *qf_map_get(const struct qf_map *map, struct qf_str key);

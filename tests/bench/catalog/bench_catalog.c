@@ -15,7 +15,7 @@
 #include "segments/catalog/catalog.h"
 #include "segments/catalog/segment_name.h"
 #include "segments/catalog/index.h"
-#include "tests/unit/segments/catalog/memory_store.h"
+#include "tests/lib/segments/memory_store.h"
 
 #define HOUR INT64_C(3600000)
 #define T0 INT64_C(1735689600000) /* 2025-01-01T00:00:00Z */

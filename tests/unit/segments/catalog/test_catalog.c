@@ -14,7 +14,7 @@
 #include "segments/parquet/segment.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/lib/test.h"
-#include "tests/unit/segments/catalog/memory_store.h"
+#include "tests/lib/segments/memory_store.h"
 
 #define HOUR INT64_C(3600000)
 #define T0 INT64_C(1769817600000) /* 2026-01-31T00:00:00Z */

@@ -10,7 +10,7 @@
 #include "segments/catalog/changes.h"
 #include "segments/catalog/segment_name.h"
 #include "tests/lib/test.h"
-#include "tests/unit/segments/catalog/memory_store.h"
+#include "tests/lib/segments/memory_store.h"
 
 #define HOUR INT64_C(3600000)
 #define DAY (24 * HOUR)

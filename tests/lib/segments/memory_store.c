@@ -1,5 +1,5 @@
-/* memory_store.c - names in a sorted array behind the interface of a store. */
-#include "tests/unit/segments/catalog/memory_store.h"
+/* memory_store.c - objects in a sorted array behind the interface of a store. */
+#include "tests/lib/segments/memory_store.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ struct memory_store {
     QF_VEC(struct object) objects;
     bool sorted;
     unsigned versions;
-    qf_rc fail;
+    qf_rc fail, fail_put, fail_removal;
+    unsigned puts_left; /* until they fail with fail_put */
     unsigned slow_us;
     void (*hook)(void *ctx, struct qf_str name);
     void *hook_ctx;
@@ -229,12 +230,22 @@ static qf_rc read_whole(struct store *base, struct qf_str name, const struct sto
 static qf_rc put_object(struct store *base, struct qf_str name, const struct store_bytes *bytes,
                         const struct store_limit *limit, struct qf_err *err)
 {
+    struct memory_store *memory = (struct memory_store *)base;
     QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
+    QF_CLEANUP(qf_freep) char *read = NULL;
 
     (void)limit;
-    (void)err;
-    memory_store_put((struct memory_store *)base, copy,
-                     (struct qf_str){ bytes->data, (size_t)bytes->size });
+    if (memory->fail_put && memory->puts_left-- == 0) {
+        memory->puts_left = 0;
+        return qf_err_set(err, memory->fail_put, "the memory store was told to fail");
+    }
+    if (!bytes->data) {
+        read = qf_xmalloc((size_t)bytes->size);
+        if (pread(bytes->fd, read, (size_t)bytes->size, 0) != (ssize_t)bytes->size)
+            return qf_err_set(err, QF_EIO, "cannot read %.*s", QF_STR_ARG(name));
+    }
+    memory_store_put(memory, copy,
+                     (struct qf_str){ read ? read : bytes->data, (size_t)bytes->size });
     return QF_OK;
 }
 
@@ -243,9 +254,12 @@ static qf_rc remove_object(struct store *base, struct qf_str name, const struct 
 {
     QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
 
+    struct memory_store *memory = (struct memory_store *)base;
+
     (void)limit;
-    (void)err;
-    (void)memory_store_remove((struct memory_store *)base, copy);
+    if (memory->fail_removal)
+        return qf_err_set(err, memory->fail_removal, "the memory store was told to fail");
+    (void)memory_store_remove(memory, copy);
     return QF_OK;
 }
 
@@ -328,6 +342,17 @@ void memory_store_fail(struct memory_store *memory, qf_rc rc)
     qf_lock_take(memory->lock);
     memory->fail = rc;
     qf_lock_drop(memory->lock);
+}
+
+void memory_store_fail_puts(struct memory_store *memory, unsigned puts, qf_rc rc)
+{
+    memory->puts_left = puts;
+    memory->fail_put = rc;
+}
+
+void memory_store_fail_removals(struct memory_store *memory, qf_rc rc)
+{
+    memory->fail_removal = rc;
 }
 
 void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),

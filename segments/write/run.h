@@ -3,8 +3,8 @@
  * A run is a sequence of records sorted by (window, shard, labels, time); a record is samples of
  * one series in one window, ascending, no timestamp twice. A series with many samples in a window
  * has several records, one after another, so that readers need little memory. */
-#ifndef SEGMENTS_IMPORT_RUN_H
-#define SEGMENTS_IMPORT_RUN_H
+#ifndef SEGMENTS_WRITE_RUN_H
+#define SEGMENTS_WRITE_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>

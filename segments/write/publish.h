@@ -1,10 +1,10 @@
 /* publish.h - sorted records to segments in a store, all or nothing. */
-#ifndef SEGMENTS_IMPORT_PUBLISH_H
-#define SEGMENTS_IMPORT_PUBLISH_H
+#ifndef SEGMENTS_WRITE_PUBLISH_H
+#define SEGMENTS_WRITE_PUBLISH_H
 
-#include "segments/import/import.h"
-#include "segments/import/needs.h"
-#include "segments/import/run.h"
+#include "segments/write/batch.h"
+#include "segments/write/needs.h"
+#include "segments/write/run.h"
 
 struct publish_result {
     uint64_t segments, segments_present; /* put; found in the store with the same content */
@@ -13,12 +13,15 @@ struct publish_result {
 
 struct publish;
 
-/* @options, @needs and @dir (for the segment being written) are borrowed. @on_segment is called
- * after each segment. */
-struct publish *publish_new(const struct import_options *options, const struct needs *needs,
-                            const char *dir,
-                            void (*on_segment)(void *ctx, const struct publish_result *result),
-                            void *ctx);
+/* All pointers are borrowed. */
+struct publish_options {
+    const struct sg_batch_options *batch;
+    const struct needs *needs;
+    const char *dir; /* for the segment being written */
+    void (*on_segment)(void *ctx, const struct publish_result *result); /* after each segment */
+    void *ctx;
+};
+struct publish *publish_new(const struct publish_options *options);
 struct publish *publish_free(struct publish *publish); /* Accepts NULL, returns NULL. */
 
 /* Take the next record; a new window or shard puts the segment before it. */

@@ -1,8 +1,8 @@
-/* memory_store.h - a store of names without content, to show the catalogue what a bucket may do.
+/* memory_store.h - a store in memory, to show the catalogue and writers what a bucket may do.
  *
  * Lists in order, has no tokens, counts its calls and runs a hook in the middle of a listing. */
-#ifndef TESTS_UNIT_SEGMENTS_CATALOG_MEMORY_STORE_H
-#define TESTS_UNIT_SEGMENTS_CATALOG_MEMORY_STORE_H
+#ifndef TESTS_LIB_SEGMENTS_MEMORY_STORE_H
+#define TESTS_LIB_SEGMENTS_MEMORY_STORE_H
 
 #include "segments/store/store.h"
 
@@ -17,6 +17,9 @@ bool memory_store_remove(struct memory_store *memory, const char *name);
 
 /* The next listings fail with @rc; QF_OK ends that. */
 void memory_store_fail(struct memory_store *memory, qf_rc rc);
+/* Puts fail with @rc once @puts of them went well, and removals fail with @rc; QF_OK ends that. */
+void memory_store_fail_puts(struct memory_store *memory, unsigned puts, qf_rc rc);
+void memory_store_fail_removals(struct memory_store *memory, qf_rc rc);
 /* Called before each object a listing reports; NULL: none. */
 void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),
                        void *ctx);

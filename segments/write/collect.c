@@ -1,5 +1,5 @@
 /* collect.c - samples in memory, by series, until there are enough for a run. */
-#include "segments/import/collect.h"
+#include "segments/write/collect.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +18,6 @@ void collect_done(struct collect *c)
 {
     (void)qf_arena_free(c->arena);
     qf_map_done(&c->by_labels);
-    qf_map_done(&c->by_text);
     QF_VEC_DONE(&c->series);
     QF_VEC_DONE(&c->sample_series);
     QF_VEC_DONE(&c->sample_ts);
@@ -97,11 +96,6 @@ struct pair {
     size_t order;
 };
 
-static uint64_t map_bytes(const struct qf_map *map)
-{
-    return map->count * sizeof(struct qf_map_entry) + map->slot_count * sizeof(uint32_t);
-}
-
 /* Three phases follow each other, each with memory of its own: collecting; bringing the samples of
  * each series together, in arrays of 20 bytes a sample and 16 more; cutting them, when the first
  * array is gone. What few samples have is counted as if it were all there in every phase. qsort()
@@ -111,7 +105,7 @@ uint64_t collect_memory(const struct collect *c)
 {
     uint64_t samples = c->sample_ts.count, series = c->series.count;
     uint64_t extras = c->sample_starts.count * 8 + c->sample_histograms.count * 16;
-    uint64_t collecting = samples * 20 + map_bytes(&c->by_labels) + map_bytes(&c->by_text);
+    uint64_t collecting = samples * 20 + qf_map_bytes(&c->by_labels) + c->held_bytes;
     uint64_t grouping = samples * (20 + 16) + series * (4 + 8 + 8);
     uint64_t cutting = samples * 16 + series * (4 + 8) + c->slices_max * 2 * sizeof(struct slice) +
                        c->unsorted_max * (2 * sizeof(struct pair) + (extras ? 16 : 0));
@@ -355,7 +349,6 @@ qf_rc collect_spill(struct collect *c, const char *path, struct needs *needs, st
     qf_rc rc;
 
     qf_map_done(&c->by_labels);
-    qf_map_done(&c->by_text);
     group(&s);
     cut(&s);
     rc = write_run(&s, path, needs, err);

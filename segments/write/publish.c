@@ -1,5 +1,5 @@
 /* publish.c - sorted records to segments in a store, all or nothing. */
-#include "segments/import/publish.h"
+#include "segments/write/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,9 @@
 #define ROLL_BACK_FAILURES_MAX 3
 
 struct publish {
-    const struct import_options *options;
-    const struct needs *needs;
-    void (*on_segment)(void *ctx, const struct publish_result *result);
-    void *ctx;
+    struct publish_options options;
+    struct store *store;
+    const atomic_bool *cancel;
     char *path; /* of the segment being written */
     struct seg_writer *writer;
     int64_t window;
@@ -35,20 +34,16 @@ struct publish {
     int64_t noted_ms;
 };
 
-struct publish *publish_new(const struct import_options *options, const struct needs *needs,
-                            const char *dir,
-                            void (*on_segment)(void *ctx, const struct publish_result *result),
-                            void *ctx)
+struct publish *publish_new(const struct publish_options *options)
 {
     struct publish *p = qf_xcalloc(1, sizeof(*p));
     struct qf_strbuf path = QF_STRBUF_INIT;
 
-    qf_strbuf_printf(&path, "%s/segment.parquet", dir);
-    p->options = options;
-    p->needs = needs;
+    qf_strbuf_printf(&path, "%s/segment.parquet", options->dir);
+    p->options = *options;
+    p->store = options->batch->store;
+    p->cancel = options->batch->cancel;
     p->path = qf_strbuf_take(&path);
-    p->on_segment = on_segment;
-    p->ctx = ctx;
     p->noted_ms = qf_clock_mono_ms();
     return p;
 }
@@ -94,16 +89,15 @@ static qf_rc is_present(struct publish *p, const struct segment_name *name, bool
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
     struct search search = { .name = name };
-    struct store_call call = { .cancel = p->options->cancel };
+    struct store_call call = { .cancel = p->cancel };
     const char *id, *generation;
     qf_rc rc;
 
     segment_name_print(&key, name);
     id = strrchr(key.data, '_');
     generation = memrchr(key.data, '_', (size_t)(id - key.data));
-    rc = store_list(p->options->store,
-                    (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 }, QF_STR(""),
-                    &call, look, &search, err);
+    rc = store_list(p->store, (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 },
+                    QF_STR(""), &call, look, &search, err);
     *ret_present = search.found != NULL;
     if (search.found)
         QF_VEC_PUSH(&p->present, search.found);
@@ -112,7 +106,7 @@ static qf_rc is_present(struct publish *p, const struct segment_name *name, bool
 
 static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->options->cancel };
+    struct store_call call = { .cancel = p->cancel };
     struct stat status;
     int fd = open(p->path, O_RDONLY | O_CLOEXEC);
     qf_rc rc;
@@ -120,7 +114,7 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
     if (fd < 0 || fstat(fd, &status) != 0) {
         rc = qf_err_set(err, QF_EIO, "%s: cannot open: %s", p->path, strerror(errno));
     } else {
-        rc = store_put_fd(p->options->store, key, fd, (uint64_t)status.st_size, &call, err);
+        rc = store_put_fd(p->store, key, fd, (uint64_t)status.st_size, &call, err);
         p->result.bytes += (uint64_t)status.st_size;
     }
     if (fd >= 0)
@@ -130,10 +124,10 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
 
 static qf_rc put_note(struct publish *p, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->options->cancel };
+    struct store_call call = { .cancel = p->cancel };
 
     p->noted_ms = qf_clock_mono_ms();
-    return changes_note_put(&p->note, p->options->store, &call, err);
+    return changes_note_put(&p->note, p->store, &call, err);
 }
 
 static qf_rc put_segment(struct publish *p, struct qf_err *err)
@@ -167,19 +161,19 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
     p->result.segments_present += present;
     p->result.series += series;
     p->result.samples += p->samples;
-    p->on_segment(p->ctx, &p->result);
+    p->options.on_segment(p->options.ctx, &p->result);
     return QF_OK;
 }
 
 static qf_rc begin_segment(struct publish *p, const struct run_record *record, struct qf_err *err)
 {
-    unsigned needs = needs_get(p->needs, record->window, record->shard);
+    unsigned needs = needs_get(p->options.needs, record->window, record->shard);
     struct seg_writer_options options = {
         .path = p->path,
-        .tenant = p->options->tenant,
+        .tenant = p->options.batch->tenant,
         .shard = record->shard,
-        .shard_count = p->options->shard_count,
-        .generation = p->options->generation,
+        .shard_count = p->options.batch->shard_count,
+        .generation = p->options.batch->generation,
         .start_ts = (needs & NEEDS_START_TS) != 0,
         .histograms = (needs & NEEDS_HISTOGRAMS) != 0,
     };
@@ -211,20 +205,19 @@ qf_rc publish_record(struct publish *p, const struct run_record *record, struct 
     return rc;
 }
 
-/* What was there already may belong to an import that failed meanwhile and took it back. */
+/* A segment that was there already may be of a batch that failed meanwhile and rolled back. */
 static qf_rc check_present(struct publish *p, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->options->cancel };
+    struct store_call call = { .cancel = p->cancel };
 
     for (size_t i = 0; i < p->present.count; i++) {
         struct store_info info;
         struct qf_err why = { 0 };
-        qf_rc rc =
-            store_stat(p->options->store, qf_str_from(p->present.items[i]), &call, &info, &why);
+        qf_rc rc = store_stat(p->store, qf_str_from(p->present.items[i]), &call, &info, &why);
 
         if (rc == QF_ENOTFOUND)
             return qf_err_set(err, rc,
-                              "%s was there and is gone: another import took it back; import again",
+                              "%s was there and is gone: another writer took it back; try again",
                               p->present.items[i]);
         if (rc)
             return qf_err_set(err, rc, "%s", why.msg);
@@ -243,19 +236,19 @@ qf_rc publish_finish(struct publish *p, struct qf_err *err)
 
 size_t publish_roll_back(struct publish *p)
 {
-    /* Without the cancel flag: taking back is what a canceled import still has to do. */
+    /* Without the cancel flag: rolling back is what a canceled batch still has to do. */
     struct store_call call = { .timeout_ms = 30000 };
     size_t left = p->put.count, failures = 0;
 
     for (size_t i = 0; i < p->put.count && failures < ROLL_BACK_FAILURES_MAX; i++) {
         struct qf_str key = qf_str_from(p->put.items[i]);
-        bool gone = store_delete(p->options->store, key, &call, NULL) == QF_OK;
+        bool gone = store_delete(p->store, key, &call, NULL) == QF_OK;
 
         left -= gone;
         failures = gone ? 0 : failures + 1;
         changes_note_add(&p->note, key);
     }
     /* Without a note readers find out when they miss a segment, or in time. */
-    (void)!changes_note_put(&p->note, p->options->store, &call, NULL);
+    (void)!changes_note_put(&p->note, p->store, &call, NULL);
     return left;
 }

@@ -1,12 +1,12 @@
 /* merge.c - several sorted runs as one sequence of records. */
-#include "segments/import/merge.h"
+#include "segments/write/merge.h"
 
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
 #include "base/pure/vec.h"
-#include "segments/import/collect.h"
+#include "segments/write/collect.h"
 
 struct entry {
     const struct run_record *record;

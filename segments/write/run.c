@@ -1,5 +1,5 @@
 /* run.c - sorted runs of samples on disk. */
-#include "segments/import/run.h"
+#include "segments/write/run.h"
 
 #include <errno.h>
 #include <stdio.h>

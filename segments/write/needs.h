@@ -1,6 +1,6 @@
-/* needs.h - which segments of an import need the optional columns. */
-#ifndef SEGMENTS_IMPORT_NEEDS_H
-#define SEGMENTS_IMPORT_NEEDS_H
+/* needs.h - which segments of a batch need the optional columns. */
+#ifndef SEGMENTS_WRITE_NEEDS_H
+#define SEGMENTS_WRITE_NEEDS_H
 
 #include "base/pure/arena.h"
 #include "base/pure/map.h"

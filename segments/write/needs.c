@@ -1,5 +1,5 @@
-/* needs.c - which segments of an import need the optional columns. */
-#include "segments/import/needs.h"
+/* needs.c - which segments of a batch need the optional columns. */
+#include "segments/write/needs.h"
 
 void needs_init(struct needs *needs)
 {

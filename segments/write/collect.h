@@ -1,11 +1,11 @@
 /* collect.h - samples in memory, by series, until there are enough for a run. */
-#ifndef SEGMENTS_IMPORT_COLLECT_H
-#define SEGMENTS_IMPORT_COLLECT_H
+#ifndef SEGMENTS_WRITE_COLLECT_H
+#define SEGMENTS_WRITE_COLLECT_H
 
 #include "base/pure/map.h"
 #include "base/pure/vec.h"
-#include "segments/import/needs.h"
-#include "segments/import/run.h"
+#include "segments/write/needs.h"
+#include "segments/write/run.h"
 
 struct collect_series {
     struct qf_labels labels;
@@ -37,7 +37,6 @@ struct collect {
     int64_t window_ms;
     struct qf_arena *arena;  /* labels, keys and histograms */
     struct qf_map by_labels; /* canonical encoding -> series */
-    struct qf_map by_text;   /* series as written in the input -> series */
     QF_VEC(struct collect_series) series;
     QF_VEC(uint32_t) sample_series;
     QF_VEC(int64_t) sample_ts;
@@ -45,6 +44,7 @@ struct collect {
     QF_VEC(int64_t) sample_starts;
     QF_VEC(struct qf_str) sample_histograms;
     size_t labels_bytes_max; /* of a label set as written to a run */
+    uint64_t held_bytes;     /* that somebody else holds and gives back before the spill */
     /* How much there will be to sort, or more: pieces of a series in a window, and samples of the
      * longest series that is not in order. */
     size_t slices_max, unsorted_max;

@@ -1,5 +1,5 @@
 /* sweep.c - what writers left behind that died. */
-#include "segments/import/sweep.h"
+#include "segments/write/sweep.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "base/sys/clock.h"
 #include "segments/catalog/changes.h"
 
+/* The same in all versions, so that each finds what others left. */
 #define FOLDER_PREFIX "promfabric-import-"
 /* Between making a folder and locking it. */
 #define FOLDER_AGE_MS 60000
@@ -52,7 +53,7 @@ static void close_dir(DIR **dir)
         (void)closedir(*dir);
 }
 
-/* Imports put files into their folder and nothing else. */
+/* Batches put files into their folder and nothing else. */
 static bool remove_folder(int root, const char *name, int fd)
 {
     QF_CLEANUP(close_dir) DIR *dir = NULL;
@@ -102,12 +103,12 @@ static size_t sweep_folders(const char *temp_dir)
     return removed;
 }
 
-qf_rc import_sweep(struct store *store, const char *temp_dir, const struct store_call *call,
-                   struct sweep *ret_sweep, struct qf_err *ret_why, struct qf_err *err)
+qf_rc sg_sweep(struct store *store, const char *temp_dir, const struct store_call *call,
+               struct sg_sweep *ret_sweep, struct qf_err *ret_why, struct qf_err *err)
 {
     qf_rc rc;
 
-    *ret_sweep = (struct sweep){ 0 };
+    *ret_sweep = (struct sg_sweep){ 0 };
     rc = changes_expire(store, call, &ret_sweep->notes, err);
     if (rc != QF_OK)
         return rc;
