@@ -44,9 +44,9 @@ static void carve(struct wc_worker *wc, struct wc_carver *carver)
 
     wc_timers_carve(&wc->timers, carver, wc_timer_drain(wc) + 1);
     wc->state_size = carver->used;
-    /* Per run two (FAILED and DROP, or ACCEPT and START), per session two (HANGUP and STATUS), and
-     * REJECT or ECHO and STATUS, the DROP that makes room, and DRAINED. */
-    wc->effect_capacity = 2 * (size_t)limits->runs_max + 2 * (size_t)limits->sessions_max + 4;
+    /* Per run three (RELEASE or DROP, FAILED and FORGET), per session two (HANGUP and STATUS), and
+     * REJECT or ECHO and STATUS, the DROP and FORGET that make room, and DRAINED. */
+    wc->effect_capacity = 3 * (size_t)limits->runs_max + 2 * (size_t)limits->sessions_max + 5;
     wc->effects = wc_carve(carver, wc->effect_capacity, sizeof(*wc->effects));
 }
 
@@ -165,7 +165,7 @@ static uint32_t unfinished(const struct wc_worker *wc)
 {
     const uint32_t *runs = wc->stats.runs;
 
-    return runs[WC_RUN_QUEUED] + runs[WC_RUN_RUNNING] + runs[WC_RUN_STOPPING] + runs[WC_RUN_READY];
+    return runs[WC_RUN_QUEUED] + wc_run_slots_taken(wc) + runs[WC_RUN_READY];
 }
 
 static void say_drained(struct wc_worker *wc)
@@ -258,6 +258,7 @@ static qf_rc on_cancel_or_ack(struct wc_worker *wc)
 static qf_rc on_run_event(struct wc_worker *wc)
 {
     static const enum wc_run_heard heard[WC_WORKER_EV__COUNT] = {
+        [WC_WORKER_EV_RUN_LOADED] = WC_RUN_HEARD_LOADED,
         [WC_WORKER_EV_RUN_DONE] = WC_RUN_HEARD_DONE,
         [WC_WORKER_EV_RUN_FAILED] = WC_RUN_HEARD_FAIL,
         [WC_WORKER_EV_EVICTED] = WC_RUN_HEARD_EVICT,
@@ -279,6 +280,26 @@ static qf_rc on_drain(struct wc_worker *wc)
     wc->stats.draining = true;
     if (wc->event->drain_deadline != QF_TIME_NEVER)
         wc_timers_set(&wc->timers, wc_timer_drain(wc), wc->event->drain_deadline);
+    return QF_OK;
+}
+
+/* Artifacts stay: whoever knows of one may fetch it as long as the process lives. */
+static void end_unfinished(struct wc_worker *wc, const struct wc_session *session)
+{
+    for (uint32_t slot = session->runs.head, next; slot != WC_NONE; slot = next) {
+        next = wc->run_session_links[slot].next;
+        if (wc->runs[slot].state < WC_RUN_READY)
+            wc_run_hear(wc, slot, WC_RUN_HEARD_END);
+    }
+}
+
+static qf_rc on_end(struct wc_worker *wc)
+{
+    wc->status_due = !wc->stats.draining;
+    wc->stats.draining = true;
+    for (uint32_t slot = wc->session_order.head; slot != WC_NONE;
+         slot = wc->session_links[slot].next)
+        end_unfinished(wc, &wc->sessions[slot]);
     return QF_OK;
 }
 
@@ -310,11 +331,13 @@ static qf_rc (*const handlers[WC_WORKER_EV__COUNT])(struct wc_worker *wc) = {
     [WC_WORKER_EV_ASSIGN] = on_assign,
     [WC_WORKER_EV_CANCEL] = on_cancel_or_ack,
     [WC_WORKER_EV_ACK] = on_cancel_or_ack,
+    [WC_WORKER_EV_RUN_LOADED] = on_run_event,
     [WC_WORKER_EV_RUN_DONE] = on_run_event,
     [WC_WORKER_EV_RUN_FAILED] = on_run_event,
     [WC_WORKER_EV_EVICTED] = on_run_event,
     [WC_WORKER_EV_ACCEPTING] = on_accepting,
     [WC_WORKER_EV_DRAIN] = on_drain,
+    [WC_WORKER_EV_END] = on_end,
 };
 
 qf_rc wc_worker_step(struct wc_worker *wc, const struct wc_worker_event *event,

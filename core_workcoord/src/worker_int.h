@@ -13,11 +13,13 @@ enum wc_run_heard {
     WC_RUN_HEARD_START,
     WC_RUN_HEARD_CANCEL,
     WC_RUN_HEARD_LOST,
+    WC_RUN_HEARD_LOADED,
     WC_RUN_HEARD_DONE,
     WC_RUN_HEARD_FAIL,
     WC_RUN_HEARD_ACK,
     WC_RUN_HEARD_EVICT,
     WC_RUN_HEARD_EXPIRE,
+    WC_RUN_HEARD_END,
     WC_RUN_HEARD__COUNT
 };
 
@@ -31,6 +33,7 @@ struct wc_run {
     uint32_t turn;    /* slot of its query's queue, while queued */
     uint8_t state;    /* enum wc_run_state */
     qf_time_ms since;
+    qf_time_ms deadline; /* of its query; QF_TIME_NEVER: none */
 };
 
 struct wc_session {
@@ -105,6 +108,7 @@ uint32_t wc_run_find(const struct wc_worker *wc, uint32_t session, struct wc_wor
 void wc_run_hear(struct wc_worker *wc, uint32_t run, enum wc_run_heard heard);
 void wc_run_on_assign(struct wc_worker *wc, uint32_t session);
 void wc_run_start_queued(struct wc_worker *wc);
+uint32_t wc_run_slots_taken(const struct wc_worker *wc);
 uint32_t wc_run_room(const struct wc_worker *wc); /* free, or held by acknowledged artifacts */
 
 /* worker_queue.c */

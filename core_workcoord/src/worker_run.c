@@ -22,140 +22,180 @@ uint32_t wc_run_room(const struct wc_worker *wc)
     return wc->run_pool.count + wc->acked.count;
 }
 
-/* Each runs before the state changes, while the run still knows its session. */
-typedef void move_fn(struct wc_worker *wc, struct wc_run *run);
+uint32_t wc_run_slots_taken(const struct wc_worker *wc)
+{
+    const uint32_t *runs = wc->stats.runs;
 
-static struct wc_worker_effect *emit_message(struct wc_worker *wc, const struct wc_run *run,
-                                             enum wc_worker_effect_type type)
+    return runs[WC_RUN_LOADING] + runs[WC_RUN_RUNNING] + runs[WC_RUN_STOPPING];
+}
+
+/* One effect of a move. Each runs before the state changes, while the run still knows its
+ * session. */
+typedef void act_fn(struct wc_worker *wc, const struct wc_run *run);
+
+static struct wc_worker_effect *emit(struct wc_worker *wc, const struct wc_run *run,
+                                     enum wc_worker_effect_type type)
 {
     struct wc_worker_effect *effect = wc_worker_emit(wc, type);
 
-    effect->session = wc->sessions[run->session].id;
-    effect->work = run->work;
-    effect->attempt = run->attempt;
     effect->run = run->id;
     return effect;
 }
 
-static void nothing(struct wc_worker *wc, struct wc_run *run)
+static struct wc_worker_effect *emit_message(struct wc_worker *wc, const struct wc_run *run,
+                                             enum wc_worker_effect_type type)
 {
-    (void)wc;
-    (void)run;
+    struct wc_worker_effect *effect = emit(wc, run, type);
+
+    effect->session = wc->sessions[run->session].id;
+    effect->work = run->work;
+    effect->attempt = run->attempt;
+    return effect;
 }
 
-static void start(struct wc_worker *wc, struct wc_run *run)
+static void emit_failed(struct wc_worker *wc, const struct wc_run *run, qf_rc rc, bool retryable)
 {
-    struct wc_worker_effect *effect = emit_message(wc, run, WC_WORKER_DO_START);
+    struct wc_worker_effect *effect = emit_message(wc, run, WC_WORKER_DO_FAILED);
+
+    effect->failure.rc = rc;
+    effect->failure.retryable = retryable;
+}
+
+static void load(struct wc_worker *wc, const struct wc_run *run)
+{
+    struct wc_worker_effect *effect = emit_message(wc, run, WC_WORKER_DO_LOAD);
 
     effect->query = run->query;
     effect->leaf = run->leaf;
     wc->stats.started++;
 }
 
-static void stop(struct wc_worker *wc, struct wc_run *run)
+static void execute(struct wc_worker *wc, const struct wc_run *run)
 {
-    wc_worker_emit(wc, WC_WORKER_DO_STOP)->run = run->id;
+    (void)emit(wc, run, WC_WORKER_DO_EXECUTE);
+}
+
+static void stop(struct wc_worker *wc, const struct wc_run *run)
+{
+    (void)emit(wc, run, WC_WORKER_DO_STOP);
     wc->stats.stopped++;
 }
 
-static void forget_spec(struct wc_worker *wc, struct wc_run *run)
+static void let_go(struct wc_worker *wc, const struct wc_run *run)
 {
-    wc_worker_emit(wc, WC_WORKER_DO_FORGET)->run = run->id;
+    (void)emit(wc, run, WC_WORKER_DO_RELEASE);
 }
 
-static void announce(struct wc_worker *wc, struct wc_run *run)
+static void announce(struct wc_worker *wc, const struct wc_run *run)
 {
     emit_message(wc, run, WC_WORKER_DO_READY)->checksum = wc->event->checksum;
     wc->stats.ready++;
 }
 
-static void report_failure(struct wc_worker *wc, struct wc_run *run)
+static void report_failure(struct wc_worker *wc, const struct wc_run *run)
 {
-    struct wc_worker_effect *effect = emit_message(wc, run, WC_WORKER_DO_FAILED);
-
-    effect->failure.rc = wc->event->failure.rc;
-    effect->failure.retryable = wc->event->failure.retryable;
+    emit_failed(wc, run, wc->event->failure.rc, wc->event->failure.retryable);
     wc->stats.failed++;
 }
 
+static void report_timeout(struct wc_worker *wc, const struct wc_run *run)
+{
+    emit_failed(wc, run, QF_ETIMEOUT, false);
+    wc->stats.timed_out++;
+}
+
+static void report_end(struct wc_worker *wc, const struct wc_run *run)
+{
+    emit_failed(wc, run, QF_EUNAVAILABLE, true);
+}
+
 /* The API may not have it yet: it must know that the work has to run again. */
-static void report_gone(struct wc_worker *wc, struct wc_run *run)
+static void report_evicted(struct wc_worker *wc, const struct wc_run *run)
 {
-    struct wc_worker_effect *effect = emit_message(wc, run, WC_WORKER_DO_FAILED);
-
-    effect->failure.rc = QF_ENOTFOUND;
-    effect->failure.retryable = true;
-}
-
-static void drop(struct wc_worker *wc, struct wc_run *run)
-{
-    wc_worker_emit(wc, WC_WORKER_DO_DROP)->run = run->id;
-}
-
-static void evict_unacked(struct wc_worker *wc, struct wc_run *run)
-{
-    report_gone(wc, run);
+    emit_failed(wc, run, QF_ENOTFOUND, true);
     wc->stats.evicted_unacked++;
 }
 
-static void evict_acked(struct wc_worker *wc, struct wc_run *run)
+static void report_expired(struct wc_worker *wc, const struct wc_run *run)
+{
+    emit_failed(wc, run, QF_ENOTFOUND, true);
+    wc->stats.expired_unacked++;
+}
+
+static void drop(struct wc_worker *wc, const struct wc_run *run)
+{
+    (void)emit(wc, run, WC_WORKER_DO_DROP);
+}
+
+static void count_evicted(struct wc_worker *wc, const struct wc_run *run)
 {
     (void)run;
     wc->stats.evicted_acked++;
 }
 
-static void expire_unacked(struct wc_worker *wc, struct wc_run *run)
+static void count_expired(struct wc_worker *wc, const struct wc_run *run)
 {
-    report_gone(wc, run);
-    drop(wc, run);
-    wc->stats.expired_unacked++;
-}
-
-static void expire_acked(struct wc_worker *wc, struct wc_run *run)
-{
-    drop(wc, run);
+    (void)run;
     wc->stats.expired_acked++;
 }
 
-static void count_ack(struct wc_worker *wc, struct wc_run *run)
+static void acknowledge(struct wc_worker *wc, const struct wc_run *run)
 {
-    (void)run;
+    (void)emit(wc, run, WC_WORKER_DO_ACKED);
     wc->stats.acked++;
+}
+
+static void forget(struct wc_worker *wc, const struct wc_run *run)
+{
+    (void)emit(wc, run, WC_WORKER_DO_FORGET);
 }
 
 struct move {
     enum wc_run_state next;
-    move_fn *act; /* NULL: not a legal move */
+    act_fn *acts[3]; /* in this order; no first one: not a legal move */
 };
 
+/* The manual in worker.h draws this table. */
 static const struct move moves[WC_RUN__COUNT][WC_RUN_HEARD__COUNT] = {
     [WC_RUN_QUEUED] = {
-        [WC_RUN_HEARD_START] = { WC_RUN_RUNNING, start },
-        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, forget_spec },
-        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, forget_spec },
+        [WC_RUN_HEARD_START] = { WC_RUN_LOADING, { load } },
+        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, { forget } },
+        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, { forget } },
+        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, { report_timeout, forget } },
+        [WC_RUN_HEARD_END] = { WC_RUN_GONE, { forget } },
+    },
+    [WC_RUN_LOADING] = {
+        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, { let_go, forget } },
+        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, { let_go, forget } },
+        [WC_RUN_HEARD_LOADED] = { WC_RUN_RUNNING, { execute } },
+        [WC_RUN_HEARD_FAIL] = { WC_RUN_GONE, { let_go, report_failure, forget } },
+        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, { let_go, report_timeout, forget } },
+        [WC_RUN_HEARD_END] = { WC_RUN_GONE, { let_go, forget } },
     },
     [WC_RUN_RUNNING] = {
-        [WC_RUN_HEARD_CANCEL] = { WC_RUN_STOPPING, stop },
-        [WC_RUN_HEARD_LOST] = { WC_RUN_STOPPING, stop },
-        [WC_RUN_HEARD_DONE] = { WC_RUN_READY, announce },
-        [WC_RUN_HEARD_FAIL] = { WC_RUN_GONE, report_failure },
+        [WC_RUN_HEARD_CANCEL] = { WC_RUN_STOPPING, { stop } },
+        [WC_RUN_HEARD_LOST] = { WC_RUN_STOPPING, { stop } },
+        [WC_RUN_HEARD_DONE] = { WC_RUN_READY, { let_go, announce } },
+        [WC_RUN_HEARD_FAIL] = { WC_RUN_GONE, { let_go, report_failure, forget } },
+        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_STOPPING, { stop, report_timeout } },
+        [WC_RUN_HEARD_END] = { WC_RUN_STOPPING, { stop, report_end } },
     },
     [WC_RUN_STOPPING] = {
-        [WC_RUN_HEARD_DONE] = { WC_RUN_GONE, drop },
-        [WC_RUN_HEARD_FAIL] = { WC_RUN_GONE, nothing },
+        [WC_RUN_HEARD_DONE] = { WC_RUN_GONE, { let_go, drop, forget } },
+        [WC_RUN_HEARD_FAIL] = { WC_RUN_GONE, { let_go, forget } },
     },
     [WC_RUN_READY] = {
-        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, drop },
-        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, drop },
-        [WC_RUN_HEARD_ACK] = { WC_RUN_ACKED, count_ack },
-        [WC_RUN_HEARD_EVICT] = { WC_RUN_GONE, evict_unacked },
-        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, expire_unacked },
+        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, { drop, forget } },
+        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, { drop, forget } },
+        [WC_RUN_HEARD_ACK] = { WC_RUN_ACKED, { acknowledge } },
+        [WC_RUN_HEARD_EVICT] = { WC_RUN_GONE, { report_evicted, forget } },
+        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, { report_expired, drop, forget } },
     },
     [WC_RUN_ACKED] = {
-        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, drop },
-        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, drop },
-        [WC_RUN_HEARD_EVICT] = { WC_RUN_GONE, evict_acked },
-        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, expire_acked },
+        [WC_RUN_HEARD_CANCEL] = { WC_RUN_GONE, { drop, forget } },
+        [WC_RUN_HEARD_LOST] = { WC_RUN_GONE, { drop, forget } },
+        [WC_RUN_HEARD_EVICT] = { WC_RUN_GONE, { count_evicted, forget } },
+        [WC_RUN_HEARD_EXPIRE] = { WC_RUN_GONE, { count_expired, drop, forget } },
     },
 };
 
@@ -183,11 +223,31 @@ static void detach(struct wc_worker *wc, uint32_t slot)
     run->session = WC_NONE;
 }
 
-static void release(struct wc_worker *wc, uint32_t slot)
+static void give_back(struct wc_worker *wc, uint32_t slot)
 {
     detach(wc, slot);
     wc_index_remove(&wc->run_index, slot);
     wc_pool_give(&wc->run_pool, slot);
+}
+
+/* When the run, as it is now, expires. */
+static qf_time_ms expiry(const struct wc_worker *wc, const struct wc_run *run)
+{
+    if (run->state == WC_RUN_STOPPING)
+        return QF_TIME_NEVER;
+    if (run->state == WC_RUN_READY)
+        return wc_time_add(wc->now, wc->limits.artifact_ms);
+    if (run->state == WC_RUN_ACKED)
+        return wc_time_add(wc->now, wc->limits.artifact_ack_ms);
+    return run->deadline;
+}
+
+static void set_timer(struct wc_worker *wc, uint32_t slot)
+{
+    qf_time_ms at = expiry(wc, &wc->runs[slot]);
+
+    if (at != QF_TIME_NEVER)
+        wc_timers_set(&wc->timers, wc_timer_run(wc, slot), at);
 }
 
 /* The only function that writes run->state after its birth. */
@@ -199,31 +259,27 @@ static void set_state(struct wc_worker *wc, uint32_t slot, enum wc_run_state nex
     run->state = (uint8_t)next;
     run->since = wc->now;
     if (next == WC_RUN_GONE) {
-        release(wc, slot);
+        give_back(wc, slot);
         return;
     }
     wc->stats.runs[next]++;
     if (next == WC_RUN_STOPPING)
         detach(wc, slot);
-    if (next == WC_RUN_READY)
-        wc_timers_set(&wc->timers, wc_timer_run(wc, slot),
-                      wc_time_add(wc->now, wc->limits.artifact_ms));
-    if (next == WC_RUN_ACKED) {
+    if (next == WC_RUN_ACKED)
         wc_list_push(&wc->acked, wc->run_place_links, slot);
-        wc_timers_set(&wc->timers, wc_timer_run(wc, slot),
-                      wc_time_add(wc->now, wc->limits.artifact_ack_ms));
-    }
+    set_timer(wc, slot);
 }
 
 void wc_run_hear(struct wc_worker *wc, uint32_t slot, enum wc_run_heard heard)
 {
     const struct move *move = &moves[wc->runs[slot].state][heard];
 
-    if (!move->act) {
+    if (!move->acts[0]) {
         wc->stats.illegal++;
         return;
     }
-    move->act(wc, &wc->runs[slot]);
+    for (size_t i = 0; i < QF_COUNT_OF(move->acts) && move->acts[i]; i++)
+        move->acts[i](wc, &wc->runs[slot]);
     set_state(wc, slot, move->next);
 }
 
@@ -256,11 +312,13 @@ static void accept(struct wc_worker *wc, uint32_t session)
         .session = session,
         .state = WC_RUN_QUEUED,
         .since = wc->now,
+        .deadline = event->assign.deadline ? event->assign.deadline : QF_TIME_NEVER,
     };
     wc_index_put(&wc->run_index, run->id.v, slot);
     wc_index_put(&wc->work_index, work_key(session, run->work, run->attempt), slot);
     wc_list_push(&wc->sessions[session].runs, wc->run_session_links, slot);
     wc_queue_add(wc, slot);
+    set_timer(wc, slot);
     wc->stats.runs[WC_RUN_QUEUED]++;
     wc->stats.accepted++;
     (void)emit_message(wc, run, WC_WORKER_DO_ACCEPT);
@@ -284,12 +342,13 @@ void wc_run_on_assign(struct wc_worker *wc, uint32_t session)
 
 void wc_run_start_queued(struct wc_worker *wc)
 {
-    while (wc->stats.runs[WC_RUN_RUNNING] + wc->stats.runs[WC_RUN_STOPPING] < wc->limits.slots) {
+    while (wc_run_slots_taken(wc) < wc->limits.slots) {
         uint32_t run = wc_queue_next(wc);
 
         if (run == WC_NONE)
             return;
         wc_queue_rotate(wc);
-        wc_run_hear(wc, run, WC_RUN_HEARD_START);
+        wc_run_hear(wc, run,
+                    wc->runs[run].deadline <= wc->now ? WC_RUN_HEARD_EXPIRE : WC_RUN_HEARD_START);
     }
 }

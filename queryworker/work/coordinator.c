@@ -31,7 +31,7 @@ static void free_runs(struct qw_coordinator *co)
 {
     for (size_t i = 0; i < QW_TABLE_BUCKETS; i++)
         while (co->runs.buckets[i])
-            qw_run_drop(co, co->runs.buckets[i]->key);
+            qw_run_forget(co, (struct qw_run *)co->runs.buckets[i]);
 }
 
 struct qw_coordinator *qw_coordinator_free(struct qw_coordinator *co)
@@ -42,7 +42,7 @@ struct qw_coordinator *qw_coordinator_free(struct qw_coordinator *co)
     for (size_t i = 0; i < QW_TABLE_BUCKETS; i++)
         while (co->sessions.buckets[i])
             qw_co_forget_session(co, co->sessions.buckets[i]->key);
-    QF_VEC_DONE(&co->closed);
+    QF_VEC_DONE(&co->events);
     co->wc = wc_worker_free(co->wc);
     free(co->worker_id);
     free(co->base_url);
@@ -70,12 +70,13 @@ static void dispatch(struct qw_coordinator *co, struct qw_message *message)
         break;
     case QW_MESSAGE_DOWNLOAD:
         qw_cache_dispatch(co->cache, message);
+        qw_run_downloads_back(co);
         break;
     case QW_MESSAGE_FETCH:
-        qw_run_fetched(co, (struct qw_fetch *)message);
+        qw_artifact_fetched(co, (struct qw_fetch *)message);
         break;
     }
-    qw_co_settle(co);
+    qw_co_run(co);
 }
 
 static void update_metrics(struct qw_coordinator *co)
@@ -121,15 +122,13 @@ static void run_timers(struct qw_coordinator *co)
     qf_time_ms now = qf_clock_mono_ms();
 
     if (wc_worker_deadline(co->wc) <= now)
-        (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_TICK });
-    qw_co_settle(co);
+        qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_TICK });
+    qw_co_run(co);
     if (qw_server_deadline(co->server) <= now)
         qw_server_tick(co->server, now);
-    if (qw_run_deadline(co) <= now)
-        qw_run_check_deadlines(co, now);
     if (co->beat_at <= now)
         beat(co, now);
-    qw_co_settle(co);
+    qw_co_run(co);
 }
 
 static int wait_ms(const struct qw_coordinator *co)
@@ -138,7 +137,6 @@ static int wait_ms(const struct qw_coordinator *co)
     qf_time_ms now = qf_clock_mono_ms();
 
     at = QF_MIN(at, qw_server_deadline(co->server));
-    at = QF_MIN(at, qw_run_deadline(co));
     if (at <= now)
         return 0;
     return (int)QF_MIN(at - now, WC_HEARTBEAT_MS);
@@ -155,10 +153,10 @@ static void start_draining(struct qw_coordinator *co)
     co->draining = true;
     atomic_store(&co->options.http_state->ready, false);
     qw_server_set_serving(co->server, false);
-    (void)qw_co_step(co, (struct wc_worker_event){
-                             .type = WC_WORKER_EV_DRAIN,
-                             .drain_deadline = qf_clock_mono_ms() + co->options.drain_timeout_ms });
-    qw_co_settle(co);
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_DRAIN,
+                                             .drain_deadline = qf_clock_mono_ms() +
+                                                               co->options.drain_timeout_ms });
+    qw_co_run(co);
 }
 
 static void take_signals(struct qw_coordinator *co, int signal_fd)
@@ -182,21 +180,15 @@ static void take_messages(struct qw_coordinator *co)
     }
 }
 
-/* Cancel what runs and wait until it is back; then the same for the streams. */
+/* End what runs and wait until it is back; then the same for the streams. */
 static bool wind_down(struct qw_coordinator *co)
 {
     qf_time_ms give_up = qf_clock_mono_ms() + TASKS_END_MS;
     struct qw_message *message;
 
-    for (struct qw_run *run = co->active.first; run; run = run->next)
-        if (run->task)
-            atomic_store(&run->task->cancel, true);
-    for (struct qw_run *run = co->active.first, *next; run; run = next) {
-        next = run->next;
-        if (!run->task)
-            qw_run_drop(co, run->node.key);
-    }
-    while (co->active.count || qw_cache_stats(co->cache).downloads) {
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_END });
+    qw_co_run(co);
+    while (wc_worker_stats(co->wc)->runs[WC_RUN_STOPPING] || qw_cache_stats(co->cache).downloads) {
         if (qf_clock_mono_ms() > give_up)
             return false;
         message = qf_mailbox_receive(co->options.mailbox, 20);
@@ -225,8 +217,8 @@ bool qw_coordinator_run(struct qw_coordinator *co, int signal_fd)
 
     atomic_store(&co->options.http_state->ready, true);
     qw_server_set_serving(co->server, true);
-    (void)qw_co_step(co,
-                     (struct wc_worker_event){ .type = WC_WORKER_EV_ACCEPTING, .accepting = true });
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_ACCEPTING, .accepting = true });
+    qw_co_run(co);
     while (!co->done) {
         (void)poll(fds, QF_COUNT_OF(fds), wait_ms(co));
         atomic_store(&co->options.http_state->alive_ms, qf_clock_mono_ms());

@@ -1,5 +1,5 @@
-/* effects.c - one step of the state machine and what it asks for. */
-#include <string.h>
+/* effects.c - what a step of the state machine asks for. */
+#include <assert.h>
 
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -15,7 +15,8 @@ static void send_status(struct qw_coordinator *co, uint64_t session)
                       .accepting_work = stats->accepting,
                       .draining = stats->draining,
                       .slots = stats->slots,
-                      .running = stats->runs[WC_RUN_RUNNING] + stats->runs[WC_RUN_STOPPING],
+                      .running = stats->runs[WC_RUN_LOADING] + stats->runs[WC_RUN_RUNNING] +
+                                 stats->runs[WC_RUN_STOPPING],
                       .queue_depth = stats->runs[WC_RUN_QUEUED],
                       .artifact_base_url = qf_str_from(co->base_url ? co->base_url : ""),
                       .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
@@ -40,7 +41,8 @@ static void send_accepted(struct qw_coordinator *co, const struct wc_worker_effe
     (void)qw_server_send(co->server, effect->session.v, &message);
 }
 
-static void send_rejected(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+static void send_rejected(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                          const struct pb_assign *assign)
 {
     const char *reason = wc_reject_name(effect->reject);
     struct pb_worker_message message = {
@@ -49,21 +51,19 @@ static void send_rejected(struct qw_coordinator *co, const struct wc_worker_effe
     };
 
     (void)qw_server_send(co->server, effect->session.v, &message);
-    if (co->assign)
-        QF_LOG_INFO("work rejected", QF_KV_SLICE("query_id", co->assign->query_id),
-                    QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
-                    QF_KV_STR("reason", reason));
+    QF_LOG_INFO("work rejected", QF_KV_SLICE("query_id", assign->query_id),
+                QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
+                QF_KV_STR("reason", reason));
 }
 
-static void send_ready(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+static void send_ready(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                       struct qw_run *run)
 {
-    struct qw_run *run = qw_run_find(co, effect->run.v);
     struct pb_worker_message message = { .kind = PB_WORKER_READY };
     int64_t total_ns;
 
-    if (!run)
-        return;
     run->ready_ns = qf_clock_mono_ns();
+    run->told = true;
     total_ns = run->ready_ns - run->received_ns;
     run->ready.timings.total_us = (uint64_t)(total_ns / 1000);
     message.u.ready = run->ready;
@@ -74,13 +74,25 @@ static void send_ready(struct qw_coordinator *co, const struct wc_worker_effect 
                  QF_KV_DOUBLE("seconds", (double)total_ns / 1e9));
 }
 
-static void send_failed(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+/* The words for a failure: the run's own, or those for what the state machine found. */
+static const char *failure_text(const struct qw_run *run, qf_rc rc)
 {
-    const struct qw_run *run = qw_run_find(co, effect->run.v);
-    bool told = run && run->err.rc == effect->failure.rc && run->err.msg[0];
-    const char *reason = told                               ? run->err.msg
-                         : run && run->phase == QW_RUN_KEPT ? "the artifact expired or was evicted"
-                                                            : qf_rc_text(effect->failure.rc);
+    if (run->err.rc == rc && run->err.msg[0])
+        return run->err.msg;
+    if (run->ready_ns)
+        return "the artifact expired or was evicted";
+    if (rc == QF_ETIMEOUT)
+        return run->started_ns ? "the query's deadline passed"
+                               : "the query's deadline passed before it started";
+    if (rc == QF_EUNAVAILABLE)
+        return "the worker is shutting down";
+    return qf_rc_text(rc);
+}
+
+static void send_failed(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                        struct qw_run *run)
+{
+    const char *reason = failure_text(run, effect->failure.rc);
     struct pb_worker_message message = {
         .kind = PB_WORKER_FAILED,
         .u.failed = { .work_id = effect->work.v,
@@ -90,11 +102,12 @@ static void send_failed(struct qw_coordinator *co, const struct wc_worker_effect
                       .retryable = effect->failure.retryable },
     };
 
+    if (!run->ready_ns)
+        qf_metric_add(co->m->works_failed, qw_metrics_error_index(effect->failure.rc), 1);
+    run->told = true;
     (void)qw_server_send(co->server, effect->session.v, &message);
-    if (run)
-        QF_LOG_WARN("work failed", QW_KV_RUN(run),
-                    QF_KV_STR("code", qf_rc_name(effect->failure.rc)),
-                    QF_KV_U64("retryable", effect->failure.retryable), QF_KV_STR("reason", reason));
+    QF_LOG_WARN("work failed", QW_KV_RUN(run), QF_KV_STR("code", qf_rc_name(effect->failure.rc)),
+                QF_KV_U64("retryable", effect->failure.retryable), QF_KV_STR("reason", reason));
 }
 
 static void hang_up(struct qw_coordinator *co, uint64_t session)
@@ -105,7 +118,52 @@ static void hang_up(struct qw_coordinator *co, uint64_t session)
     qw_co_forget_session(co, session);
 }
 
-static void perform(struct qw_coordinator *co, const struct wc_worker_effect *effect)
+static void perform_run(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                        struct qw_run *run)
+{
+    assert(run); /* the state machine names a run from ACCEPT to FORGET, and so do we */
+    switch (effect->type) {
+    case WC_WORKER_DO_LOAD:
+        qw_run_load(co, run);
+        break;
+    case WC_WORKER_DO_EXECUTE:
+        qw_run_execute(co, run);
+        break;
+    case WC_WORKER_DO_STOP:
+        qw_run_stop(run);
+        break;
+    case WC_WORKER_DO_RELEASE:
+        qw_run_release(co, run);
+        break;
+    case WC_WORKER_DO_READY:
+        send_ready(co, effect, run);
+        break;
+    case WC_WORKER_DO_FAILED:
+        send_failed(co, effect, run);
+        break;
+    case WC_WORKER_DO_ACKED:
+        qw_artifact_acked(co, run);
+        break;
+    case WC_WORKER_DO_DROP:
+        qw_artifact_drop(co, run);
+        break;
+    case WC_WORKER_DO_FORGET:
+        qw_run_forget(co, run);
+        break;
+    case WC_WORKER_DO_STATUS:
+    case WC_WORKER_DO_ECHO:
+    case WC_WORKER_DO_HANGUP:
+    case WC_WORKER_DO_ACCEPT:
+    case WC_WORKER_DO_REJECT:
+    case WC_WORKER_DO_DRAINED:
+    case WC_WORKER_DO__COUNT:
+        assert(!"an effect about no run"); /* qw_co_perform() has these */
+        break;
+    }
+}
+
+void qw_co_perform(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                   struct qw_event *cause)
 {
     switch (effect->type) {
     case WC_WORKER_DO_STATUS:
@@ -118,45 +176,28 @@ static void perform(struct qw_coordinator *co, const struct wc_worker_effect *ef
         hang_up(co, effect->session.v);
         break;
     case WC_WORKER_DO_ACCEPT:
-        qw_run_accept(co, effect->session.v, effect->run.v);
+        qw_run_accept(co, effect->session.v, effect->run.v, QF_TAKE(cause->assignment));
         send_accepted(co, effect);
         break;
     case WC_WORKER_DO_REJECT:
-        send_rejected(co, effect);
-        break;
-    case WC_WORKER_DO_START:
-        qw_run_start(co, effect->run.v);
-        break;
-    case WC_WORKER_DO_STOP:
-        qw_run_stop(co, effect->run.v);
-        break;
-    case WC_WORKER_DO_FORGET:
-    case WC_WORKER_DO_DROP:
-        qw_run_drop(co, effect->run.v);
-        break;
-    case WC_WORKER_DO_READY:
-        send_ready(co, effect);
-        break;
-    case WC_WORKER_DO_FAILED:
-        send_failed(co, effect);
+        send_rejected(co, effect, &cause->assignment->message);
         break;
     case WC_WORKER_DO_DRAINED:
         QF_LOG_INFO("drained", QF_KV_U64("unfinished", effect->count));
         co->done = true;
         break;
+    case WC_WORKER_DO_LOAD:
+    case WC_WORKER_DO_EXECUTE:
+    case WC_WORKER_DO_STOP:
+    case WC_WORKER_DO_RELEASE:
+    case WC_WORKER_DO_READY:
+    case WC_WORKER_DO_FAILED:
+    case WC_WORKER_DO_ACKED:
+    case WC_WORKER_DO_DROP:
+    case WC_WORKER_DO_FORGET:
+        perform_run(co, effect, qw_run_find(co, effect->run.v));
+        break;
     case WC_WORKER_DO__COUNT:
         break;
     }
-}
-
-qf_rc qw_co_step(struct qw_coordinator *co, struct wc_worker_event event)
-{
-    struct wc_worker_effects effects = { 0 };
-    qf_rc rc;
-
-    event.now = qf_clock_mono_ms();
-    rc = wc_worker_step(co->wc, &event, &effects);
-    for (size_t i = 0; i < effects.count; i++)
-        perform(co, &effects.items[i]);
-    return rc;
 }

@@ -30,7 +30,7 @@ static qf_rc opened(void *ctx, uint64_t session, const char *peer)
     known = qf_xcalloc(1, sizeof(*known));
     known->node.key = session;
     qw_table_add(&co->sessions, &known->node);
-    rc = qw_co_step(
+    rc = qw_co_open_session(
         co, (struct wc_worker_event){ .type = WC_WORKER_EV_SESSION_OPEN, .session = { session } });
     if (rc) {
         qw_co_forget_session(co, session);
@@ -39,11 +39,17 @@ static qf_rc opened(void *ctx, uint64_t session, const char *peer)
     }
     qf_metric_inc(co->m->sessions_opened);
     QF_LOG_INFO("session opened", QF_KV_U64("session", session), QF_KV_STR("peer", peer));
-    qw_co_settle(co);
     return QF_OK;
 }
 
-/* May be called while effects are performed: the step comes later. */
+static void post_closed(struct qw_coordinator *co, uint64_t session)
+{
+    qw_co_forget_session(co, session);
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_SESSION_CLOSED,
+                                             .session = { session } });
+}
+
+/* Also called while effects are performed: one of them found the stream dead. */
 static void closed(void *ctx, uint64_t session, const char *why)
 {
     struct qw_coordinator *co = ctx;
@@ -54,8 +60,7 @@ static void closed(void *ctx, uint64_t session, const char *why)
 
     QF_LOG_INFO("session closed", QF_KV_U64("session", session), QF_KV_STR("why", why));
     qf_metric_add(co->m->sessions_closed, co->done ? QW_SESSION_END_SHUTDOWN : end, 1);
-    qw_co_forget_session(co, session);
-    QF_VEC_PUSH(&co->closed, session);
+    post_closed(co, session);
 }
 
 /* This side ends the stream, with a status that says why. */
@@ -65,8 +70,7 @@ static void refuse(struct qw_coordinator *co, uint64_t session, const char *why)
     qf_metric_add(co->m->sessions_closed, QW_SESSION_END_PROTOCOL, 1);
     /* QF_EEXEC is the row of errors.def whose gRPC status is FAILED_PRECONDITION. */
     qw_server_end(co->server, session, QF_EEXEC, why, true);
-    qw_co_forget_session(co, session);
-    QF_VEC_PUSH(&co->closed, session);
+    post_closed(co, session);
 }
 
 static void greet(struct qw_coordinator *co, struct qw_session *session,
@@ -86,35 +90,46 @@ static void greet(struct qw_coordinator *co, struct qw_session *session,
                 QF_KV_STR("api_id", session->api_id), QF_KV_SLICE("software", hello->software));
 }
 
+struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment)
+{
+    if (!assignment)
+        return NULL;
+    (void)qf_arena_free(assignment->arena);
+    free(assignment);
+    return NULL;
+}
+
 static void assign(struct qw_coordinator *co, uint64_t session, struct qf_arena *arena,
                    const struct pb_assign *message)
 {
-    co->assign = message;
-    co->assign_arena = arena;
-    co->assign_ns = qf_clock_mono_ns();
-    (void)qw_co_step(
-        co, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
-                                      .session = { session },
-                                      .work = { message->work_id },
-                                      .attempt = message->attempt,
-                                      .assign = { .query = { qf_hash_bytes(message->query_id) },
-                                                  .leaf = { message->leaf_id } } });
-    co->assign = NULL;
-    co->assign_arena = qf_arena_free(co->assign_arena); /* NULL if a run took it */
+    struct qw_assignment *assignment = qf_xcalloc(1, sizeof(*assignment));
+    bool limited = message->timeout_ms && message->timeout_ms < INT32_MAX;
+
+    *assignment = (struct qw_assignment){ arena, *message, qf_clock_mono_ns() };
+    qw_co_post_assign(
+        co,
+        (struct wc_worker_event){
+            .type = WC_WORKER_EV_ASSIGN,
+            .session = { session },
+            .work = { message->work_id },
+            .attempt = message->attempt,
+            .assign = { .query = { qf_hash_bytes(message->query_id) },
+                        .leaf = { message->leaf_id },
+                        .deadline =
+                            limited ? qf_clock_mono_ms() + (qf_time_ms)message->timeout_ms : 0 } },
+        assignment);
 }
 
 static void cancel_one(struct qw_coordinator *co, uint64_t session, uint64_t work, uint32_t attempt)
 {
-    (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_CANCEL,
-                                                   .session = { session },
-                                                   .work = { work },
-                                                   .attempt = attempt });
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_CANCEL,
+                                             .session = { session },
+                                             .work = { work },
+                                             .attempt = attempt });
 }
 
 static void cancel(struct qw_coordinator *co, uint64_t session, const struct pb_cancel *message)
 {
-    QF_VEC(uint32_t) attempts = { 0 };
-
     if (message->attempt) {
         cancel_one(co, session, message->work_id, message->attempt);
         return;
@@ -124,24 +139,16 @@ static void cancel(struct qw_coordinator *co, uint64_t session, const struct pb_
             const struct qw_run *run = (const struct qw_run *)node;
 
             if (run->session == session && run->work == message->work_id)
-                QF_VEC_PUSH(&attempts, run->attempt);
+                cancel_one(co, session, message->work_id, run->attempt);
         }
-    for (size_t i = 0; i < attempts.count; i++)
-        cancel_one(co, session, message->work_id, attempts.items[i]);
-    QF_VEC_DONE(&attempts);
 }
 
 static void ack(struct qw_coordinator *co, uint64_t session, const struct pb_ack *message)
 {
-    struct wc_run_id run =
-        wc_worker_find(co->wc, (struct wc_session_id){ session },
-                       (struct wc_work_id){ message->work_id }, message->attempt);
-
-    (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_ACK,
-                                                   .session = { session },
-                                                   .work = { message->work_id },
-                                                   .attempt = message->attempt });
-    qw_run_acked(co, run.v);
+    qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_ACK,
+                                             .session = { session },
+                                             .work = { message->work_id },
+                                             .attempt = message->attempt });
 }
 
 static void heartbeat(struct qw_coordinator *co, uint64_t session,
@@ -151,9 +158,9 @@ static void heartbeat(struct qw_coordinator *co, uint64_t session,
     int64_t rtt_us = (int64_t)((uint64_t)(qf_clock_mono_ns() / 1000) - (uint64_t)message->sent_us);
 
     if (!message->echo)
-        (void)qw_co_step(co, (struct wc_worker_event){ .type = WC_WORKER_EV_HEARTBEAT,
-                                                       .session = { session },
-                                                       .sent_at = message->sent_us });
+        qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_HEARTBEAT,
+                                                 .session = { session },
+                                                 .sent_at = message->sent_us });
     else if (rtt_us >= 0 && rtt_us < 60000000)
         qf_metric_observe(co->m->heartbeat_rtt, (double)rtt_us / 1e6);
 }
@@ -179,7 +186,7 @@ static void message(void *ctx, uint64_t session, struct qf_arena *arena,
     else
         qf_metric_inc(co->m->messages_unknown);
     (void)qf_arena_free(arena);
-    qw_co_settle(co);
+    qw_co_run(co);
 }
 
 struct qw_server_handler qw_coordinator_handler(struct qw_coordinator *co)

@@ -1,12 +1,16 @@
 /* work_int.h - the coordinator's own state, shared by its files.
  *
  *     coordinator.c   the loop: mailbox, signals, timers
- *     effects.c       one step of the state machine and what it asks for
+ *     events.c        the queue of events; one step of the state machine at a time
+ *     effects.c       what a step asks for: messages to APIs, and calls of the next two
  *     sessions.c      streams: what APIs say
- *     runs.c          works: from START to the artifact and its end
+ *     runs.c          runs: from acceptance to the end of the task
+ *     artifacts.c     what runs leave behind, until it is dropped
  *
- * A step's effects are borrowed from the state machine, so performing one must never step again:
- * whatever an effect leads to is put on a list, and qw_co_settle() goes on from there. */
+ * Which state a run is in, and what happens next, is decided by the state machine alone
+ * (workcoord/worker.h). Whatever happens is posted as an event; qw_co_run() steps the queue to its
+ * end. Performing an effect never steps: what it leads to is posted like anything else, and so is
+ * stepped after the effects before it. */
 #ifndef QUERYWORKER_WORK_WORK_INT_H
 #define QUERYWORKER_WORK_WORK_INT_H
 
@@ -21,12 +25,18 @@ struct qw_session {
     char api_id[PB_ID_BYTES_MAX + 1];
 };
 
-/*   QUEUED     accepted, the state machine has not started it
- *   STARTING   on co->starting
- *   WAITING    for downloads
- *   EXECUTING  its task is in the pool
- *   KEPT       its artifact is in the spool */
-enum qw_run_phase { QW_RUN_QUEUED, QW_RUN_STARTING, QW_RUN_WAITING, QW_RUN_EXECUTING, QW_RUN_KEPT };
+/* An AssignWork message: what an ASSIGN event is about. */
+struct qw_assignment {
+    struct qf_arena *arena; /* holds the message's strings */
+    struct pb_assign message;
+    int64_t received_ns;
+};
+
+/* What happened, for the state machine. */
+struct qw_event {
+    struct wc_worker_event core;
+    struct qw_assignment *assignment; /* of an ASSIGN: goes with the event unless a run takes it */
+};
 
 struct qw_run;
 struct qw_run_list { /* oldest first */
@@ -34,33 +44,32 @@ struct qw_run_list { /* oldest first */
     size_t count;
 };
 
+/* What the daemon has of a run, from ACCEPT to FORGET. */
 struct qw_run {
-    struct qw_node node; /* by run id */
-    enum qw_run_phase phase;
-    struct qw_run_list *list; /* the one list it is on, or NULL */
-    struct qw_run *next, *prev;
-
-    struct qf_arena *arena; /* holds the assignment until the task is back */
-    struct pb_assign assign;
-    struct qw_hold *hold;
-    struct qw_task *task;
-    bool stopped;
-    qf_time_ms deadline; /* QF_TIME_NEVER: none */
-    int64_t received_ns, started_ns, stop_ns, launched_ns, ready_ns;
+    struct qw_node node;              /* by run id */
+    struct qw_assignment *assignment; /* until its segments are released */
+    struct qw_hold *hold;             /* from LOAD to RELEASE */
+    struct qw_task *task;             /* from EXECUTE until it is back */
+    int64_t received_ns, started_ns, stop_ns, launched_ns, ready_ns; /* 0: not yet */
 
     uint64_t session, work;
     uint32_t attempt, leaf;
     char query_id[PB_ID_BYTES_MAX + 1];
     char traceparent[56]; /* or "" */
 
-    struct qf_err err;     /* why it failed */
-    struct pb_ready ready; /* strings point into this struct */
+    struct qf_err err; /* what its task or its downloads said */
+    bool told;         /* the API heard how it ended */
+
+    /* Its artifact. */
+    struct qw_run_list *list; /* the one it is on; NULL: there is no artifact */
+    struct qw_run *next, *prev;
+    struct qw_run *token_next; /* chain of co->tokens */
     struct qw_token token;
+    struct pb_ready ready; /* strings point into this struct */
     char checksum[38];
     char *url;
-    bool fetched;              /* requested at least once */
-    bool in_memory;            /* its artifact takes no disk */
-    struct qw_run *token_next; /* chain of co->tokens */
+    bool fetched;   /* requested at least once */
+    bool in_memory; /* it takes no disk */
 };
 
 struct qw_coordinator {
@@ -72,46 +81,64 @@ struct qw_coordinator {
     struct qw_metrics *m;
 
     struct qw_table runs, sessions;
-    struct qw_run *tokens[QW_TABLE_BUCKETS]; /* kept runs by token */
-    struct qw_run_list starting, active, unacked, acked;
-    uint64_t spool_bytes, memory_bytes; /* artifacts that are files, and those that are not */
-    QF_VEC(uint64_t) closed;            /* sessions whose end is still to be stepped */
+    struct qw_run *tokens[QW_TABLE_BUCKETS]; /* runs with an artifact, by its token */
+    struct qw_run_list unacked, acked;       /* the same, by age */
+    uint64_t spool_bytes, memory_bytes;      /* artifacts that are files, and those that are not */
 
-    /* The assignment being stepped. */
-    struct qf_arena *assign_arena;
-    const struct pb_assign *assign;
-    int64_t assign_ns;
+    /* Events not yet stepped. Empty between two messages of the mailbox; while one is handled every
+     * run and session adds a few at most, so the tables' bounds are this queue's too. */
+    QF_VEC(struct qw_event) events;
+    size_t events_done; /* so many of them are stepped */
+    bool stepping;
 
     qf_time_ms beat_at; /* next heartbeat */
     bool draining, done;
 };
 
+/* events.c */
+/* Put @event at the end of the queue. Any time, also while an effect is performed. */
+void qw_co_post(struct qw_coordinator *co, struct wc_worker_event event);
+void qw_co_post_assign(struct qw_coordinator *co, struct wc_worker_event event,
+                       struct qw_assignment *assignment); /* which is taken */
+/* Step all that is queued, and what that leads to. Never while an effect is performed. */
+void qw_co_run(struct qw_coordinator *co);
+/* The same for @event, which is the only one that can be refused; why. */
+qf_rc qw_co_open_session(struct qw_coordinator *co, struct wc_worker_event event);
+
 /* effects.c */
-/* Apply @event at the present time and perform its effects; the caller settles. */
-qf_rc qw_co_step(struct qw_coordinator *co, struct wc_worker_event event);
+/* @cause: the event that was stepped; @effect is one of what it led to. */
+void qw_co_perform(struct qw_coordinator *co, const struct wc_worker_effect *effect,
+                   struct qw_event *cause);
 
 /* sessions.c */
 void qw_co_beat(struct qw_coordinator *co);
 void qw_co_forget_session(struct qw_coordinator *co, uint64_t session);
+struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment); /* NULL is fine */
 
-/* runs.c */
-void qw_run_accept(struct qw_coordinator *co, uint64_t session, uint64_t id);
+/* runs.c: one function for each effect that is about a run */
 struct qw_run *qw_run_find(struct qw_coordinator *co, uint64_t id);
-void qw_run_start(struct qw_coordinator *co, uint64_t id); /* put it on the starting list */
-void qw_run_stop(struct qw_coordinator *co, uint64_t id);
-void qw_run_drop(struct qw_coordinator *co, uint64_t id); /* with its artifact */
-void qw_run_acked(struct qw_coordinator *co, uint64_t id);
+void qw_run_accept(struct qw_coordinator *co, uint64_t session, uint64_t id,
+                   struct qw_assignment *assignment); /* which is taken */
+void qw_run_load(struct qw_coordinator *co, struct qw_run *run);
+void qw_run_execute(struct qw_coordinator *co, struct qw_run *run);
+void qw_run_stop(struct qw_run *run);
+void qw_run_release(struct qw_coordinator *co, struct qw_run *run);
+void qw_run_forget(struct qw_coordinator *co, struct qw_run *run);
+/* and what comes back */
+void qw_run_downloads_back(struct qw_coordinator *co);
 void qw_run_task_back(struct qw_coordinator *co, struct qw_task *task);
-void qw_run_fetched(struct qw_coordinator *co, struct qw_fetch *fetch);
-void qw_run_check_deadlines(struct qw_coordinator *co, qf_time_ms now);
-qf_time_ms qw_run_deadline(const struct qw_coordinator *co);
-/* Go on with what the last effects put on lists, until there is nothing left. */
-void qw_co_settle(struct qw_coordinator *co);
+
+/* artifacts.c */
+/* The task of @run wrote one. */
+void qw_artifact_keep(struct qw_coordinator *co, struct qw_run *run, const struct qw_task *task);
+void qw_artifact_acked(struct qw_coordinator *co, struct qw_run *run);
+void qw_artifact_drop(struct qw_coordinator *co, struct qw_run *run); /* if there is one */
+void qw_artifact_fetched(struct qw_coordinator *co, struct qw_fetch *fetch);
+/* The disk is full, whatever the figures say: let go of something. */
+void qw_co_free_some_disk(struct qw_coordinator *co);
 /* Keep the disk within its watermarks. */
 void qw_co_look_after_disk(struct qw_coordinator *co);
 struct qw_budget_usage qw_co_usage(const struct qw_coordinator *co);
-void qw_run_list_push(struct qw_run_list *list, struct qw_run *run);
-void qw_run_list_remove(struct qw_run *run);
 
 /* Log fields every line about a work carries. */
 #define QW_KV_RUN(run)                                                                             \

@@ -221,6 +221,7 @@ static void worker_command(struct script *script)
     event.run.v = id_word(script, 'r', NULL);
     if (event.type == WC_WORKER_EV_ASSIGN) {
         event.assign.query.v = id_word(script, 'q', NULL);
+        event.assign.deadline = number(script, "deadline=", 0);
     } else if (event.type == WC_WORKER_EV_RUN_FAILED) {
         event.failure.rc = rc_word(script);
         event.failure.retryable = has_word(script, "retryable");

@@ -85,6 +85,13 @@ static void start_or_stop_worker(struct sim *sim, const struct sim_event *event)
         sim_worker_stop(sim, event->worker, false);
 }
 
+static bool worker_lives(const struct sim *sim, const struct sim_event *event)
+{
+    const struct sim_worker *worker = &sim->workers[event->worker];
+
+    return worker->core && worker->life == event->worker_life;
+}
+
 static void run_event(struct sim *sim, struct sim_event *event)
 {
     switch (event->kind) {
@@ -104,9 +111,12 @@ static void run_event(struct sim *sim, struct sim_event *event)
         if (arrives(sim, event))
             sim_api_fetch_end(sim, event);
         break;
+    case SIM_LOAD_END:
+        if (worker_lives(sim, event))
+            sim_worker_load_end(sim, event);
+        break;
     case SIM_RUN_END:
-        if (sim->workers[event->worker].core &&
-            sim->workers[event->worker].life == event->worker_life)
+        if (worker_lives(sim, event))
             sim_worker_run_end(sim, event);
         break;
     case SIM_QUERY:
@@ -205,6 +215,18 @@ static bool advance(struct sim *sim)
     return true;
 }
 
+/* A daemon has nothing of runs that are over. */
+static bool records_empty(const struct sim_worker *worker)
+{
+    for (size_t i = 0; i < worker->runs.count; i++) {
+        const struct sim_run_record *run = &worker->runs.items[i];
+
+        if (!run->over || run->held || run->executing || run->artifact)
+            return false;
+    }
+    return true;
+}
+
 static bool workers_empty(const struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->worker_count; i++) {
@@ -217,6 +239,8 @@ static bool workers_empty(const struct sim *sim)
             if (runs[state])
                 return false;
         }
+        if (!records_empty(&sim->workers[i]))
+            return false;
     }
     return true;
 }

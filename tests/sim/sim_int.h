@@ -16,7 +16,8 @@ enum sim_kind {
     SIM_TO_API,    /* .api_event */
     SIM_TO_WORKER, /* .worker_event */
     SIM_DIAL,      /* api -> worker */
-    SIM_RUN_END,   /* .worker_event.run */
+    SIM_LOAD_END,  /* .worker_event.run: its segments are there, or will not come */
+    SIM_RUN_END,   /* .worker_event.run: its task is back */
     SIM_FETCH_END, /* .api_event.work, attempt, session */
     SIM_CHAOS,
     SIM_QUERY,   /* a client asks the api */
@@ -51,9 +52,15 @@ struct sim_session {
     qf_time_ms arrival[2]; /* of the last message to the API / to the worker */
 };
 
+/* What the worker's daemon has of a run. */
 struct sim_run_record {
     uint64_t work;
-    bool ended, artifact;
+    bool held;      /* its segments */
+    bool executing; /* its task */
+    bool stopped;   /* its task was told to */
+    bool artifact;
+    bool reported; /* as ready or failed */
+    bool over;
 };
 
 struct sim_api {
@@ -139,6 +146,8 @@ void sim_query_work_over(struct sim *sim, struct wc_query_id query, qf_rc rc);
 void sim_worker_start(struct sim *sim, uint32_t worker);
 void sim_worker_stop(struct sim *sim, uint32_t worker, bool silently);
 void sim_worker_step(struct sim *sim, uint32_t worker, struct wc_worker_event *event);
+void sim_worker_end(struct sim *sim, uint32_t worker);
+void sim_worker_load_end(struct sim *sim, const struct sim_event *event);
 void sim_worker_run_end(struct sim *sim, const struct sim_event *event);
 
 /* sim_net.c */

@@ -157,7 +157,10 @@ void sim_chaos(struct sim *sim)
         remove_or_discover(sim, worker);
     } else if (node->core && fault == 5) {
         sim->result.crashes++;
-        sim_worker_stop(sim, worker, sim_chance(sim, 0.3));
+        if (sim_chance(sim, 0.2))
+            sim_worker_end(sim, worker);
+        else
+            sim_worker_stop(sim, worker, sim_chance(sim, 0.3));
     } else if (node->core && fault == 6) {
         sim->result.drains++;
         event.drain_deadline = sim_chance(sim, 0.5) ? sim->now + 2000 : QF_TIME_NEVER;

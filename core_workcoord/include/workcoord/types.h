@@ -2,7 +2,15 @@
  *
  * The core sees opaque 64-bit numbers; daemons map their strings (query ids, work ids, URLs) to
  * them and keep everything heavy (specs, artifacts) outside. An id must be unique among those alive
- * in one core and is best never used again in the life of a process. */
+ * in one core and is best never used again in the life of a process.
+ *
+ * Words that mean one thing each, here and in the daemons:
+ *
+ *     work      one leaf of a query over one group of segments: what is to be done, whoever does it
+ *     item      the API's record of a work, over all attempts
+ *     attempt   one assignment of a work to a worker, counted from 1
+ *     run       the worker's record of one attempt it accepted
+ *     task      what a run hands to a thread of the pool that executes it */
 #ifndef WORKCOORD_TYPES_H
 #define WORKCOORD_TYPES_H
 
@@ -24,7 +32,7 @@ struct wc_tenant_id {
 struct wc_leaf_id {
     uint64_t v;
 };
-/* One unit of work. It stays the same over all attempts to run it. */
+/* One work. It stays the same over all attempts. */
 struct wc_work_id {
     uint64_t v;
 };
@@ -36,7 +44,7 @@ struct wc_worker_id {
 struct wc_session_id {
     uint64_t v;
 };
-/* One accepted execution on a worker; numbered by the worker core from 1. */
+/* One run; numbered by the worker core from 1. */
 struct wc_run_id {
     uint64_t v;
 };
@@ -88,8 +96,9 @@ typedef void wc_trace_fn(void *ctx, const char *line, size_t len);
 /* Life of a run on the worker side; the table of moves is in worker.h. */
 #define WC_RUN_STATES(X)                                                                           \
     X(WC_RUN_QUEUED, "queued")     /* accepted, waits for a slot */                                \
-    X(WC_RUN_RUNNING, "running")   /* holds a slot */                                              \
-    X(WC_RUN_STOPPING, "stopping") /* told to stop, still holds its slot */                        \
+    X(WC_RUN_LOADING, "loading")   /* holds a slot, waits for its segments */                      \
+    X(WC_RUN_RUNNING, "running")   /* holds a slot, executes */                                    \
+    X(WC_RUN_STOPPING, "stopping") /* told to stop, still executes and holds its slot */           \
     X(WC_RUN_READY, "ready")       /* artifact kept until acknowledged */                          \
     X(WC_RUN_ACKED, "acked")       /* artifact kept a little longer */                             \
     X(WC_RUN_GONE, "gone")         /* released in the same step */

@@ -8,32 +8,55 @@
  *
  *     an API opened a stream        -> SESSION_OPEN   => STATUS (the first message on the stream)
  *     every message on it           -> ASSIGN, CANCEL, ACK, HEARTBEAT
- *                                                     => ACCEPT or REJECT, START, STOP, DROP, ECHO
- *     the stream ended              -> SESSION_CLOSED => STOP and DROP for all of its work
- *     a run ended                   -> RUN_DONE       => READY   (artifact is in the spool)
- *                                   -> RUN_FAILED     => FAILED  (also the end of a stopped run)
- *     the disk budget took one away -> EVICTED        => FAILED expired, if nobody has it yet
+ *                                                     => ACCEPT or REJECT, LOAD, STOP, DROP, ECHO
+ *     the stream ended              -> SESSION_CLOSED => the end of all of its runs
+ *     a run's segments are there    -> RUN_LOADED     => EXECUTE
+ *     a run's task ended            -> RUN_DONE       => READY   (artifact is in the spool)
+ *     either of them went wrong     -> RUN_FAILED     => FAILED  (also the end of a stopped task)
+ *     the disk budget took one away -> EVICTED        => FAILED not_found, if nobody has it yet
  *     SIGTERM                       -> DRAIN          => STATUS..., at last DRAINED
- *     wc_worker_deadline() has come -> TICK           => DROP, HANGUP, DRAINED
+ *     it is over, now               -> END            => the end of all that is not an artifact
+ *     wc_worker_deadline() has come -> TICK           => FAILED timeout, DROP, HANGUP, DRAINED
+ *
+ * An effect may lead to an event at once (all segments are on the disk already): the daemon steps
+ * it after the effects of this step. Such an event may find its run gone; then it is counted in
+ * stats.stale and changes nothing.
  *
  * A run is named by the session, work and attempt it was assigned with, and by a run id from then
- * on. It holds one of `slots` from START until RUN_DONE or RUN_FAILED, also while it is stopping,
+ * on. It holds one of `slots` from LOAD until its end or its artifact, also while it is stopping,
  * so the pool is never oversubscribed. Free slots go round robin over the sessions, within a
  * session round robin over its queries, within a query first come first served.
  *
- * Life of a run (an empty cell is counted in stats.illegal and ignored)
+ * Life of a run. A cell names the next state and the effects; every way to "gone" ends with
+ * FORGET. An empty cell is counted in stats.illegal and ignored.
  *
- *               START    CANCEL    LOST      DONE     FAIL      ACK    EVICT     EXPIRE
- *     queued    running  gone      gone
- *                        (FORGET)  (FORGET)
- *     running            stopping  stopping  ready    gone
- *                        (STOP)    (STOP)    (READY)  (FAILED)
- *     stopping                               gone     gone
- *                                            (DROP)
- *     ready              gone      gone                         acked  gone      gone
- *                        (DROP)    (DROP)                              (FAILED)  (FAILED, DROP)
- *     acked              gone      gone                                gone      gone
- *                        (DROP)    (DROP)                                        (DROP)
+ *              START    CANCEL, LOST    LOADED      DONE            FAIL
+ *     queued   loading  gone
+ *              (LOAD)
+ *     loading           gone            running                     gone
+ *                       (RELEASE)       (EXECUTE)                   (RELEASE, FAILED)
+ *     running           stopping                    ready           gone
+ *                       (STOP)                      (RELEASE,READY) (RELEASE, FAILED)
+ *     stopping                                      gone            gone
+ *                                                   (RELEASE, DROP) (RELEASE)
+ *     ready             gone (DROP)
+ *     acked             gone (DROP)
+ *
+ *              ACK      EVICT           EXPIRE                      END
+ *     queued                            gone (FAILED timeout)       gone
+ *     loading                           gone                        gone (RELEASE)
+ *                                       (RELEASE, FAILED timeout)
+ *     running                           stopping                    stopping
+ *                                       (STOP, FAILED timeout)      (STOP, FAILED unavailable)
+ *     stopping
+ *     ready    acked    gone            gone
+ *              (ACKED)  (FAILED         (FAILED not_found, DROP)
+ *                        not_found)
+ *     acked             gone            gone (DROP)
+ *
+ * A run expires when its deadline comes, an artifact when nobody acknowledged it in time or some
+ * time after somebody did. A failure that EXPIRE or END reports is final for this run: what its
+ * task says later is not reported again.
  *
  * Work is rejected only while the worker is not accepting: it drains, it was told not to accept, or
  * its table is full of work that is not yet acknowledged (acknowledged artifacts make room).
@@ -50,8 +73,8 @@ struct wc_worker; /* Opaque. Allocates in wc_worker_new() and never again. */
 /* Bounds and times; zero means the default in the comment. */
 struct wc_worker_limits {
     uint32_t sessions_max; /* 64: API streams at once */
-    uint32_t runs_max;     /* 16384: queued, running, stopping and kept artifacts together */
-    uint32_t slots;        /* 1: runs at the same time; daemons use their core count */
+    uint32_t runs_max;     /* 16384: from acceptance to the end of the artifact */
+    uint32_t slots;        /* 1: runs that load or execute at once; daemons use their core count */
 
     qf_time_ms heartbeat_ms;    /* WC_HEARTBEAT_MS: how often an API sends one */
     uint32_t heartbeats_max;    /* WC_HEARTBEATS_MISSED_MAX: silent for so many of them is lost */
@@ -67,11 +90,13 @@ struct wc_worker_limits {
     X(WC_WORKER_EV_ASSIGN, "assign")         /* session, work, attempt, .assign */                 \
     X(WC_WORKER_EV_CANCEL, "cancel")         /* session, work, attempt */                          \
     X(WC_WORKER_EV_ACK, "ack")               /* session, work, attempt */                          \
+    X(WC_WORKER_EV_RUN_LOADED, "loaded")     /* run: all its segments are there */                 \
     X(WC_WORKER_EV_RUN_DONE, "done")         /* run, .checksum */                                  \
     X(WC_WORKER_EV_RUN_FAILED, "failed")     /* run, .failure; also how a stopped run ends */      \
     X(WC_WORKER_EV_EVICTED, "evicted")       /* run: its artifact is gone from the spool */        \
     X(WC_WORKER_EV_ACCEPTING, "accepting")   /* .accepting: take work or not */                    \
-    X(WC_WORKER_EV_DRAIN, "drain")           /* .drain_deadline; cannot be taken back */
+    X(WC_WORKER_EV_DRAIN, "drain")           /* .drain_deadline; cannot be taken back */           \
+    X(WC_WORKER_EV_END, "end")               /* the process ends: drain, and finish nothing */
 enum wc_worker_event_type { WC_WORKER_EVENTS(WC_ENUM_ENTRY) WC_WORKER_EV__COUNT };
 
 struct wc_worker_event {
@@ -85,6 +110,7 @@ struct wc_worker_event {
         struct {
             struct wc_query_id query;
             struct wc_leaf_id leaf;
+            qf_time_ms deadline; /* of the query; 0: none */
         } assign;
         struct {
             qf_rc rc;
@@ -104,12 +130,15 @@ struct wc_worker_event {
  *     HANGUP   close the session: it fell silent
  *     ACCEPT   send WorkAccepted
  *     REJECT   send WorkRejected
- *     START    execute the run; report RUN_DONE or RUN_FAILED exactly once
- *     STOP     cancel the run; still report RUN_DONE or RUN_FAILED
- *     FORGET   drop the spec of the run: it was queued and will never start
+ *     LOAD     hold the run's segments; report RUN_LOADED or RUN_FAILED, at most once
+ *     EXECUTE  start the run's task; report RUN_DONE or RUN_FAILED exactly once
+ *     STOP     cancel the run's task; it still reports its end
+ *     RELEASE  let go of the run's segments, there or still awaited
  *     READY    send WorkReady
  *     FAILED   send WorkFailed
- *     DROP     delete the run's artifact and stop serving it
+ *     ACKED    the API has the run's artifact: it goes before others when room is needed
+ *     DROP     delete the run's artifact, if it is not evicted, and stop serving it
+ *     FORGET   the run is over and never named again: drop its spec
  *     DRAINED  exit now; `count` runs were not finished
  *
  * The comment behind each names the fields that are set; the others are 0. */
@@ -119,12 +148,15 @@ struct wc_worker_event {
     X(WC_WORKER_DO_HANGUP, "hangup")   /* session */                                               \
     X(WC_WORKER_DO_ACCEPT, "accept")   /* session, work, attempt, run */                           \
     X(WC_WORKER_DO_REJECT, "reject")   /* session, work, attempt, reject */                        \
-    X(WC_WORKER_DO_START, "start")     /* session, query, leaf, work, attempt, run */              \
+    X(WC_WORKER_DO_LOAD, "load")       /* session, query, leaf, work, attempt, run */              \
+    X(WC_WORKER_DO_EXECUTE, "execute") /* run */                                                   \
     X(WC_WORKER_DO_STOP, "stop")       /* run */                                                   \
-    X(WC_WORKER_DO_FORGET, "forget")   /* run */                                                   \
+    X(WC_WORKER_DO_RELEASE, "release") /* run */                                                   \
     X(WC_WORKER_DO_READY, "ready")     /* session, work, attempt, run, checksum */                 \
     X(WC_WORKER_DO_FAILED, "failed")   /* session, work, attempt, run, rc, retryable */            \
+    X(WC_WORKER_DO_ACKED, "acked")     /* run */                                                   \
     X(WC_WORKER_DO_DROP, "drop")       /* run */                                                   \
+    X(WC_WORKER_DO_FORGET, "forget")   /* run */                                                   \
     X(WC_WORKER_DO_DRAINED, "drained") /* count */
 enum wc_worker_effect_type { WC_WORKER_EFFECTS(WC_ENUM_ENTRY) WC_WORKER_DO__COUNT };
 
@@ -141,7 +173,8 @@ struct wc_worker_effect {
         struct {
             qf_rc rc;
             bool retryable;
-        } failure; /* an evicted or expired artifact: QF_ENOTFOUND, retryable */
+        } failure; /* an evicted or expired artifact: QF_ENOTFOUND, retryable; a passed deadline:
+                    * QF_ETIMEOUT; the end of the process: QF_EUNAVAILABLE, retryable */
         qf_time_ms sent_at;
         enum wc_reject reject;
         uint32_t count;
@@ -179,6 +212,7 @@ struct wc_worker_stats {
     uint64_t steps, illegal, stale;
     uint64_t accepted, rejected[WC_REJECT__COUNT], started, ready, failed, stopped, acked;
     uint64_t duplicates;      /* assignments already known */
+    uint64_t timed_out;       /* runs whose deadline passed */
     uint64_t expired_unacked; /* artifacts nobody acknowledged in time */
     uint64_t expired_acked, evicted_unacked, evicted_acked;
     uint64_t sessions_lost, sessions_silent;

@@ -96,14 +96,16 @@ static void worker_event(const uint8_t *bytes, struct wc_worker_event *event)
     event->work.v = 1 + bytes[2] % 8;
     event->attempt = bytes[1] / 64;
     event->run.v = bytes[3];
-    if (event->type == WC_WORKER_EV_ASSIGN)
+    if (event->type == WC_WORKER_EV_ASSIGN) {
         event->assign.query.v = bytes[3] % 4;
-    else if (event->type == WC_WORKER_EV_RUN_FAILED)
+        event->assign.deadline = bytes[3] & 64 ? event->now + bytes[3] : 0;
+    } else if (event->type == WC_WORKER_EV_RUN_FAILED) {
         event->failure.retryable = bytes[2] & 1;
-    else if (event->type == WC_WORKER_EV_ACCEPTING)
+    } else if (event->type == WC_WORKER_EV_ACCEPTING) {
         event->accepting = bytes[3] & 3;
-    else if (event->type == WC_WORKER_EV_DRAIN)
+    } else if (event->type == WC_WORKER_EV_DRAIN) {
         event->drain_deadline = bytes[3] & 1 ? event->now + bytes[3] : QF_TIME_NEVER;
+    }
 }
 
 static void fuzz_worker(const uint8_t *bytes, size_t size)

@@ -7,13 +7,14 @@ static const char *check_run(const struct wc_worker *wc, uint32_t slot, uint32_t
 {
     const struct wc_run *run = &wc->runs[slot];
     bool kept = run->state == WC_RUN_READY || run->state == WC_RUN_ACKED;
+    bool ends = kept || run->deadline != QF_TIME_NEVER;
 
     if (run->session != session)
         return "a run is on the list of another session";
     if (run->state == WC_RUN_STOPPING || run->state == WC_RUN_GONE)
         return "a session lists a run that is over";
-    if (kept != (wc->timers.pos[wc_timer_run(wc, slot)] != 0))
-        return "an artifact without an end, or an end without an artifact";
+    if (ends != (wc->timers.pos[wc_timer_run(wc, slot)] != 0))
+        return "an artifact or deadline without an end, or an end without either";
     if (wc_run_find(wc, session, run->work, run->attempt) != slot)
         return "a run cannot be found by its assignment";
     return NULL;
@@ -33,7 +34,7 @@ static const char *check_turns(const struct wc_worker *wc, const struct wc_sessi
 const char *core_check_worker(const struct wc_worker *wc)
 {
     const uint32_t *runs = wc->stats.runs;
-    uint32_t listed = 0, queued = 0, total = 0;
+    uint32_t listed = 0, queued = 0, total = 0, taken;
 
     for (uint32_t s = wc->session_order.head; s != WC_NONE; s = wc->session_links[s].next) {
         const struct wc_session *session = &wc->sessions[s];
@@ -56,9 +57,10 @@ const char *core_check_worker(const struct wc_worker *wc)
         return "a queued run has no turn";
     if (wc->acked.count != runs[WC_RUN_ACKED])
         return "the list of acknowledged artifacts is wrong";
-    if (runs[WC_RUN_RUNNING] + runs[WC_RUN_STOPPING] > wc->limits.slots)
+    taken = runs[WC_RUN_LOADING] + runs[WC_RUN_RUNNING] + runs[WC_RUN_STOPPING];
+    if (taken > wc->limits.slots)
         return "more runs than slots";
-    if (queued && runs[WC_RUN_RUNNING] + runs[WC_RUN_STOPPING] < wc->limits.slots)
+    if (queued && taken < wc->limits.slots)
         return "a slot is idle although work is queued";
     if (wc->stats.accepting && (wc->stats.draining || !wc->willing || !wc_run_room(wc)))
         return "accepting without room or will";

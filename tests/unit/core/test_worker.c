@@ -67,9 +67,22 @@ static void tell(struct bench *bench, enum wc_worker_event_type type, uint64_t s
          (struct wc_worker_event){ .type = type, .session = { s }, .work = { k }, .attempt = 1 });
 }
 
+static void run_loaded(struct bench *bench, uint64_t r)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_RUN_LOADED, .run = { r } });
+}
+
 static void run_done(struct bench *bench, uint64_t r)
 {
     feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_RUN_DONE, .run = { r } });
+}
+
+/* From assignment @k of session @s to run @r's artifact. */
+static void finish(struct bench *bench, uint64_t s, uint64_t k, uint64_t r)
+{
+    assign(bench, s, 1, k);
+    run_loaded(bench, r);
+    run_done(bench, r);
 }
 
 static void run_failed(struct bench *bench, uint64_t r, qf_rc rc, bool retryable)
@@ -94,20 +107,22 @@ static void drain(struct bench *bench, qf_time_ms deadline)
     bench_init(&name, sessions, runs, slots)
 
 /* The first thing an API hears is the status; work is accepted before it starts. */
-TEST(a_session_is_greeted_and_its_work_accepted_then_started)
+TEST(a_session_is_greeted_and_its_work_accepted_loaded_and_executed)
 {
     BENCH(bench, 2, 8, 1);
 
     open_session(&bench, 1);
     CHECK_STR(bench.did, "status s1 accepting");
     assign(&bench, 1, 1, 1);
-    CHECK_STR(bench.did, "accept s1 k1#1 r1; start s1 q1 k1#1 r1");
+    CHECK_STR(bench.did, "accept s1 k1#1 r1; load s1 q1 k1#1 r1");
     assign(&bench, 1, 1, 2);
     CHECK_STR(bench.did, "accept s1 k2#1 r2"); /* capacity is a queue, not a rejection */
+    run_loaded(&bench, 1);
+    CHECK_STR(bench.did, "execute r1");
     run_done(&bench, 1);
-    CHECK_STR(bench.did, "ready s1 k1#1 r1; start s1 q1 k2#1 r2");
+    CHECK_STR(bench.did, "release r1; ready s1 k1#1 r1; load s1 q1 k2#1 r2");
     run_failed(&bench, 2, QF_ECORRUPT, false);
-    CHECK_STR(bench.did, "failed s1 k2#1 r2 corrupt");
+    CHECK_STR(bench.did, "release r2; failed s1 k2#1 r2 corrupt; forget r2");
 }
 
 /* Turns go round the sessions, then round the queries of a session, first come within a query. */
@@ -125,17 +140,17 @@ TEST(slots_are_shared_fairly_between_sessions_and_queries)
     for (uint64_t k = 20; k <= 21; k++)
         assign(&bench, 2, 9, k);
     run_failed(&bench, 1, QF_EIO, false); /* s1 q1 has had a turn */
-    CHECK(strstr(bench.did, "start s1 q1 k2#1 r2"));
+    CHECK(strstr(bench.did, "load s1 q1 k2#1 r2"));
     run_failed(&bench, 2, QF_EIO, false);
-    CHECK_MSG(strstr(bench.did, "start s2 q9 k20#1 r8"), "%s", bench.did);
+    CHECK_MSG(strstr(bench.did, "load s2 q9 k20#1 r8"), "%s", bench.did);
     run_failed(&bench, 8, QF_EIO, false);
-    CHECK_MSG(strstr(bench.did, "start s1 q2 k5#1 r6"), "%s", bench.did);
+    CHECK_MSG(strstr(bench.did, "load s1 q2 k5#1 r6"), "%s", bench.did);
     run_failed(&bench, 6, QF_EIO, false);
-    CHECK_MSG(strstr(bench.did, "start s2 q9 k21#1 r9"), "%s", bench.did);
+    CHECK_MSG(strstr(bench.did, "load s2 q9 k21#1 r9"), "%s", bench.did);
     run_failed(&bench, 9, QF_EIO, false);
-    CHECK_MSG(strstr(bench.did, "start s1 q1 k3#1 r3"), "%s", bench.did);
+    CHECK_MSG(strstr(bench.did, "load s1 q1 k3#1 r3"), "%s", bench.did);
     run_failed(&bench, 3, QF_EIO, false);
-    CHECK_MSG(strstr(bench.did, "start s1 q2 k6#1 r7"), "%s", bench.did);
+    CHECK_MSG(strstr(bench.did, "load s1 q2 k6#1 r7"), "%s", bench.did);
 }
 
 /* The same number may be work of several sessions, queries or attempts at once. */
@@ -214,35 +229,54 @@ TEST(a_canceled_run_frees_its_slot_only_when_it_ends)
     open_session(&bench, 1);
     assign(&bench, 1, 1, 1);
     assign(&bench, 1, 1, 2);
+    run_loaded(&bench, 1);
     tell(&bench, WC_WORKER_EV_CANCEL, 1, 1);
     CHECK_STR(bench.did, "stop r1");
     CHECK(wc_worker_run(bench.wc, (struct wc_run_id){ 1 }, &view));
     CHECK_EQ(view.state, WC_RUN_STOPPING);
     CHECK_EQ(view.session.v, 0);
     run_done(&bench, 1);
-    CHECK_STR(bench.did, "drop r1; start s1 q1 k2#1 r2");
+    CHECK_STR(bench.did, "release r1; drop r1; forget r1; load s1 q1 k2#1 r2");
     CHECK(!wc_worker_run(bench.wc, (struct wc_run_id){ 1 }, &view));
     CHECK(wc_worker_run(bench.wc, (struct wc_run_id){ 2 }, &view));
     CHECK_EQ(view.session.v, 1);
 }
 
+/* Nobody waits for segments of a run that is over: its slot is free at once, and segments that
+ * arrive later find nobody. */
+TEST(a_run_canceled_while_it_loads_lets_go_and_frees_its_slot)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    assign(&bench, 1, 1, 2);
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 1);
+    CHECK_STR(bench.did, "release r1; forget r1; load s1 q1 k2#1 r2");
+    run_loaded(&bench, 1);
+    CHECK_STR(bench.did, "");
+    CHECK_EQ(wc_worker_stats(bench.wc)->stale, 1);
+}
+
 /* Everything an API owns goes with its stream, and nothing of another API. */
 TEST(losing_a_session_cancels_its_work_only)
 {
-    BENCH(bench, 2, 16, 2);
+    BENCH(bench, 2, 16, 3);
 
     open_session(&bench, 1);
     open_session(&bench, 2);
-    assign(&bench, 1, 1, 1);
-    run_done(&bench, 1); /* ready */
-    assign(&bench, 1, 1, 2);
-    run_done(&bench, 2);
+    finish(&bench, 1, 1, 1); /* ready */
+    finish(&bench, 1, 2, 2);
     tell(&bench, WC_WORKER_EV_ACK, 1, 2); /* acked */
     assign(&bench, 1, 1, 3);              /* running */
-    assign(&bench, 2, 1, 4);              /* running, of the other */
-    assign(&bench, 1, 1, 5);              /* queued */
+    run_loaded(&bench, 3);
+    assign(&bench, 2, 1, 4); /* running, of the other */
+    run_loaded(&bench, 4);
+    assign(&bench, 1, 1, 5); /* loading */
+    assign(&bench, 1, 1, 6); /* queued */
     tell(&bench, WC_WORKER_EV_SESSION_CLOSED, 1, 0);
-    CHECK_STR(bench.did, "drop r1; drop r2; stop r3; forget r5");
+    CHECK_STR(bench.did, "drop r1; forget r1; drop r2; forget r2; stop r3; release r5; forget r5; "
+                         "forget r6");
     CHECK_EQ(wc_worker_stats(bench.wc)->runs[WC_RUN_RUNNING], 1);
     CHECK_EQ(wc_worker_stats(bench.wc)->sessions, 1);
 }
@@ -254,6 +288,7 @@ TEST(a_silent_api_is_lost)
 
     open_session(&bench, 1);
     assign(&bench, 1, 1, 1);
+    run_loaded(&bench, 1);
     bench.now = 900;
     tell(&bench, WC_WORKER_EV_HEARTBEAT, 1, 0);
     CHECK_STR(bench.did, "echo s1; status s1 accepting");
@@ -271,8 +306,7 @@ TEST(an_unacknowledged_artifact_expires_and_its_work_is_retried)
     BENCH(bench, 2, 8, 1);
 
     open_session(&bench, 1);
-    assign(&bench, 1, 1, 1);
-    run_done(&bench, 1);
+    finish(&bench, 1, 1, 1);
     for (qf_time_ms now = 2000; now < 600000; now += 2000) {
         bench.now = now;
         tell(&bench, WC_WORKER_EV_HEARTBEAT, 1, 0);
@@ -280,7 +314,7 @@ TEST(an_unacknowledged_artifact_expires_and_its_work_is_retried)
     tick(&bench, 599999);
     CHECK_STR(bench.did, "");
     tick(&bench, 600000);
-    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable; drop r1");
+    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable; drop r1; forget r1");
     CHECK_EQ(wc_worker_stats(bench.wc)->expired_unacked, 1);
 }
 
@@ -290,8 +324,7 @@ TEST(an_acknowledged_artifact_stays_thirty_seconds)
     BENCH(bench, 2, 8, 1);
 
     open_session(&bench, 1);
-    assign(&bench, 1, 1, 1);
-    run_done(&bench, 1);
+    finish(&bench, 1, 1, 1);
     bench.now = 1000;
     tell(&bench, WC_WORKER_EV_ACK, 1, 1);
     for (qf_time_ms now = 2000; now < 32000; now += 2000) {
@@ -301,7 +334,7 @@ TEST(an_acknowledged_artifact_stays_thirty_seconds)
     tick(&bench, 30999);
     CHECK_STR(bench.did, "");
     tick(&bench, 31000);
-    CHECK_STR(bench.did, "drop r1");
+    CHECK_STR(bench.did, "drop r1; forget r1");
     CHECK_EQ(wc_worker_stats(bench.wc)->expired_acked, 1);
 }
 
@@ -311,15 +344,13 @@ TEST(an_evicted_artifact_is_reported_unless_acknowledged)
     BENCH(bench, 2, 8, 1);
 
     open_session(&bench, 1);
-    assign(&bench, 1, 1, 1);
-    run_done(&bench, 1);
-    assign(&bench, 1, 1, 2);
-    run_done(&bench, 2);
+    finish(&bench, 1, 1, 1);
+    finish(&bench, 1, 2, 2);
     tell(&bench, WC_WORKER_EV_ACK, 1, 2);
     feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_EVICTED, .run = { 1 } });
-    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable");
+    CHECK_STR(bench.did, "failed s1 k1#1 r1 not_found retryable; forget r1");
     feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_EVICTED, .run = { 2 } });
-    CHECK_STR(bench.did, "");
+    CHECK_STR(bench.did, "forget r2");
     CHECK_EQ(wc_worker_stats(bench.wc)->evicted_unacked, 1);
     CHECK_EQ(wc_worker_stats(bench.wc)->evicted_acked, 1);
 }
@@ -337,11 +368,12 @@ TEST(draining_rejects_new_work_and_finishes_what_is_accepted)
     CHECK_STR(bench.did, "status s1 draining; status s2 draining");
     assign(&bench, 1, 1, 3);
     CHECK_STR(bench.did, "reject s1 k3#1 draining");
+    run_loaded(&bench, 1);
     run_done(&bench, 1);
     run_failed(&bench, 2, QF_EIO, true);
-    CHECK_STR(bench.did, "failed s2 k2#1 r2 io retryable");
+    CHECK_STR(bench.did, "release r2; failed s2 k2#1 r2 io retryable; forget r2");
     tell(&bench, WC_WORKER_EV_ACK, 1, 1);
-    CHECK_STR(bench.did, "drained unfinished=0");
+    CHECK_STR(bench.did, "acked r1; drained unfinished=0");
     drain(&bench, 5);
     tick(&bench, 5);
     CHECK_STR(bench.did, ""); /* said once */
@@ -370,6 +402,91 @@ TEST(a_drain_ends_at_its_deadline)
     CHECK_EQ(wc_worker_deadline(bench.wc), 700);
     tick(&bench, 700);
     CHECK_STR(bench.did, "drained unfinished=1");
+}
+
+static void assign_until(struct bench *bench, uint64_t k, qf_time_ms deadline)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
+                                          .session = { 1 },
+                                          .work = { k },
+                                          .attempt = 1,
+                                          .assign = { .query = { 1 }, .deadline = deadline } });
+}
+
+/* Whatever it is doing, a run whose query is out of time ends, and its API is told once. */
+TEST(a_passed_deadline_ends_a_run_wherever_it_is)
+{
+    BENCH(bench, 2, 8, 2);
+
+    open_session(&bench, 1);
+    assign_until(&bench, 1, 100);
+    run_loaded(&bench, 1);
+    assign_until(&bench, 2, 200);
+    assign_until(&bench, 3, 300);
+    CHECK_EQ(wc_worker_deadline(bench.wc), 100);
+    tick(&bench, 99);
+    CHECK_STR(bench.did, "");
+    tick(&bench, 100);
+    CHECK_STR(bench.did, "stop r1; failed s1 k1#1 r1 timeout");
+    tick(&bench, 200);
+    CHECK_STR(bench.did, "release r2; failed s1 k2#1 r2 timeout; forget r2; load s1 q1 k3#1 r3");
+    assign_until(&bench, 4, 250);
+    tick(&bench, 250);
+    CHECK_STR(bench.did, "failed s1 k4#1 r4 timeout; forget r4");
+    run_done(&bench, 1); /* too late: nobody hears of it */
+    CHECK_STR(bench.did, "release r1; drop r1; forget r1");
+    CHECK_EQ(wc_worker_stats(bench.wc)->timed_out, 3);
+}
+
+/* A slot that becomes free before the tick does not go to a run that is out of time. */
+TEST(an_overdue_run_is_not_started)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign(&bench, 1, 1, 1);
+    assign_until(&bench, 2, 50);
+    assign(&bench, 1, 1, 3);
+    bench.now = 50;
+    run_failed(&bench, 1, QF_EIO, true);
+    CHECK_STR(bench.did, "release r1; failed s1 k1#1 r1 io retryable; forget r1; "
+                         "failed s1 k2#1 r2 timeout; forget r2; load s1 q1 k3#1 r3");
+}
+
+/* The deadline is the run's, not its artifact's. */
+TEST(an_artifact_outlives_the_deadline_of_its_run)
+{
+    BENCH(bench, 2, 8, 1);
+
+    open_session(&bench, 1);
+    assign_until(&bench, 1, 100);
+    run_loaded(&bench, 1);
+    run_done(&bench, 1);
+    tick(&bench, 100);
+    CHECK_STR(bench.did, "");
+}
+
+/* The process ends now: nothing starts, tasks are stopped and told of, artifacts stay. */
+TEST(an_end_ends_everything_but_artifacts)
+{
+    BENCH(bench, 2, 8, 2);
+
+    open_session(&bench, 1);
+    finish(&bench, 1, 1, 1);
+    assign(&bench, 1, 1, 2);
+    run_loaded(&bench, 2);
+    assign(&bench, 1, 1, 3);
+    assign(&bench, 1, 1, 4);
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_END });
+    CHECK_STR(bench.did, "stop r2; failed s1 k2#1 r2 unavailable retryable; release r3; "
+                         "forget r3; forget r4; status s1 draining");
+    run_failed(&bench, 2, QF_ECANCELED, false);
+    CHECK_STR(bench.did, "release r2; forget r2");
+    CHECK_EQ(wc_worker_stats(bench.wc)->runs[WC_RUN_READY], 1);
+    feed(&bench, (struct wc_worker_event){ .type = WC_WORKER_EV_END });
+    CHECK_STR(bench.did, "");
+    assign(&bench, 1, 1, 5);
+    CHECK_STR(bench.did, "reject s1 k5#1 draining");
 }
 
 /* Told not to accept: rejected with that reason, and back. */
@@ -411,13 +528,12 @@ TEST(acknowledged_artifacts_make_room)
 
     open_session(&bench, 1);
     for (uint64_t k = 1; k <= 2; k++) {
-        assign(&bench, 1, 1, k);
-        run_done(&bench, k);
+        finish(&bench, 1, k, k);
         tell(&bench, WC_WORKER_EV_ACK, 1, k);
     }
     CHECK(wc_worker_stats(bench.wc)->accepting);
     assign(&bench, 1, 1, 3);
-    CHECK_STR(bench.did, "drop r1; accept s1 k3#1 r3; start s1 q1 k3#1 r3");
+    CHECK_STR(bench.did, "drop r1; forget r1; accept s1 k3#1 r3; load s1 q1 k3#1 r3");
 }
 
 /* Sessions are bounded and unique: refused, nothing changed. */
