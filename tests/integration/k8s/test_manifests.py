@@ -395,15 +395,16 @@ class Image(unittest.TestCase):
     def test_it_is_built_by_the_scripts_a_developer_runs(self):
         build, _ = self.stages()
         runs = [line.removeprefix("RUN ") for line in build if line.startswith("RUN ")]
-        self.assertEqual([run.split(" && ")[0] for run in runs],
-                         ["scripts/setup", "scripts/build release"])
-        # And the same two as scripts/up.
+        self.assertEqual(runs, ["scripts/setup --packages", "scripts/package /packages"])
+        # The package is made of what scripts/up runs.
         up = re.findall(r"^(scripts/\S+.*)$", (TOP / "scripts/up").read_text(), re.M)
+        package = re.findall(r"^(scripts/\S+.*)$", (TOP / "scripts/package").read_text(), re.M)
         self.assertEqual(up, ["scripts/setup", "scripts/build release"])
+        self.assertEqual(package, ["scripts/setup --packages", "scripts/build --only promfabric release"])
 
     def test_what_setup_needs_is_copied_before_it_runs(self):
         build, _ = self.stages()
-        before = build[:build.index("RUN scripts/setup")]
+        before = build[:build.index("RUN scripts/setup --packages")]
         copied = [line.split()[1] for line in before if line.startswith("COPY ")]
         needed = {"scripts/setup"} | {"scripts/lib/" + name for name in re.findall(
             r"scripts/lib/(\w+\.sh)|/lib/(\w+\.sh)", (TOP / "scripts/setup").read_text())[0] if name}
@@ -426,38 +427,13 @@ class Image(unittest.TestCase):
                  for p in container_of("s3", role)["ports"]}
         self.assertEqual(exposed, ports)
 
-    def packages_of(self, program):
-        """The Debian packages of what @program and the Arrow libraries beside it are linked to."""
-        linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-        packages = set()
-        for path in re.findall(r"=> (/\S+)", linked):
-            for candidate in (path, path.removeprefix("/usr"), os.path.realpath(path)):
-                run = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True)
-                if run.returncode == 0:
-                    packages.add(run.stdout.split(":")[0])
-                    break
-            else:
-                self.assertIn("arrow", path, "belongs to no package")
-        return packages
-
-    def test_it_has_the_libraries_the_program_needs(self):
-        program = TOP / "build/release/promfabric"
-        if not program.exists():
-            self.skipTest("there is no release build")
-        packages = self.packages_of(program)
-        wanted = set(re.search(r"--no-install-recommends ((?:\S|\s(?!&&))+)",
-                               re.sub(r"\\\n\s*", "", self.text))[1].split())
-        wanted |= {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}  # in every Debian image
-        todo = list(wanted)
-        while todo:  # and what those need themselves
-            depends = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", todo.pop()],
-                                     capture_output=True, text=True).stdout
-            for name in re.findall(r"(?:^|, )([a-z0-9.+-]+)", depends):
-                if name not in wanted:
-                    wanted.add(name)
-                    todo.append(name)
-        self.assertGreater(len(packages), 8)
-        self.assertEqual(packages - wanted, set())
+    def test_it_holds_the_package_that_is_tested_on_a_bare_machine(self):
+        """Its libraries are the package's dependencies, which tests/integration/package installs."""
+        _, final = self.stages()
+        self.assertIn("COPY --from=build /packages/*.deb /tmp/", final)
+        installs = [line for line in final if "apt-get install" in line]
+        self.assertEqual(len(installs), 1)
+        self.assertIn("--no-install-recommends /tmp/*.deb", installs[0])
 
 
 if __name__ == "__main__":
