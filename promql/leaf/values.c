@@ -33,29 +33,24 @@ bool pq_values_function_empty(enum pq_function_id function, const struct pq_scal
            empty(pq_scalar_arg_at(args[0], step), pq_scalar_arg_at(args[1], step));
 }
 
-/* The four that compilers turn into vector instructions. */
+/* The four that compilers turn into vector instructions; false for the others. */
 static bool plain_arith(enum pq_op op, double *values, size_t count, double arg, bool scalar_left)
 {
-    switch ((int)op) {
-    case PQ_OP_ADD:
+    if (op == PQ_OP_ADD)
         for (size_t i = 0; i < count; i++)
             values[i] += arg;
-        return true;
-    case PQ_OP_MUL:
+    else if (op == PQ_OP_MUL)
         for (size_t i = 0; i < count; i++)
             values[i] *= arg;
-        return true;
-    case PQ_OP_SUB:
+    else if (op == PQ_OP_SUB)
         for (size_t i = 0; i < count; i++)
             values[i] = scalar_left ? arg - values[i] : values[i] - arg;
-        return true;
-    case PQ_OP_DIV:
+    else if (op == PQ_OP_DIV)
         for (size_t i = 0; i < count; i++)
             values[i] = scalar_left ? arg / values[i] : values[i] / arg;
-        return true;
-    default:
+    else
         return false;
-    }
+    return true;
 }
 
 void pq_values_arith(enum pq_op op, double *values, size_t count, struct pq_scalar_arg arg,

@@ -197,22 +197,12 @@ static struct pq_expr *parse_unary(struct pq_parser *p)
 
 static bool is_metric_word(enum pq_token_type type)
 {
-    switch ((int)type) {
-    case PQ_T_IDENTIFIER:
-    case PQ_T_METRIC_IDENTIFIER:
-    case PQ_T_LAND:
-    case PQ_T_LOR:
-    case PQ_T_LUNLESS:
-        return true;
-    case PQ_T_BOOL:
-    case PQ_T_ON:
-    case PQ_T_IGNORING:
-    case PQ_T_GROUP_LEFT:
-    case PQ_T_GROUP_RIGHT:
+    if (type == PQ_T_BOOL || type == PQ_T_ON || type == PQ_T_IGNORING || type == PQ_T_GROUP_LEFT ||
+        type == PQ_T_GROUP_RIGHT)
         return false;
-    default:
-        return pq_token_is_keyword(type) || pq_token_is_aggregator(type);
-    }
+    return type == PQ_T_IDENTIFIER || type == PQ_T_METRIC_IDENTIFIER || type == PQ_T_LAND ||
+           type == PQ_T_LOR || type == PQ_T_LUNLESS || pq_token_is_keyword(type) ||
+           pq_token_is_aggregator(type);
 }
 
 /* Whether an expression can begin with @type. */
@@ -293,18 +283,12 @@ static struct pq_expr *parse_word(struct pq_parser *p)
     }
     if (next != PQ_T_LEFT_PAREN)
         return parse_selector(p, &word);
-    switch ((int)word.type) {
-    case PQ_T_IDENTIFIER:
-    case PQ_T_START:
-    case PQ_T_END:
-    case PQ_T_STEP:
-    case PQ_T_RANGE:
-    case PQ_T_MIN_OF:
-    case PQ_T_MAX_OF:
+    /* Some functions are called like keywords. */
+    if (word.type == PQ_T_IDENTIFIER || word.type == PQ_T_START || word.type == PQ_T_END ||
+        word.type == PQ_T_STEP || word.type == PQ_T_RANGE || word.type == PQ_T_MIN_OF ||
+        word.type == PQ_T_MAX_OF)
         return parse_call(p, word);
-    default:
-        return parse_selector(p, &word);
-    }
+    return parse_selector(p, &word);
 }
 
 static struct pq_expr *parse_selector(struct pq_parser *p, const struct pq_token *name)

@@ -64,31 +64,26 @@ static struct pq_expr *make(struct pq_parser *p, enum pq_op op, struct pq_expr *
     return node;
 }
 
+/* How tightly an operator binds; 0 for what is none. */
 static int operator_level(enum pq_token_type type, enum pq_op *ret_op)
 {
-    switch ((int)type) {
-    case PQ_T_ADD:
-        *ret_op = PQ_OP_ADD;
-        return LEVEL_SUM;
-    case PQ_T_SUB:
-        *ret_op = PQ_OP_SUB;
-        return LEVEL_SUM;
-    case PQ_T_MUL:
-        *ret_op = PQ_OP_MUL;
-        return LEVEL_PRODUCT;
-    case PQ_T_DIV:
-        *ret_op = PQ_OP_DIV;
-        return LEVEL_PRODUCT;
-    case PQ_T_MOD:
-        *ret_op = PQ_OP_MOD;
-        return LEVEL_PRODUCT;
-    case PQ_T_POW:
-        *ret_op = PQ_OP_POW;
-        return LEVEL_POWER;
-    default:
-        *ret_op = PQ_OP_NONE;
-        return 0;
-    }
+    static const struct {
+        enum pq_token_type type;
+        enum pq_op op;
+        int level;
+    } operators[] = {
+        { PQ_T_ADD, PQ_OP_ADD, LEVEL_SUM },     { PQ_T_SUB, PQ_OP_SUB, LEVEL_SUM },
+        { PQ_T_MUL, PQ_OP_MUL, LEVEL_PRODUCT }, { PQ_T_DIV, PQ_OP_DIV, LEVEL_PRODUCT },
+        { PQ_T_MOD, PQ_OP_MOD, LEVEL_PRODUCT }, { PQ_T_POW, PQ_OP_POW, LEVEL_POWER },
+    };
+
+    *ret_op = PQ_OP_NONE;
+    for (size_t i = 0; i < QF_COUNT_OF(operators); i++)
+        if (operators[i].type == type) {
+            *ret_op = operators[i].op;
+            return operators[i].level;
+        }
+    return 0;
 }
 
 static struct pq_expr *nested(struct pq_parser *p, int level_min)
@@ -184,21 +179,16 @@ static struct pq_expr *parse_function(struct pq_parser *p)
 /* A number, a function or a parenthesis; NULL and an error for anything else. */
 static struct pq_expr *parse_atom(struct pq_parser *p, bool after_sign)
 {
-    switch ((int)pq_parser_peek(p)) {
-    case PQ_T_NUMBER:
-    case PQ_T_DURATION:
+    enum pq_token_type next = pq_parser_peek(p);
+
+    if (next == PQ_T_NUMBER || next == PQ_T_DURATION)
         return pq_parse_number(p);
-    case PQ_T_LEFT_PAREN:
+    if (next == PQ_T_LEFT_PAREN)
         return parse_paren(p, after_sign);
-    case PQ_T_STEP:
-    case PQ_T_RANGE:
-    case PQ_T_MIN_OF:
-    case PQ_T_MAX_OF:
+    if (next == PQ_T_STEP || next == PQ_T_RANGE || next == PQ_T_MIN_OF || next == PQ_T_MAX_OF)
         return parse_function(p);
-    default:
-        pq_parser_unexpected(p);
-        return NULL;
-    }
+    pq_parser_unexpected(p);
+    return NULL;
 }
 
 static struct pq_expr *parse_operand(struct pq_parser *p)

@@ -89,20 +89,17 @@ static bool parse_numbers(struct pq_parser *p, struct numbers *numbers)
 
 static bool parse_hint(struct pq_parser *p, struct pq_histogram *histogram)
 {
-    switch ((int)pq_parser_peek(p)) {
-    case PQ_T_UNKNOWN_COUNTER_RESET:
+    enum pq_token_type next = pq_parser_peek(p);
+
+    if (next == PQ_T_UNKNOWN_COUNTER_RESET) {
         histogram->reset_hint = PQ_RESET_UNKNOWN;
-        break;
-    case PQ_T_COUNTER_RESET:
+    } else if (next == PQ_T_COUNTER_RESET) {
         histogram->reset_hint = PQ_RESET_YES;
-        break;
-    case PQ_T_NOT_COUNTER_RESET:
+    } else if (next == PQ_T_NOT_COUNTER_RESET) {
         histogram->reset_hint = PQ_RESET_NO;
-        break;
-    case PQ_T_GAUGE_TYPE:
+    } else if (next == PQ_T_GAUGE_TYPE) {
         histogram->reset_hint = PQ_RESET_GAUGE;
-        break;
-    default:
+    } else {
         pq_parser_unexpected(p);
         return false;
     }
@@ -116,32 +113,27 @@ static bool parse_field_value(struct pq_parser *p, struct literal *literal,
 {
     struct pq_histogram *histogram = literal->histogram;
 
-    switch ((int)field) {
-    case PQ_T_SCHEMA_DESC:
+    if (field == PQ_T_SCHEMA_DESC)
         return parse_int(p, &histogram->schema);
-    case PQ_T_SUM_DESC:
+    if (field == PQ_T_SUM_DESC)
         return pq_parse_signed(p, &histogram->sum);
-    case PQ_T_COUNT_DESC:
+    if (field == PQ_T_COUNT_DESC)
         return pq_parse_signed(p, &histogram->count);
-    case PQ_T_ZERO_BUCKET_DESC:
+    if (field == PQ_T_ZERO_BUCKET_DESC)
         return pq_parse_signed(p, &histogram->zero_count);
-    case PQ_T_ZERO_BUCKET_WIDTH_DESC:
+    if (field == PQ_T_ZERO_BUCKET_WIDTH_DESC)
         return pq_parse_signed(p, &histogram->zero_threshold);
-    case PQ_T_OFFSET_DESC:
+    if (field == PQ_T_OFFSET_DESC)
         return parse_int(p, &literal->offset);
-    case PQ_T_NEGATIVE_OFFSET_DESC:
+    if (field == PQ_T_NEGATIVE_OFFSET_DESC)
         return parse_int(p, &literal->negative_offset);
-    case PQ_T_BUCKETS_DESC:
+    if (field == PQ_T_BUCKETS_DESC)
         return parse_numbers(p, &literal->buckets);
-    case PQ_T_NEGATIVE_BUCKETS_DESC:
+    if (field == PQ_T_NEGATIVE_BUCKETS_DESC)
         return parse_numbers(p, &literal->negative_buckets);
-    case PQ_T_CUSTOM_VALUES_DESC:
+    if (field == PQ_T_CUSTOM_VALUES_DESC)
         return parse_numbers(p, &literal->custom_values);
-    case PQ_T_COUNTER_RESET_HINT_DESC:
-        return parse_hint(p, histogram);
-    default:
-        return false;
-    }
+    return field == PQ_T_COUNTER_RESET_HINT_DESC && parse_hint(p, histogram);
 }
 
 static bool parse_field(struct pq_parser *p, struct literal *literal)

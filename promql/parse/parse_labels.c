@@ -28,22 +28,17 @@ bool pq_parse_matchers(struct pq_parser *p, struct pq_matcher **matchers, size_t
 
 static bool match_operator(enum pq_token_type type, enum pq_match_type *ret_type)
 {
-    switch ((int)type) {
-    case PQ_T_EQL:
+    if (type == PQ_T_EQL)
         *ret_type = PQ_MATCH_EQUAL;
-        return true;
-    case PQ_T_NEQ:
+    else if (type == PQ_T_NEQ)
         *ret_type = PQ_MATCH_NOT_EQUAL;
-        return true;
-    case PQ_T_EQL_REGEX:
+    else if (type == PQ_T_EQL_REGEX)
         *ret_type = PQ_MATCH_REGEX;
-        return true;
-    case PQ_T_NEQ_REGEX:
+    else if (type == PQ_T_NEQ_REGEX)
         *ret_type = PQ_MATCH_NOT_REGEX;
-        return true;
-    default:
+    else
         return false;
-    }
+    return true;
 }
 
 /* RE2's words for what is wrong with a pattern, in those of Go's regexp. */

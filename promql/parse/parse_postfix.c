@@ -21,25 +21,19 @@ struct pq_expr *pq_parse_postfix(struct pq_parser *p, struct pq_expr *node)
 {
     check(p, node);
     while (node && !p->failed) {
+        enum pq_token_type next = pq_parser_peek(p);
         bool ok = true;
 
-        switch ((int)pq_parser_peek(p)) {
-        case PQ_T_LEFT_BRACKET:
+        if (next == PQ_T_LEFT_BRACKET)
             node = parse_brackets(p, node);
-            break;
-        case PQ_T_OFFSET:
+        else if (next == PQ_T_OFFSET)
             ok = parse_offset(p, node);
-            break;
-        case PQ_T_AT:
+        else if (next == PQ_T_AT)
             ok = parse_at(p, node);
-            break;
-        case PQ_T_ANCHORED:
-        case PQ_T_SMOOTHED:
+        else if (next == PQ_T_ANCHORED || next == PQ_T_SMOOTHED)
             ok = set_extended(p, node, pq_parser_next(p).type);
+        else
             break;
-        default:
-            return p->failed ? NULL : node;
-        }
         if (!ok)
             return NULL;
     }
@@ -136,20 +130,17 @@ static struct pq_expr *parse_brackets(struct pq_parser *p, struct pq_expr *node)
 /* Where a node keeps its offset and @, or NULL and an error that names the modifier. */
 static struct pq_time_shift *shift_of(struct pq_parser *p, struct pq_expr *node, const char *what)
 {
-    switch ((int)node->kind) {
-    case PQ_VECTOR_SELECTOR:
+    if (node->kind == PQ_VECTOR_SELECTOR)
         return &node->vector.shift;
-    case PQ_MATRIX_SELECTOR:
+    if (node->kind == PQ_MATRIX_SELECTOR)
         return &node->matrix.selector->vector.shift;
-    case PQ_SUBQUERY:
+    if (node->kind == PQ_SUBQUERY)
         return &node->subquery.shift;
-    default:
-        pq_parser_fail(p, node->pos,
-                       "%s modifier must be preceded by an instant vector selector or range vector "
-                       "selector or a subquery",
-                       what);
-        return NULL;
-    }
+    pq_parser_fail(p, node->pos,
+                   "%s modifier must be preceded by an instant vector selector or range vector "
+                   "selector or a subquery",
+                   what);
+    return NULL;
 }
 
 static bool parse_offset(struct pq_parser *p, struct pq_expr *node)

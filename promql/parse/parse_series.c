@@ -267,18 +267,14 @@ static bool parse_histograms(struct pq_parser *p, struct sequence *sequence)
 
 static bool parse_item(struct pq_parser *p, struct sequence *sequence)
 {
-    switch ((int)pq_parser_peek(p)) {
-    case PQ_T_BLANK:
+    enum pq_token_type next = pq_parser_peek(p);
+
+    if (next == PQ_T_BLANK)
         return parse_blank(p, sequence);
-    case PQ_T_OPEN_HIST:
+    if (next == PQ_T_OPEN_HIST)
         return parse_histograms(p, sequence);
-    case PQ_T_IDENTIFIER:
-    case PQ_T_NUMBER:
-    case PQ_T_ADD:
-    case PQ_T_SUB:
+    if (next == PQ_T_IDENTIFIER || next == PQ_T_NUMBER || next == PQ_T_ADD || next == PQ_T_SUB)
         return parse_float(p, sequence);
-    default:
-        pq_parser_unexpected(p);
-        return false;
-    }
+    pq_parser_unexpected(p);
+    return false;
 }

@@ -127,29 +127,20 @@ void pq_token_describe(struct qf_strbuf *buf, struct qf_str text, struct pq_toke
     case HINT:
         break;
     }
-    switch ((int)token.type) {
-    case PQ_T_EOF:
+    if (token.type == PQ_T_EOF) {
         qf_strbuf_puts(buf, "end of input");
         return;
-    case PQ_T_IDENTIFIER:
-        qf_strbuf_puts(buf, "identifier ");
-        qf_strbuf_quote(buf, value);
-        return;
-    case PQ_T_METRIC_IDENTIFIER:
-        qf_strbuf_puts(buf, "metric identifier ");
-        qf_strbuf_quote(buf, value);
-        return;
-    case PQ_T_NUMBER:
-        qf_strbuf_puts(buf, "number ");
-        break;
-    case PQ_T_DURATION:
-        qf_strbuf_puts(buf, "duration ");
-        break;
-    case PQ_T_STRING:
-        qf_strbuf_puts(buf, "string ");
-        break;
-    default:
-        break;
     }
+    if (token.type == PQ_T_IDENTIFIER || token.type == PQ_T_METRIC_IDENTIFIER) {
+        qf_strbuf_puts(buf, token.type == PQ_T_IDENTIFIER ? "identifier " : "metric identifier ");
+        qf_strbuf_quote(buf, value);
+        return;
+    }
+    if (token.type == PQ_T_NUMBER)
+        qf_strbuf_puts(buf, "number ");
+    if (token.type == PQ_T_DURATION)
+        qf_strbuf_puts(buf, "duration ");
+    if (token.type == PQ_T_STRING)
+        qf_strbuf_puts(buf, "string ");
     quote_short(buf, value);
 }

@@ -6,7 +6,7 @@
 
 static void node_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
 {
-    switch ((int)node->kind) {
+    switch (node->kind) {
     case PQ_PLAN_NUMBER:
         qf_strbuf_printf(buf, " %.17g", node->number);
         break;
@@ -28,7 +28,19 @@ static void node_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
     case PQ_PLAN_SET:
         qf_strbuf_printf(buf, " %s", pq_op_text(node->ast->binary.op));
         break;
-    default:
+    case PQ_PLAN_STRING:
+    case PQ_PLAN_EMPTY:
+    case PQ_PLAN_REPEAT:
+    case PQ_PLAN_TIME:
+    case PQ_PLAN_SCALAR_OP:
+    case PQ_PLAN_COUNT_VALUES:
+    case PQ_PLAN_SUBQUERY:
+    case PQ_PLAN_ABSENT:
+    case PQ_PLAN_TO_SCALAR:
+    case PQ_PLAN_TO_VECTOR:
+    case PQ_PLAN_TIMESTAMP:
+    case PQ_PLAN_INFO:
+    case PQ_PLAN__COUNT:
         break;
     }
 }

@@ -25,7 +25,7 @@ bool pq_plan_constant(const struct pq_planner *p, const struct pq_expr *expr, do
     double lhs, rhs;
 
     expr = pq_unwrap(expr);
-    switch ((int)expr->kind) {
+    switch (expr->kind) {
     case PQ_NUMBER:
         *ret_value = expr->number.value;
         return true;
@@ -42,7 +42,14 @@ bool pq_plan_constant(const struct pq_planner *p, const struct pq_expr *expr, do
         return pq_fn_binary(expr->binary.op, lhs, rhs, true, ret_value);
     case PQ_CALL:
         return call_constant(p, expr, ret_value);
-    default:
-        return false;
+    case PQ_STRING:
+    case PQ_VECTOR_SELECTOR:
+    case PQ_MATRIX_SELECTOR:
+    case PQ_SUBQUERY:
+    case PQ_AGGREGATE:
+    case PQ_PAREN:
+    case PQ_DURATION_EXPR:
+        break;
     }
+    return false;
 }

@@ -24,7 +24,7 @@ static bool duration_value(struct pq_planner *p, const struct pq_expr *expr, dou
         return false;
     if (expr->duration.rhs && !duration_value(p, expr->duration.rhs, &rhs))
         return false;
-    switch ((int)expr->duration.op) {
+    switch (expr->duration.op) {
     case PQ_OP_STEP:
         *ret = (double)params->step_ms / 1000;
         return true;
@@ -64,10 +64,22 @@ static bool duration_value(struct pq_planner *p, const struct pq_expr *expr, dou
     case PQ_OP_POW:
         *ret = pow(lhs, rhs);
         return true;
-    default:
-        return pq_planner_fail(p, QF_EEXEC, "unexpected duration expression operator %s",
-                               pq_op_text(expr->duration.op));
+    case PQ_OP_ATAN2:
+    case PQ_OP_EQLC:
+    case PQ_OP_NEQ:
+    case PQ_OP_LTE:
+    case PQ_OP_LSS:
+    case PQ_OP_GTE:
+    case PQ_OP_GTR:
+    case PQ_OP_AND:
+    case PQ_OP_OR:
+    case PQ_OP_UNLESS:
+    case PQ_OP_TRIM_UPPER:
+    case PQ_OP_TRIM_LOWER:
+        break;
     }
+    return pq_planner_fail(p, QF_EEXEC, "unexpected duration expression operator %s",
+                           pq_op_text(expr->duration.op));
 }
 
 /* Go's time.Duration holds nanoseconds in an int64: that is what "out of range" means. */
