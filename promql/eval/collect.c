@@ -182,7 +182,7 @@ qf_rc pq_eval_collect(struct pq_eval *eval, struct qf_arena *arena, struct pq_re
     qf_rc rc = QF_OK;
 
     if (root->kind == PQ_PLAN_STRING)
-        result.string = qf_arena_str(arena, root->ast->string.value);
+        result.string = qf_arena_str(arena, root->string);
     else if (!eval->root)
         rc = collect_samples(eval, arena, &gathered, &result, err);
     else

@@ -7,7 +7,7 @@
 #include "promql/func/poll.h"
 #include "promql/leaf/grouping.h"
 #include "promql/merge/merge_sorted.h"
-#include "promql/plan/plan_int.h"
+#include "promql/plan/node.h"
 
 struct pq_exec;
 

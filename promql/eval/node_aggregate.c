@@ -106,8 +106,7 @@ static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
 
             for (size_t c = 0; c < columns; c++)
                 cell[c] = self->cells[g].columns[c][k];
-            pq_row(&exec->batch, g)[k] =
-                pq_cell_value(self->kind, exec->plan->ast->aggregate.op, cell, 1);
+            pq_row(&exec->batch, g)[k] = pq_cell_value(self->kind, exec->plan->agg, cell, 1);
         }
     return QF_OK;
 }
@@ -151,7 +150,7 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     if (pq_param_range_add(&self->params, exec, q)) {
-        struct pq_pos pos = pq_unwrap(exec->plan->ast->aggregate.param)->pos;
+        struct pq_pos pos = exec->plan->child_pos[1];
 
         if (self->params.any_nan)
             pq_note_quantile(&exec->eval->notes, pos, NAN);
@@ -182,7 +181,7 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
 /* Some count histograms as well, some leave them out, some would have to compute with them. */
 static qf_rc sort_out_histograms(struct pq_exec *exec, struct qf_err *err)
 {
-    enum pq_agg op = exec->plan->ast->aggregate.op;
+    enum pq_agg op = exec->plan->agg;
     struct pq_batch *in = &exec->children[0]->batch;
 
     if (!in->histograms || op == PQ_AGG_COUNT || op == PQ_AGG_GROUP)
@@ -190,8 +189,8 @@ static qf_rc sort_out_histograms(struct pq_exec *exec, struct qf_err *err)
     if (op == PQ_AGG_SUM || op == PQ_AGG_AVG)
         return pq_eval_refuse(pq_agg_text(op), err);
     if (pq_batch_drop_histograms(in))
-        pq_note_histogram_ignored_agg(
-            &exec->eval->notes, pq_unwrap(exec->plan->ast->aggregate.expr)->pos, pq_agg_text(op));
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
+                                      pq_agg_text(op));
     return QF_OK;
 }
 
@@ -210,8 +209,7 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
-    return exec->plan->ast->aggregate.op == PQ_AGG_QUANTILE ? quantiles(self, err)
-                                                            : accumulate(self, err);
+    return exec->plan->agg == PQ_AGG_QUANTILE ? quantiles(self, err) : accumulate(self, err);
 }
 
 static void aggregate_close(struct pq_exec *exec)
@@ -226,9 +224,9 @@ struct pq_exec *pq_node_aggregate(struct pq_eval *eval, const struct pq_plan_nod
     struct aggregate *self =
         (struct aggregate *)pq_exec_new(eval, plan, &aggregate_ops, sizeof(*self));
 
-    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
-                                 plan->ast->aggregate.without))
+    if (!self ||
+        !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count, plan->without))
         return NULL;
-    self->kind = cell_kind(plan->ast->aggregate.op);
+    self->kind = cell_kind(plan->agg);
     return &self->exec;
 }

@@ -47,7 +47,7 @@ static struct pq_exec *side(const struct binary *self, int which)
 
 static const struct pq_matching *matching_of(const struct binary *self)
 {
-    return self->exec.plan->ast->binary.matching;
+    return self->exec.plan->matching;
 }
 
 /* Fill values belong to the sides as they stand here: fill_left to the many side. */
@@ -145,7 +145,7 @@ static qf_rc result_labels(struct binary *self, struct qf_labels many, struct qf
     struct qf_labels labels = many;
     bool ok = true;
 
-    if (!pq_op_compares(self->exec.plan->ast->binary.op))
+    if (!pq_op_compares(self->exec.plan->op))
         ok = pq_labels_unnamed(arena, labels, &labels);
     if (ok && matching->card == PQ_CARD_ONE_TO_ONE) {
         /* The grouping of ignoring() has the metric name in it; a comparison keeps it. */
@@ -275,9 +275,9 @@ static qf_rc put_values(struct binary *self, struct pq_value left, struct pq_val
                         uint32_t out, size_t k, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
-    const struct pq_expr *ast = exec->plan->ast;
-    struct pq_value_op op = { .op = ast->binary.op,
-                              .return_bool = ast->binary.return_bool,
+    const struct pq_plan_node *plan = exec->plan;
+    struct pq_value_op op = { .op = plan->op,
+                              .return_bool = plan->return_bool,
                               .pos = exec->plan->pos,
                               .notes = &exec->eval->notes,
                               .scope = exec->scope };
@@ -298,9 +298,9 @@ static qf_rc compute(struct binary *self, uint32_t group, struct operand many, s
                      uint64_t bits, uint32_t out, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
-    const struct pq_expr *ast = exec->plan->ast;
+    const struct pq_plan_node *plan = exec->plan;
     bool one_to_one = matching_of(self)->card == PQ_CARD_ONE_TO_ONE;
-    bool takes_floats = pq_value_op_takes_floats(ast->binary.op);
+    bool takes_floats = pq_value_op_takes_floats(plan->op);
     qf_rc rc = QF_OK;
 
     for (; bits && rc == QF_OK; bits &= bits - 1) {
@@ -317,8 +317,7 @@ static qf_rc compute(struct binary *self, uint32_t group, struct operand many, s
         self->claimed[out] |= bit;
         if (left.histogram || right.histogram || !takes_floats)
             rc = put_values(self, left, right, out, k, err);
-        else if (pq_fn_binary(ast->binary.op, left.number, right.number, ast->binary.return_bool,
-                              &number))
+        else if (pq_fn_binary(plan->op, left.number, right.number, plan->return_bool, &number))
             rc = pq_exec_put(exec, out, k, pq_number(number), err);
     }
     return rc;
@@ -406,7 +405,7 @@ static const struct pq_exec_ops binary_ops = { binary_next, binary_close, true }
 
 struct pq_exec *pq_node_binary(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
-    const struct pq_matching *matching = plan->ast->binary.matching;
+    const struct pq_matching *matching = plan->matching;
     struct binary *self = (struct binary *)pq_exec_new(eval, plan, &binary_ops, sizeof(*self));
 
     if (!self ||

@@ -45,30 +45,11 @@ struct buckets {
     size_t known; /* child's series looked at */
     struct pq_bucket *scratch;
     size_t scratch_capacity;
-    struct pq_pos vector_pos;
 };
 
 static bool is_quantiles(const struct pq_exec *exec)
 {
     return exec->plan->function == PQ_FN_HISTOGRAM_QUANTILES;
-}
-
-/* Where the vector argument is written: notes about buckets point there. */
-static struct pq_pos find_vector_pos(const struct pq_plan_node *plan)
-{
-    for (size_t i = 0; i < plan->ast->call.arg_count; i++)
-        if (pq_expr_type(plan->ast->call.args[i]) == PQ_TYPE_VECTOR)
-            return pq_unwrap(plan->ast->call.args[i])->pos;
-    return plan->pos;
-}
-
-/* The i-th scalar argument as it is written. */
-static struct pq_pos scalar_pos(const struct pq_plan_node *plan, size_t index)
-{
-    for (size_t i = 0; i < plan->ast->call.arg_count; i++)
-        if (pq_expr_type(plan->ast->call.args[i]) == PQ_TYPE_SCALAR && index-- == 0)
-            return plan->ast->call.args[i]->pos;
-    return plan->pos;
 }
 
 static qf_rc find_histogram(struct buckets *self, struct qf_labels labels, bool drop,
@@ -148,7 +129,7 @@ static void note_bad_bounds(struct buckets *self)
         double bound;
 
         if (child->batch.present[s] && !pq_fn_bucket_le(le, &bound))
-            pq_note_bad_le(&self->exec.eval->notes, self->vector_pos, le,
+            pq_note_bad_le(&self->exec.eval->notes, self->exec.plan->child_pos[0], le,
                            qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
     }
 }
@@ -204,8 +185,8 @@ static void note_repairs(struct buckets *self)
             h->repairs.samples = samples + 1;
             other->repairs.samples = 0;
         }
-        pq_note_monotonicity(&self->exec.eval->notes, self->vector_pos, name, &h->repairs.worst,
-                             h->repairs.samples, h->repairs.from, h->repairs.to);
+        pq_note_monotonicity(&self->exec.eval->notes, self->exec.plan->child_pos[0], name,
+                             &h->repairs.worst, h->repairs.samples, h->repairs.from, h->repairs.to);
     }
 }
 
@@ -300,7 +281,7 @@ static qf_rc run_classic(struct buckets *self, struct qf_err *err)
     note_bad_bounds(self);
     for (size_t i = 1; i < exec->child_count && !fraction; i++)
         for (size_t k = 0; k < exec->batch.steps; k++)
-            pq_note_quantile(&exec->eval->notes, scalar_pos(exec->plan, i - 1),
+            pq_note_quantile(&exec->eval->notes, exec->plan->child_pos[i],
                              exec->children[i]->batch.values[k]);
     for (size_t h = 0; h < self->count && rc == QF_OK; h++)
         for (size_t k = 0; k < exec->batch.steps && rc == QF_OK; k++)
@@ -364,9 +345,5 @@ static const struct pq_exec_ops buckets_ops = { buckets_next, buckets_close, tru
 
 struct pq_exec *pq_node_buckets(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
-    struct buckets *self = (struct buckets *)pq_exec_new(eval, plan, &buckets_ops, sizeof(*self));
-
-    if (self)
-        self->vector_pos = find_vector_pos(plan);
-    return self ? &self->exec : NULL;
+    return pq_exec_new(eval, plan, &buckets_ops, sizeof(struct buckets));
 }

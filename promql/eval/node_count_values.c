@@ -91,8 +91,8 @@ struct pq_exec *pq_node_count_values(struct pq_eval *eval, const struct pq_plan_
     struct count_values *self =
         (struct count_values *)pq_exec_new(eval, plan, &count_values_ops, sizeof(*self));
 
-    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
-                                 plan->ast->aggregate.without))
+    if (!self ||
+        !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count, plan->without))
         return NULL;
     return &self->exec;
 }

@@ -134,14 +134,8 @@ static void drop_floats(struct pq_exec *exec, const struct pq_value_op *op)
 
 static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
 {
-    const struct pq_expr *ast = exec->plan->ast;
-    bool call = ast->kind == PQ_CALL, negation = ast->kind == PQ_UNARY;
-    enum pq_op op = negation ? PQ_OP_MUL : call ? PQ_OP_NONE : ast->binary.op;
-    /* The scalar stands on the left only if what is on the right is a vector. */
-    bool left = !call && !negation && pq_expr_type(ast->binary.rhs) == PQ_TYPE_VECTOR;
-    /* Scalars compare with bool only, whatever the flag says. */
-    bool return_bool =
-        !call && !negation && (ast->binary.return_bool || pq_expr_type(ast) == PQ_TYPE_SCALAR);
+    enum pq_op op = exec->plan->op;
+    bool left = exec->plan->scalar_left, return_bool = exec->plan->return_bool;
     struct pq_exec *vector = exec->children[left ? 1 : 0], *scalar = exec->children[left ? 0 : 1];
     struct pq_value_op value_op = { .op = op,
                                     .return_bool = return_bool,
@@ -160,7 +154,7 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
     rc = run_histograms(exec, &value_op, arg, left, err);
     if (rc != QF_OK)
         return rc;
-    if (call) {
+    if (op == PQ_OP_NONE) {
         combine_scalars(exec);
     } else if (!pq_value_op_takes_floats(op)) {
         drop_floats(exec, &value_op);

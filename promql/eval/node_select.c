@@ -55,7 +55,7 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
     for (size_t s = 0; s < self->members.known; s++)
         self->sizes[self->members.group_of[s]]++;
     for (size_t g = 0; g < groups; g++) {
-        self->heaps[g].op = self->exec.plan->ast->aggregate.op;
+        self->heaps[g].op = self->exec.plan->agg;
         self->heaps[g].items = self->items + used;
         used += self->sizes[g];
     }
@@ -87,7 +87,7 @@ static void select_step(struct select *self, size_t step, size_t k)
             self->order[ordered++] = self->heaps[g].items[i].id;
         }
     }
-    if (exec->plan->ast->aggregate.op != PQ_AGG_LIMITK) {
+    if (exec->plan->agg != PQ_AGG_LIMITK) {
         batch->order = self->order;
         batch->order_count = ordered;
     }
@@ -115,7 +115,7 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const double *ratios = exec->children[1]->batch.values;
-    struct pq_pos pos = pq_unwrap(exec->plan->ast->aggregate.param)->pos;
+    struct pq_pos pos = exec->plan->child_pos[1];
 
     if (pq_param_range_add(&self->ratios, exec, ratios)) {
         if (self->ratios.max > 1)
@@ -149,7 +149,7 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct select *self = (struct select *)exec;
-    enum pq_agg op = exec->plan->ast->aggregate.op;
+    enum pq_agg op = exec->plan->agg;
     qf_rc rc = pq_exec_next(exec->children[0], err);
 
     if (rc == QF_OK)
@@ -162,10 +162,9 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
     if ((op == PQ_AGG_TOPK || op == PQ_AGG_BOTTOMK) && pq_batch_drop_histograms(&exec->batch))
-        pq_note_histogram_ignored_agg(
-            &exec->eval->notes, pq_unwrap(exec->plan->ast->aggregate.expr)->pos, pq_agg_text(op));
-    return exec->plan->ast->aggregate.op == PQ_AGG_LIMIT_RATIO ? select_ratio(self, err)
-                                                               : select_best(self, err);
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
+                                      pq_agg_text(op));
+    return exec->plan->agg == PQ_AGG_LIMIT_RATIO ? select_ratio(self, err) : select_best(self, err);
 }
 
 static void select_close(struct pq_exec *exec)
@@ -179,8 +178,8 @@ struct pq_exec *pq_node_select(struct pq_eval *eval, const struct pq_plan_node *
 {
     struct select *self = (struct select *)pq_exec_new(eval, plan, &select_ops, sizeof(*self));
 
-    if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
-                                 plan->ast->aggregate.without))
+    if (!self ||
+        !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count, plan->without))
         return NULL;
     return &self->exec;
 }

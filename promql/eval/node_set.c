@@ -123,9 +123,9 @@ static qf_rc set_next(struct pq_exec *exec, struct qf_err *err)
         if (rc != QF_OK)
             return rc;
     }
-    if (exec->plan->ast->binary.op == PQ_OP_OR)
+    if (exec->plan->op == PQ_OP_OR)
         return unite(self, err);
-    return filter(self, exec->plan->ast->binary.op == PQ_OP_AND, err);
+    return filter(self, exec->plan->op == PQ_OP_AND, err);
 }
 
 static void set_close(struct pq_exec *exec)
@@ -143,7 +143,7 @@ struct pq_exec *pq_node_set(struct pq_eval *eval, const struct pq_plan_node *pla
     struct set *self = (struct set *)pq_exec_new(eval, plan, &set_ops, sizeof(*self));
 
     if (!self || !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count,
-                                 !plan->ast->binary.matching->on))
+                                 !plan->matching->on))
         return NULL;
     return &self->exec;
 }

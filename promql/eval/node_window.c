@@ -5,7 +5,7 @@
 #include "base/pure/alloc.h"
 #include "promql/eval/matrix.h"
 #include "promql/func/range.h"
-#include "promql/leaf/leaf_int.h"
+#include "promql/leaf/values.h"
 
 struct window {
     struct pq_exec exec;
@@ -41,8 +41,7 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
     struct pq_exec *exec = &self->exec;
     const struct pq_queue *queue = &self->matrix.queues[s];
     pq_window_fn *kernel = pq_fn_range_kernel(exec->plan->function, PQ_WINDOW_PLAIN);
-    struct pq_stage stage = { .function = exec->plan->function,
-                              .pos = pq_plan_range_pos(exec->plan->ast) };
+    struct pq_stage stage = { .function = exec->plan->function, .pos = exec->plan->child_pos[0] };
     struct qf_str name = qf_labels_get(exec->set.labels[s], QF_STR(QF_METRIC_NAME));
     unsigned flags = 0;
 

@@ -8,6 +8,7 @@
 #include "promql/leaf.h"
 #include "promql/leaf/cells.h"
 #include "promql/leaf/grouping.h"
+#include "promql/leaf/values.h"
 
 /* The values of one series on a grid. present[k] is 0 or 1. */
 struct pq_lane {
@@ -133,12 +134,7 @@ QF_MUST_CHECK qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_sou
 /* spec_check.c: the stages and numbers of a leaf make sense together. */
 bool pq_leaf_valid(const struct pq_leaf *leaf);
 
-/* What a range function has to say about a series it was applied to. */
-void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
-                     unsigned flags);
 bool pq_stage_drops_names(const struct pq_stage *stage);
-/* An equality matcher says the name: no two series differ by name alone. */
-bool pq_select_pins_name(const struct pq_select *select);
 
 /* What the two ways of running share. A native histogram is refused only where a step of the first
  * stage looks at it and would have to compute with it. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "promql/functions.h"
+#include "promql/leaf.h"
 
 /* A scalar argument: one number for all steps (stride 0) or one per step (stride 1). */
 struct pq_scalar_arg {
@@ -27,6 +28,10 @@ void pq_values_function(enum pq_function_id function, double *values, size_t cou
 /* With these scalars the function answers nothing at step @step: clamp() with min > max. */
 bool pq_values_function_empty(enum pq_function_id function, const struct pq_scalar_arg *args,
                               size_t arg_count, size_t step);
+
+/* What a range function has to say about a series it was applied to. */
+void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
+                     unsigned flags);
 
 /* values[i] = values[i] op arg, or arg op values[i]: arithmetic operators. */
 void pq_values_arith(enum pq_op op, double *values, size_t count, struct pq_scalar_arg arg,

@@ -52,10 +52,9 @@ static enum pq_plan_kind node_kind(enum pq_agg op)
 }
 
 /* Make the leaf below answer partials. A k that no shard could take is left to the node above. */
-static bool push_down(struct pq_planner *p, const struct pq_plan_node *node,
-                      struct pq_plan_node *child)
+static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
+                      const struct pq_plan_node *node, struct pq_plan_node *child)
 {
-    const struct pq_expr *expr = node->ast;
     struct pq_leaf *leaf = pq_leaf_open(p, child);
     enum pq_leaf_kind kind = partial_kind(expr->aggregate.op);
     double param = 0;
@@ -75,11 +74,10 @@ static bool push_down(struct pq_planner *p, const struct pq_plan_node *node,
     return true;
 }
 
-static bool count_values_label(struct pq_planner *p, struct pq_plan_node *node)
+static bool count_values_label(struct pq_planner *p, const struct pq_expr *expr,
+                               struct pq_plan_node *node)
 {
-    const struct pq_expr *param = pq_unwrap(node->ast->aggregate.param);
-
-    node->label = param->string.value;
+    node->label = pq_unwrap(expr->aggregate.param)->string.value;
     if (!pq_label_name_valid(node->label)) {
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf quoted = QF_STRBUF_INIT;
 
@@ -96,7 +94,7 @@ static bool loses_its_label(const struct pq_plan_node *node)
 
     for (size_t i = 0; i < node->grouping_count; i++)
         lost |= qf_str_eq(node->grouping[i], node->label);
-    return lost && node->ast->aggregate.without;
+    return lost && node->without;
 }
 
 static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_expr *expr,
@@ -122,19 +120,22 @@ struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_exp
 
     if (!node)
         return NULL;
+    node->agg = op;
+    node->without = expr->aggregate.without;
+    node->child_pos[0] = pq_unwrap(expr->aggregate.expr)->pos;
+    if (varies)
+        node->child_pos[1] = pq_unwrap(expr->aggregate.param)->pos;
     node->grouping = pq_sorted_names(p, expr->aggregate.grouping, expr->aggregate.grouping_count,
                                      &node->grouping_count);
-    if (op == PQ_AGG_COUNT_VALUES && !count_values_label(p, node))
+    if (op == PQ_AGG_COUNT_VALUES && !count_values_label(p, expr, node))
         return NULL;
     if (op == PQ_AGG_COUNT_VALUES && loses_its_label(node))
         return plan_count(p, expr, grid);
     child = pq_plan_expr(p, expr->aggregate.expr, grid);
     if (!child)
         return NULL;
-    if (push_down(p, node, child) && node->kind != PQ_PLAN_SELECT) {
-        child->ast = expr;
+    if (push_down(p, expr, node, child) && node->kind != PQ_PLAN_SELECT)
         return child;
-    }
     node->children[0] = child;
     if (varies)
         node->children[1] = pq_plan_expr(p, expr->aggregate.param, grid);

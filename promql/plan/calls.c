@@ -28,7 +28,6 @@ static struct pq_plan_node *plan_function(struct pq_planner *p, const struct pq_
         constant = pq_plan_constant(p, call->call.args[i], &stage.params[stage.param_count++]);
     if (call->call.function->leaf && pq_leaf_open(p, child) && constant &&
         pq_leaf_push(p, child->leaf, stage)) {
-        child->ast = call;
         child->drops_names = !call->call.function->keeps_name;
         return child;
     }
@@ -57,7 +56,6 @@ static struct pq_plan_node *plan_timestamp(struct pq_planner *p, const struct pq
         struct pq_plan_node *leaf = child->kind == PQ_PLAN_REPEAT ? child->children[0] : child;
 
         leaf->leaf->stages[0].take = start ? PQ_TAKE_START_TIMESTAMP : PQ_TAKE_TIMESTAMP;
-        leaf->ast = call;
         leaf->drops_names = true;
         return child;
     }
@@ -189,18 +187,22 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
     if (!node)
         return NULL;
     node->children = QF_ARENA_ARRAY(p->arena, struct pq_plan_node *, count);
-    if (!node->children)
+    node->child_pos = QF_ARENA_ARRAY(p->arena, struct pq_pos, count);
+    if (!node->children || !node->child_pos)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
     node->function = call->call.function->id;
     for (size_t i = 0; i < count && p->rc == QF_OK; i++) {
         const struct pq_expr *arg = pq_unwrap(call->call.args[i]);
 
-        if (pq_expr_type(arg) == PQ_TYPE_STRING)
+        size_t child = pq_expr_type(arg) == PQ_TYPE_VECTOR ? 0 : next;
+
+        if (pq_expr_type(arg) == PQ_TYPE_STRING) {
             node->label = arg->string.value;
-        else if (pq_expr_type(arg) == PQ_TYPE_VECTOR)
-            node->children[0] = pq_plan_expr(p, arg, grid);
-        else
-            node->children[next++] = pq_plan_expr(p, arg, grid);
+            continue;
+        }
+        node->children[child] = pq_plan_expr(p, arg, grid);
+        node->child_pos[child] = child == 0 ? arg->pos : call->call.args[i]->pos;
+        next += child != 0;
     }
     node->child_count = next;
     node->drops_names = true;

@@ -22,11 +22,11 @@ static void node_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
         break;
     case PQ_PLAN_AGGREGATE:
     case PQ_PLAN_SELECT:
-        qf_strbuf_printf(buf, " %s", pq_agg_text(node->ast->aggregate.op));
+        qf_strbuf_printf(buf, " %s", pq_agg_text(node->agg));
         break;
     case PQ_PLAN_BINARY:
     case PQ_PLAN_SET:
-        qf_strbuf_printf(buf, " %s", pq_op_text(node->ast->binary.op));
+        qf_strbuf_printf(buf, " %s", pq_op_text(node->op));
         break;
     case PQ_PLAN_STRING:
     case PQ_PLAN_EMPTY:

@@ -1,5 +1,4 @@
 /* leaves.c - leaves are drafted from selectors upwards and numbered once the tree stands. */
-#include "promql/leaf/leaf_int.h"
 #include "promql/leaf/values.h"
 #include "promql/plan/plan_int.h"
 

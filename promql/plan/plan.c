@@ -30,12 +30,22 @@ static bool check_params(struct pq_planner *p, const struct pq_expr *expr)
     return true;
 }
 
+static struct pq_plan_node *plan_string(struct pq_planner *p, const struct pq_expr *expr,
+                                        const struct pq_grid *grid)
+{
+    struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_STRING, expr, grid, 0);
+
+    if (node)
+        node->string = expr->string.value;
+    return node;
+}
+
 static struct pq_plan_node *plan_root(struct pq_planner *p, const struct pq_expr *expr,
                                       const struct pq_grid *grid)
 {
     switch (pq_expr_type(expr)) {
     case PQ_TYPE_STRING:
-        return pq_plan_node_new(p, PQ_PLAN_STRING, pq_unwrap(expr), grid, 0);
+        return plan_string(p, pq_unwrap(expr), grid);
     case PQ_TYPE_MATRIX:
         return pq_plan_bare_matrix(p, pq_unwrap(expr), grid);
     case PQ_TYPE_NONE:
@@ -93,19 +103,22 @@ void *pq_planner_fail(struct pq_planner *p, qf_rc rc, const char *fmt, ...)
 }
 
 struct pq_plan_node *pq_plan_node_new(struct pq_planner *p, enum pq_plan_kind kind,
-                                      const struct pq_expr *ast, const struct pq_grid *grid,
+                                      const struct pq_expr *expr, const struct pq_grid *grid,
                                       size_t child_count)
 {
     struct pq_plan_node *node = QF_ARENA_NEW(p->arena, struct pq_plan_node);
     struct pq_plan_node **children = QF_ARENA_ARRAY(p->arena, struct pq_plan_node *, child_count);
+    struct pq_pos *child_pos = QF_ARENA_ARRAY(p->arena, struct pq_pos, child_count);
 
-    if (!node || !children)
+    if (!node || !children || !child_pos)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-    *node = (struct pq_plan_node){
-        .kind = kind, .ast = ast, .grid = *grid, .children = children, .child_count = child_count
-    };
-    if (ast)
-        node->pos = ast->pos;
+    *node = (struct pq_plan_node){ .kind = kind,
+                                   .grid = *grid,
+                                   .children = children,
+                                   .child_pos = child_pos,
+                                   .child_count = child_count };
+    if (expr)
+        node->pos = expr->pos;
     return node;
 }
 
@@ -179,6 +192,11 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
     node = pq_plan_node_new(p, PQ_PLAN_SCALAR_OP, expr, grid, 2);
     if (!node)
         return NULL;
+    node->op = op;
+    /* Of two scalars the left one is taken for the vector. */
+    node->scalar_left = pq_expr_type(expr->binary.rhs) == PQ_TYPE_VECTOR;
+    /* Scalars compare with bool only, whatever the flag says. */
+    node->return_bool = expr->binary.return_bool || pq_expr_type(expr) == PQ_TYPE_SCALAR;
     node->children[left ? 1 : 0] = child;
     node->children[left ? 0 : 1] = pq_plan_expr(p, scalar, grid);
     node->drops_names = drops;
@@ -200,6 +218,9 @@ static struct pq_plan_node *plan_binary(struct pq_planner *p, const struct pq_ex
         return NULL;
     node->children[0] = pq_plan_expr(p, expr->binary.lhs, grid);
     node->children[1] = pq_plan_expr(p, expr->binary.rhs, grid);
+    node->op = op;
+    node->return_bool = expr->binary.return_bool;
+    node->matching = expr->binary.matching;
     node->drops_names = expr->binary.return_bool;
     if (expr->binary.matching)
         node->grouping = pq_sorted_names(p, expr->binary.matching->labels,
@@ -230,6 +251,7 @@ static struct pq_plan_node *plan_negation(struct pq_planner *p, const struct pq_
     if (!node || !number)
         return NULL;
     number->number = -1;
+    node->op = PQ_OP_MUL;
     node->children[0] = child;
     node->children[1] = number;
     node->drops_names = drops;

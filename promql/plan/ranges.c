@@ -27,7 +27,8 @@ static bool constant_params(struct pq_planner *p, const struct pq_expr *call,
     return pq_fn_range_params_check(call->call.function->id, stage->params, NULL) == QF_OK;
 }
 
-struct pq_pos pq_plan_range_pos(const struct pq_expr *call)
+/* Where notes about the call of a range function point to. */
+static struct pq_pos window_pos(const struct pq_expr *call)
 {
     const struct pq_expr *first = call->call.args[0];
 
@@ -54,6 +55,7 @@ static struct pq_plan_node *window_node(struct pq_planner *p, const struct pq_ex
     node->function = call->call.function->id;
     node->window = window;
     node->children[0] = child;
+    node->child_pos[0] = window_pos(call);
     for (size_t i = 0; i < call->call.arg_count; i++)
         if (i != matrix)
             node->children[next++] = pq_plan_expr(p, call->call.args[i], grid);
@@ -76,7 +78,7 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
 {
     const struct pq_expr *subquery = matrix_arg(call);
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
-                              .pos = pq_plan_range_pos(call),
+                              .pos = window_pos(call),
                               .grid = *grid,
                               .function = call->call.function->id };
     struct pq_plan_window window;
@@ -101,7 +103,6 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
         constant_params(p, call, &stage) &&
         (!window.fixed || (grid->count == 1 && !call->call.function->eval_time)) &&
         pq_leaf_push(p, child->leaf, stage)) {
-        child->ast = call;
         child->grid = *grid;
         child->drops_names |= !call->call.function->keeps_name;
         return child;
@@ -133,7 +134,7 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     const struct pq_expr *matrix = matrix_arg(call);
     const struct pq_expr *selector = matrix->matrix.selector;
     struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
-                              .pos = pq_plan_range_pos(call),
+                              .pos = window_pos(call),
                               .grid = *grid,
                               .function = call->call.function->id,
                               .lookback_ms = p->plan->params.lookback_ms,
@@ -171,7 +172,6 @@ static struct pq_plan_node *over_selector(struct pq_planner *p, const struct pq_
     node = pq_leaf_draft(p, selector, grid, stage);
     if (!node)
         return NULL;
-    node->ast = call;
     node->drops_names = !call->call.function->keeps_name;
     return node;
 }

@@ -130,6 +130,9 @@ bool pq_leaf_equal(const struct pq_leaf *a, const struct pq_leaf *b);
 /* The stages drop the metric name. */
 bool pq_leaf_drops_names(const struct pq_leaf *leaf);
 
+/* An equality matcher says the name: no two series differ by name alone. */
+bool pq_select_pins_name(const struct pq_select *select);
+
 /* The grid on which the leaf answers (that of its last time stage). */
 const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf);
 

@@ -39,7 +39,7 @@ struct pq_query_params {
 
 #define PQ_PLAN_LEAVES_MAX 1024
 
-struct pq_plan_node; /* promql/plan/plan_int.h */
+struct pq_plan_node; /* promql/plan/node.h */
 
 struct pq_plan {
     struct qf_str query;
