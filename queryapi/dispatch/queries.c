@@ -9,7 +9,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
-#include "queryapi/http/prom_json.h"
+#include "queryapi/encode/events.h"
 
 #define SLOT_BITS 16
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
@@ -232,7 +232,7 @@ void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *ten
                          QF_STR("{\"status\":\"success\",\"data\":\"canceled\"}"));
         return;
     }
-    qa_answer_error(stream, QA_QUERY_INSTANT, QF_ENOTFOUND, "no such query");
+    qa_answer_error(stream, QA_FORMAT_JSON, QF_ENOTFOUND, "no such query");
 }
 
 /* --- what is done to a query --- */
@@ -344,7 +344,7 @@ void co_progress(struct qa_coord *coord, struct qa_query *query)
 {
     struct qf_strbuf event = QF_STRBUF_INIT;
 
-    if (!query->ask.progress || query->ask.kind != QA_QUERY_EVENTS)
+    if (!query->ask.progress || qa_query_kind_format(query->ask.kind) != QA_FORMAT_EVENTS)
         return;
     qa_sse_progress(&event, query->segment_count, query->work_count, query->co.committed,
                     wc_api_stats(coord->wc)->workers_available);

@@ -340,7 +340,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .segment_count = work->segment_count,
                                   .limits = query->env->limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
-                                  .traceparent = query->traceparent };
+                                  .traceparent = query->ask.traceparent };
     if (work->waiting_ns)
         qf_metric_observe(coord->options.metrics->assign_seconds,
                           (double)(now - work->waiting_ns) / 1e9);

@@ -21,7 +21,7 @@ static qf_rc frame_error(const struct qa_query *query, struct qf_str text,
         qf_strbuf_puts(&message, cause->msg);
     if (rc != QF_EPARSE && rc != QF_EINVAL) {
         (void)qf_err_set(err, rc, "%s", qf_strbuf_cstr(&message));
-    } else if (query->ask.kind == QA_QUERY_EVENTS) {
+    } else if (qa_query_kind_format(query->ask.kind) == QA_FORMAT_EVENTS) {
         (void)qf_err_set(err, rc, "%s", qf_strbuf_cstr(&message));
     } else {
         (void)qf_err_set(err, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&message));
@@ -394,7 +394,7 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
 
 qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
 {
-    bool expression = query->ask.kind <= QA_QUERY_RANGE;
+    bool expression = qa_query_kind_asks(query->ask.kind) == QA_ASKS_EXPRESSION;
     qf_rc rc = QF_OK;
 
     qa_query_reset(query);
@@ -414,9 +414,5 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
         return rc;
     query->timings.planned_ns = qf_clock_mono_ns();
     query->next = QA_NEXT_WORK;
-    if (query->ask.kind == QA_QUERY_EVENTS) {
-        qh_stream_header(query->stream, "Cache-Control", "no-cache");
-        qh_stream_begin(query->stream, 200, "text/event-stream");
-    }
     return QF_OK;
 }

@@ -6,16 +6,8 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
-#include "queryapi/http/prom_json.h"
+#include "queryapi/encode/events.h"
 #include "queryapi/query/query_int.h"
-
-const char *qa_query_kind_name(enum qa_query_kind kind)
-{
-    static const char *const names[] = { "events", "query",  "query_range",
-                                         "series", "labels", "label_values" };
-
-    return kind < QF_COUNT_OF(names) ? names[kind] : "?";
-}
 
 bool qa_features_enable(struct qa_features *features, const char *name)
 {
@@ -39,7 +31,8 @@ bool qa_features_enable(struct qa_features *features, const char *name)
     return false;
 }
 
-struct qa_query *qa_query_new(const struct qa_query_env *env, struct qh_stream *stream)
+struct qa_query *qa_query_new(const struct qa_query_env *env, const struct qa_ask *ask,
+                              struct qh_stream *stream)
 {
     struct qa_query *query = qf_xcalloc(1, sizeof(*query));
 
@@ -47,6 +40,7 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, struct qh_stream *
     query->purse.limit = env->memory_bytes_max;
     query->purse.parent = env->purse;
     query->arena = qf_arena_new_from(&query->purse);
+    query->ask = qa_ask_copy(query->arena, ask);
     query->stream = qh_stream_ref(stream);
     query->timings.submitted_ns = qf_clock_mono_ns();
     atomic_init(&query->canceled, false);
@@ -102,6 +96,8 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     else
         rc = turn == QA_TURN_PLAN ? qa_query_plan(query, &query->err)
                                   : qa_query_answer(query, &query->err);
+    if (rc == QF_OK && turn == QA_TURN_PLAN)
+        qa_answer_begin(query);
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */
     if (rc == QF_ELIMIT && qf_purse_parent_empty(&query->purse)) {
@@ -117,47 +113,18 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     }
 }
 
-/* Prometheus's words where it has some. */
-static const char *message_for(qf_rc rc, const char *message)
-{
-    if (rc == QF_ETIMEOUT)
-        return "query timed out in query execution";
-    if (rc == QF_ECANCELED)
-        return "query was canceled in query execution";
-    return message;
-}
-
-void qa_answer_error(struct qh_stream *stream, enum qa_query_kind kind, qf_rc rc,
-                     const char *message)
-{
-    struct qf_strbuf body = QF_STRBUF_INIT;
-
-    message = message_for(rc, message);
-    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC)
-        qh_stream_header(stream, "Retry-After", "1");
-    if (kind == QA_QUERY_EVENTS) {
-        qf_strbuf_printf(&body,
-                         "{\"status\":\"error\",\"code\":\"%s\",\"message\":", qf_rc_name(rc));
-        qf_strbuf_json(&body, qf_str_from(message));
-        qf_strbuf_putc(&body, '}');
-    } else {
-        qa_json_error(&body, qf_rc_prom_type(rc), qf_str_from(message));
-    }
-    qh_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
-    qf_strbuf_done(&body);
-}
-
 void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message)
 {
+    enum qa_format format = qa_query_kind_format(query->ask.kind);
     struct qf_strbuf events = QF_STRBUF_INIT;
 
     query->rc = rc;
     if (!query->err.rc)
-        (void)qf_err_set(&query->err, rc, "%s", message_for(rc, message));
+        (void)qf_err_set(&query->err, rc, "%s", qa_error_text(rc, message));
     if (!qh_stream_begun(query->stream)) {
-        qa_answer_error(query->stream, query->ask.kind, rc, message);
-    } else if (query->ask.kind == QA_QUERY_EVENTS) {
-        qa_sse_error(&events, qf_rc_name(rc), qf_str_from(message_for(rc, message)));
+        qa_answer_error(query->stream, format, rc, message);
+    } else if (format == QA_FORMAT_EVENTS) {
+        qa_sse_error(&events, qf_rc_name(rc), qf_str_from(qa_error_text(rc, message)));
         (void)qh_stream_write(query->stream, qf_strbuf_view(&events));
         qh_stream_end(query->stream);
     } else {

@@ -26,34 +26,9 @@
 #include "promql/plan.h"
 #include "queryapi/fetch/fetcher.h"
 #include "base/http/stream.h"
+#include "queryapi/query/ask.h"
 #include "queryapi/query/costs.h"
 #include "segments/catalog/catalog.h"
-
-enum qa_query_kind {
-    QA_QUERY_EVENTS, /* POST /api/v1/metrics/query */
-    QA_QUERY_INSTANT,
-    QA_QUERY_RANGE,
-    QA_QUERY_SERIES,
-    QA_QUERY_LABELS,
-    QA_QUERY_LABEL_VALUES,
-    QA_QUERY__COUNT,
-};
-const char *qa_query_kind_name(enum qa_query_kind kind);
-
-/* What the client asked. Strings live in the query's arena. */
-struct qa_ask {
-    enum qa_query_kind kind;
-    struct qf_str tenant;
-    struct qf_str text; /* PromQL; of series and labels what the client wrote, for logs */
-    int64_t start_ms, end_ms, step_ms; /* step 0: one point at start */
-    int64_t timeout_ms;                /* 0: the server's */
-    int64_t lookback_ms;               /* 0: the default */
-    uint64_t limit;                    /* series or names in the answer; 0: none */
-    bool stats, progress;
-    const struct qf_str *matches; /* of series and labels */
-    size_t match_count;
-    struct qf_str label; /* of label values */
-};
 
 /* Prometheus's feature flags that concern queries. */
 struct qa_features {
@@ -125,7 +100,6 @@ struct qa_query {
     struct qa_ask ask;
     const struct qa_query_env *env;
     struct qh_stream *stream;
-    struct qf_str traceparent; /* of the request, or empty */
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */
 
@@ -157,9 +131,10 @@ struct qa_query {
     } co;
 };
 
-/* A new query with an arena of its own, into which the caller puts ask's strings; qf_arena_failed()
- * if there was no memory for them. The stream is kept until the query is freed. */
-struct qa_query *qa_query_new(const struct qa_query_env *env, struct qh_stream *stream);
+/* A new query with an arena of its own and in it a copy of @ask; qf_arena_failed() if there was no
+ * memory for that. The stream is kept until the query is freed. */
+struct qa_query *qa_query_new(const struct qa_query_env *env, const struct qa_ask *ask,
+                              struct qh_stream *stream);
 struct qa_query *qa_query_free(struct qa_query *query); /* Accepts NULL, returns NULL. */
 
 /* Forget plan, work and artifacts, for another PLAN turn. Nothing of the answer was sent yet. */
@@ -177,9 +152,5 @@ QF_MUST_CHECK qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_e
 /* End the answer with an error: a JSON document with the right status if nothing was sent yet, else
  * an error event or a cut connection. Never waits. */
 void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message);
-
-/* The error answer of @kind for a request that never became a query. */
-void qa_answer_error(struct qh_stream *stream, enum qa_query_kind kind, qf_rc rc,
-                     const char *message);
 
 #endif

@@ -8,6 +8,9 @@
  * nothing to read. */
 QF_MUST_CHECK qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err);
 
+/* answer.c: there will be an answer. Events begin with that, so that a client sees progress;
+ * documents begin with their first piece, so that until then an error has a status of its own. */
+void qa_answer_begin(struct qa_query *query);
 /* answer.c: evaluate and write until the stream is full (next ROOM) or all is said (next OVER). */
 QF_MUST_CHECK qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err);
 void qa_answer_done(struct qa_query *query);

@@ -106,12 +106,11 @@ void desk_time_passes(struct desk *desk, int64_t ms)
 struct qh_stream *desk_ask(struct desk *desk, const char *tenant)
 {
     struct qh_stream *stream = qh_stream_new(1 << 16);
-    struct qa_query *query = qa_query_new(&desk->env, stream);
+    struct qa_ask ask = { .kind = QA_QUERY_INSTANT,
+                          .tenant = qf_str_from(tenant),
+                          .text = QF_STR("up") };
 
-    query->ask = (struct qa_ask){ .kind = QA_QUERY_INSTANT,
-                                  .tenant = qf_str_from(tenant),
-                                  .text = QF_STR("up") };
-    qa_coord_submit(desk->coord, query);
+    qa_coord_submit(desk->coord, qa_query_new(&desk->env, &ask, stream));
     desk_pump(desk);
     return stream;
 }

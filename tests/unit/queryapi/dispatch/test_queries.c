@@ -147,9 +147,9 @@ TEST(a_canceled_turn_is_the_last)
 {
     DESK(4, 1, 4);
     struct qh_stream *gone = qh_stream_new(100), *client;
-    struct qa_query *query = qa_query_new(&desk->env, gone);
+    struct qa_ask ask = { .kind = QA_QUERY_INSTANT, .tenant = QF_STR("t") };
+    struct qa_query *query = qa_query_new(&desk->env, &ask, gone);
 
-    query->ask.tenant = QF_STR("t");
     qh_stream_close(gone);
     qa_coord_submit(desk->coord, query);
     desk_pump(desk);

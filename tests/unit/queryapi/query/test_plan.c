@@ -38,23 +38,25 @@ static void touch(const char *dir, uint32_t shard, bool gone)
 /* True if there was enough. */
 static bool plan_with(struct qa_query_env *env, size_t memory)
 {
+    struct qa_ask ask = { .kind = QA_QUERY_INSTANT,
+                          .tenant = QF_STR("default"),
+                          .text = QF_STR("up"),
+                          .start_ms = T0 + 60000,
+                          .end_ms = T0 + 60000 };
     struct qh_stream *stream = qh_stream_new(1 << 16);
     struct qa_query *query;
     bool planned;
 
     env->memory_bytes_max = memory;
-    query = qa_query_new(env, stream);
-    query->ask = (struct qa_ask){ .kind = QA_QUERY_INSTANT,
-                                  .tenant = QF_STR("default"),
-                                  .text = QF_STR("up"),
-                                  .start_ms = T0 + 60000,
-                                  .end_ms = T0 + 60000 };
-    qa_query_turn(query, QA_TURN_PLAN);
-    planned = query->next == QA_NEXT_WORK;
+    query = qa_query_new(env, &ask, stream);
+    planned = !qf_arena_failed(query->arena);
+    if (planned) {
+        qa_query_turn(query, QA_TURN_PLAN);
+        planned = query->next == QA_NEXT_WORK;
+        CHECK_EQ(query->rc, planned ? QF_OK : QF_ELIMIT);
+    }
     if (planned)
         CHECK_EQ(query->work_count, SHARDS);
-    else
-        CHECK_EQ(query->rc, QF_ELIMIT);
     (void)qa_query_free(query);
     (void)qh_stream_drop(stream);
     return planned;

@@ -2,8 +2,8 @@
  *
  * Values are strings of the shortest decimal that reads back; times are seconds with three decimals
  * unless whole. */
-#ifndef QUERYAPI_HTTP_PROM_JSON_H
-#define QUERYAPI_HTTP_PROM_JSON_H
+#ifndef QUERYAPI_ENCODE_PROM_JSON_H
+#define QUERYAPI_ENCODE_PROM_JSON_H
 
 #include <stdint.h>
 
@@ -28,18 +28,5 @@ void qa_json_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struct q
 
 /* {"status":"error","errorType":"...","error":"..."} */
 void qa_json_error(struct qf_strbuf *buf, const char *type, struct qf_str message);
-
-/* One SSE event: data: {"type":T,"data":D} and a blank line, for one value of a series.
- * @tags_and_label is what qa_sse_series made of the series, once. */
-void qa_sse_series(struct qf_strbuf *buf, struct qf_labels labels);
-void qa_sse_result(struct qf_strbuf *buf, struct qf_str tags_and_label, int64_t ms, double value,
-                   const struct pq_histogram *histogram);
-/* error {"code","message"} followed by done {"status":"error"}. */
-void qa_sse_error(struct qf_strbuf *buf, const char *code, struct qf_str message);
-/* done {"status":"ok"}, with warnings and infos if there are any. */
-void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query);
-/* progress {"segments_total","work_total","work_done","workers"} */
-void qa_sse_progress(struct qf_strbuf *buf, uint64_t segments, uint64_t total, uint64_t done,
-                     uint64_t workers);
 
 #endif

@@ -1,0 +1,137 @@
+/* router.c - from a request to the handler of its route. */
+#include "base/http/router.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/http/params.h"
+#include "base/pure/strbuf.h"
+#include "base/sys/metrics.h"
+
+struct qf_str qh_visit_param(const struct qh_visit *visit, const char *name)
+{
+    return qh_params_get(&visit->request->params, name);
+}
+
+void qh_visit_json(struct qh_visit *visit, int status, struct qf_str body)
+{
+    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_answer(visit->stream, status, "application/json", body);
+}
+
+void qh_visit_text(struct qh_visit *visit, int status, const char *text)
+{
+    qh_stream_answer(visit->stream, status, "text/plain; charset=utf-8", qf_str_from(text));
+}
+
+void qh_visit_metrics(struct qh_visit *visit, struct qf_metrics *metrics)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_metrics_print(metrics, &text);
+    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_answer(visit->stream, 200, "text/plain; version=0.0.4; charset=utf-8",
+                     qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static bool path_matches(const char *pattern, struct qf_str path, struct qf_str *ret_rest)
+{
+    const char *star = strchr(pattern, '*');
+    struct qf_str before, after;
+
+    if (!star)
+        return qf_str_is(path, pattern);
+    before = (struct qf_str){ pattern, (size_t)(star - pattern) };
+    after = qf_str_from(star + 1);
+    if (path.len <= before.len + after.len || !qf_str_starts(path, before) ||
+        !qf_str_ends(path, after))
+        return false;
+    *ret_rest = qf_str_sub(path, before.len, path.len - after.len);
+    return true;
+}
+
+static void add_cors(const struct qh_router *router, const struct qh_visit *visit)
+{
+    const char *allowed = router->cors_origin;
+    struct qf_str origin = qh_request_header(visit->request, "Origin");
+    char expose[200];
+
+    if (!allowed || origin.len == 0)
+        return;
+    if (strcmp(allowed, "*") != 0 && !qf_str_is(origin, allowed))
+        return;
+    (void)snprintf(expose, sizeof(expose), "Date%s%s", *router->cors_expose ? ", " : "",
+                   router->cors_expose);
+    qh_stream_header(visit->stream, "Access-Control-Allow-Origin", allowed);
+    qh_stream_header(visit->stream, "Access-Control-Allow-Headers",
+                     "Accept, Authorization, Content-Type, Origin, X-Scope-OrgID");
+    qh_stream_header(visit->stream, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+    qh_stream_header(visit->stream, "Access-Control-Expose-Headers", expose);
+    if (strcmp(allowed, "*") != 0)
+        qh_stream_header(visit->stream, "Vary", "Origin");
+}
+
+static void refuse_method(struct qh_visit *visit, unsigned methods)
+{
+    char allow[64];
+
+    (void)snprintf(allow, sizeof(allow), "%s%s%sOPTIONS", methods & QH_METHOD_GET ? "GET, " : "",
+                   methods & QH_METHOD_POST ? "POST, " : "",
+                   methods & QH_METHOD_DELETE ? "DELETE, " : "");
+    qh_stream_header(visit->stream, "Allow", allow);
+    qh_visit_text(visit, 405, "Method Not Allowed\n");
+}
+
+/* The route of the request in visit->route. False: there is none, and *@ret_other is one of the
+ * same path with other methods, or NULL. */
+static bool find_route(const struct qh_router *router, struct qh_visit *visit,
+                       const struct qh_route **ret_other)
+{
+    *ret_other = NULL;
+    for (size_t f = 0; f < router->family_count; f++) {
+        for (size_t i = 0; i < router->families[f]->count; i++) {
+            const struct qh_route *route = &router->families[f]->items[i];
+
+            if (!path_matches(route->path, visit->request->path, &visit->rest))
+                continue;
+            if (route->methods & (unsigned)visit->request->method) {
+                visit->route = route;
+                return true;
+            }
+            *ret_other = route;
+        }
+    }
+    return false;
+}
+
+static void run(const struct qh_router *router, struct qh_visit *visit)
+{
+    struct qf_err err = { 0 };
+
+    if (!visit->route->open &&
+        qh_tenants_of(router->tenants, visit->request, &visit->tenant, &err) != QF_OK) {
+        if (err.rc == QF_EAUTH)
+            qh_stream_header(visit->stream, "WWW-Authenticate", "Bearer");
+        visit->route->fail(visit, &err);
+        return;
+    }
+    visit->route->handle(visit);
+}
+
+void qh_router_handle(const struct qh_router *router, struct qh_request *request,
+                      struct qh_stream *stream)
+{
+    struct qh_visit visit = { .role = router->role, .request = request, .stream = stream };
+    const struct qh_route *other;
+
+    add_cors(router, &visit);
+    if (request->method == QH_METHOD_OPTIONS)
+        qh_stream_answer(stream, 204, "text/plain", QF_STR(""));
+    else if (find_route(router, &visit, &other))
+        run(router, &visit);
+    else if (other)
+        refuse_method(&visit, other->methods);
+    else
+        qh_visit_text(&visit, 404, "404 page not found\n");
+}

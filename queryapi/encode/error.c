@@ -1,0 +1,36 @@
+/* error.c - error answers in the formats of the endpoints. */
+#include "queryapi/encode/error.h"
+
+#include "base/pure/strbuf.h"
+#include "queryapi/encode/prom_json.h"
+
+const char *qa_error_text(qf_rc rc, const char *message)
+{
+    if (rc == QF_ETIMEOUT)
+        return "query timed out in query execution";
+    if (rc == QF_ECANCELED)
+        return "query was canceled in query execution";
+    return message;
+}
+
+void qa_answer_error(struct qh_stream *stream, enum qa_format format, qf_rc rc, const char *message)
+{
+    struct qf_strbuf body = QF_STRBUF_INIT;
+
+    message = qa_error_text(rc, message);
+    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC)
+        qh_stream_header(stream, "Retry-After", "1");
+    switch (format) {
+    case QA_FORMAT_EVENTS:
+        qf_strbuf_printf(&body,
+                         "{\"status\":\"error\",\"code\":\"%s\",\"message\":", qf_rc_name(rc));
+        qf_strbuf_json(&body, qf_str_from(message));
+        qf_strbuf_putc(&body, '}');
+        break;
+    case QA_FORMAT_JSON:
+        qa_json_error(&body, qf_rc_prom_type(rc), qf_str_from(message));
+        break;
+    }
+    qh_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
+    qf_strbuf_done(&body);
+}

@@ -1,0 +1,181 @@
+/* route_language.c - what needs no data: the language itself, and what Prometheus has and we do not.
+ */
+#include "base/pure/number.h"
+#include "promql/parse.h"
+#include "queryapi/http/params.h"
+#include "queryapi/http/routes_int.h"
+
+static void handle_metadata(struct qh_visit *visit)
+{
+    static const char *const limits[] = { "limit", "limit_per_metric" };
+    struct qf_err err = { 0 };
+    int64_t number;
+
+    for (size_t i = 0; i < QF_COUNT_OF(limits); i++) {
+        struct qf_str text = qh_visit_param(visit, limits[i]);
+
+        if (text.len == 0 || qf_parse_i64(text, &number))
+            continue;
+        (void)qf_err_set(&err, QF_EINVAL, "%s must be a number", limits[i]);
+        visit->route->fail(visit, &err);
+        return;
+    }
+    /* Segments keep no metadata of metrics. */
+    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{}}"));
+}
+
+static bool has_selector(const struct pq_expr *node)
+{
+    switch (node->kind) {
+    case PQ_VECTOR_SELECTOR:
+    case PQ_MATRIX_SELECTOR:
+        return true;
+    case PQ_SUBQUERY:
+        return has_selector(node->subquery.expr);
+    case PQ_CALL:
+        for (size_t i = 0; i < node->call.arg_count; i++)
+            if (has_selector(node->call.args[i]))
+                return true;
+        return false;
+    case PQ_AGGREGATE:
+        return has_selector(node->aggregate.expr) ||
+               (node->aggregate.param && has_selector(node->aggregate.param));
+    case PQ_BINARY:
+        return has_selector(node->binary.lhs) || has_selector(node->binary.rhs);
+    case PQ_UNARY:
+        return has_selector(node->unary.expr);
+    case PQ_PAREN:
+        return has_selector(node->paren.expr);
+    case PQ_NUMBER:
+    case PQ_STRING:
+    case PQ_DURATION_EXPR:
+        break;
+    }
+    return false;
+}
+
+/* Segments keep no exemplars either, but what was asked must make sense. */
+static qf_rc check_exemplars(struct qh_visit *visit, struct qf_arena *arena, bool *ret_selector,
+                             struct qf_err *err)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    qf_time_ms start = INT64_MIN, end = INT64_MAX;
+    struct qf_err cause = { 0 };
+    struct pq_expr *expr;
+    qf_rc rc = qa_param_time_optional("start", qh_visit_param(visit, "start"), &start, err);
+
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("end", qh_visit_param(visit, "end"), &end, err);
+    if (rc == QF_OK && end < start)
+        rc = qf_err_set(err, QF_EINVAL, "end timestamp must not be before start timestamp");
+    if (rc == QF_OK)
+        rc = qa_check_text(qh_visit_param(visit, "query"), err);
+    if (rc)
+        return rc;
+    rc = pq_parse(arena, qh_visit_param(visit, "query"), &qa_routes_of(visit)->env->features.parse,
+                  &expr, &cause);
+    if (rc == QF_OK) {
+        *ret_selector = has_selector(expr);
+        return QF_OK;
+    }
+    pq_parse_error_print(&text, qh_visit_param(visit, "query"), &cause);
+    (void)qf_err_set(err, rc, "%s", rc == QF_EPARSE ? qf_strbuf_cstr(&text) : cause.msg);
+    qf_strbuf_done(&text);
+    return rc;
+}
+
+static void handle_exemplars(struct qh_visit *visit)
+{
+    struct qf_arena *arena = qf_arena_new(qa_routes_of(visit)->env->memory_bytes_max);
+    struct qf_err err = { 0 };
+    bool selector = false;
+
+    if (check_exemplars(visit, arena, &selector, &err) != QF_OK)
+        visit->route->fail(visit, &err);
+    else if (selector)
+        qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
+    else
+        qh_stream_answer(visit->stream, 204, "application/json", QF_STR(""));
+    (void)qf_arena_free(arena);
+}
+
+static void handle_rules(struct qh_visit *visit)
+{
+    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"groups\":[]}}"));
+}
+
+static void handle_alerts(struct qh_visit *visit)
+{
+    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"alerts\":[]}}"));
+}
+
+static void handle_buildinfo(struct qh_visit *visit)
+{
+    qh_visit_json(visit, 200,
+                  QF_STR("{\"status\":\"success\",\"data\":{\"version\":\"3.14.0\",\"revision\":"
+                         "\"promfabric-" PROMFABRIC_VERSION "\",\"branch\":\"\",\"buildUser\":\"\","
+                         "\"buildDate\":\"\",\"goVersion\":\"\"}}"));
+}
+
+/* format_query and parse_query: parse, and print in one form or the other. */
+static void handle_parsed(struct qh_visit *visit,
+                          void (*print)(struct qf_strbuf *, const struct pq_expr *))
+{
+    struct qf_arena *arena = qf_arena_new(qa_routes_of(visit)->env->memory_bytes_max);
+    struct qf_strbuf text = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
+    struct qf_str query = qh_visit_param(visit, "query");
+    struct qf_err err = { 0 }, framed = { 0 };
+    struct pq_expr *expr;
+    qf_rc rc = qa_check_text(query, &framed);
+
+    if (rc == QF_OK)
+        rc = pq_parse(arena, query, &qa_routes_of(visit)->env->features.parse, &expr, &err);
+    if (rc == QF_OK) {
+        print(&text, expr);
+        qf_strbuf_puts(&body, "{\"status\":\"success\",\"data\":");
+        qf_strbuf_str(&body, qf_strbuf_view(&text));
+        qf_strbuf_putc(&body, '}');
+        qh_visit_json(visit, 200, qf_strbuf_view(&body));
+    } else {
+        if (rc == QF_EPARSE) {
+            pq_parse_error_print(&text, query, &err);
+            (void)qf_err_set(&framed, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&text));
+        } else {
+            (void)qf_err_set(&framed, rc, "%s", err.msg);
+        }
+        visit->route->fail(visit, &framed);
+    }
+    qf_strbuf_done(&text);
+    qf_strbuf_done(&body);
+    (void)qf_arena_free(arena);
+}
+
+static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    pq_pretty(&text, expr, 100);
+    qf_strbuf_json(buf, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static void handle_format_query(struct qh_visit *visit)
+{
+    handle_parsed(visit, print_pretty);
+}
+
+static void handle_parse_query(struct qh_visit *visit)
+{
+    handle_parsed(visit, pq_ast_json);
+}
+
+static const struct qh_route routes[] = {
+    { "/api/v1/metadata", QH_GET, false, handle_metadata, qa_fail_json },
+    { "/api/v1/query_exemplars", QH_GET_POST, false, handle_exemplars, qa_fail_json },
+    { "/api/v1/rules", QH_GET, false, handle_rules, qa_fail_json },
+    { "/api/v1/alerts", QH_GET, false, handle_alerts, qa_fail_json },
+    { "/api/v1/format_query", QH_GET_POST, false, handle_format_query, qa_fail_json },
+    { "/api/v1/parse_query", QH_GET_POST, false, handle_parse_query, qa_fail_json },
+    { "/api/v1/status/buildinfo", QH_GET, false, handle_buildinfo, qa_fail_json },
+};
+const struct qh_routes qa_language_routes = { routes, QF_COUNT_OF(routes) };

@@ -1,0 +1,60 @@
+/* route_operate.c - metrics, probes, and what is going on. */
+#include "queryapi/http/routes_int.h"
+
+static void handle_metrics(struct qh_visit *visit)
+{
+    qh_visit_metrics(visit, qa_routes_of(visit)->metrics->registry);
+}
+
+static void handle_live(struct qh_visit *visit)
+{
+    qh_visit_text(visit, 200, "Promfabric is Healthy.\n");
+}
+
+static void handle_ready(struct qh_visit *visit)
+{
+    if (atomic_load(&qa_routes_of(visit)->ready))
+        qh_visit_text(visit, 200, "Promfabric is Ready.\n");
+    else
+        qh_visit_text(visit, 503, "Service Unavailable\n");
+}
+
+/* The tenant whose queries the request may see; empty: all of them. */
+static struct qf_str sight(const struct qh_visit *visit)
+{
+    return qh_tenants_confine(qa_routes_of(visit)->tenants, visit->request) ? visit->tenant
+                                                                            : QF_STR("");
+}
+
+static void handle_workers(struct qh_visit *visit)
+{
+    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_WORKERS, QF_STR(""), visit->stream);
+}
+
+static void handle_queries(struct qh_visit *visit)
+{
+    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUERIES, sight(visit), visit->stream);
+}
+
+static void handle_cancel(struct qh_visit *visit)
+{
+    qa_coord_cancel(qa_routes_of(visit)->coord, visit->rest, sight(visit), visit->stream);
+}
+
+static void handle_scaling(struct qh_visit *visit)
+{
+    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_SCALING, QF_STR(""), visit->stream);
+}
+
+static const struct qh_route routes[] = {
+    { "/api/v1/workers", QH_METHOD_GET, false, handle_workers, qa_fail_json },
+    { "/api/v1/queries", QH_METHOD_GET, false, handle_queries, qa_fail_json },
+    { "/api/v1/queries/*", QH_METHOD_DELETE, false, handle_cancel, qa_fail_json },
+    { "/monitor/scaling", QH_METHOD_GET, true, handle_scaling, qa_fail_json },
+    { "/metrics", QH_GET, true, handle_metrics, qa_fail_json },
+    { "/livez", QH_GET, true, handle_live, qa_fail_json },
+    { "/-/healthy", QH_GET, true, handle_live, qa_fail_json },
+    { "/readyz", QH_GET, true, handle_ready, qa_fail_json },
+    { "/-/ready", QH_GET, true, handle_ready, qa_fail_json },
+};
+const struct qh_routes qa_operate_routes = { routes, QF_COUNT_OF(routes) };

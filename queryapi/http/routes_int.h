@@ -1,0 +1,32 @@
+/* routes_int.h - what the families of routes share. Each is a file route_<family>.c: handlers, and
+ * at its end the table of their paths. A new endpoint is a handler and a row there. */
+#ifndef QUERYAPI_HTTP_ROUTES_INT_H
+#define QUERYAPI_HTTP_ROUTES_INT_H
+
+#include "base/http/router.h"
+#include "queryapi/http/routes.h"
+
+extern const struct qh_routes qa_query_routes;    /* expressions */
+extern const struct qh_routes qa_series_routes;   /* series and labels */
+extern const struct qh_routes qa_language_routes; /* what needs no data */
+extern const struct qh_routes qa_operate_routes;  /* metrics, probes, what is going on */
+
+static inline struct qa_routes *qa_routes_of(const struct qh_visit *visit)
+{
+    return visit->role;
+}
+
+/* Errors in the two formats of answers. */
+void qa_fail_json(struct qh_visit *visit, const struct qf_err *err);
+void qa_fail_events(struct qh_visit *visit, const struct qf_err *err);
+
+/* QF_EINVAL for a query that is not text. */
+QF_MUST_CHECK qf_rc qa_check_text(struct qf_str text, struct qf_err *err);
+
+/* The beginning of an ask: who asks for what kind of answer. Its strings are the request's. */
+struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind);
+/* Have a copy of @ask answered; or say what is wrong with it, if @rc is not QF_OK. */
+void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
+                     const struct qf_err *err);
+
+#endif

@@ -1,0 +1,43 @@
+/* answer_int.h - an answer being written, between answer.c and the files of its two formats. */
+#ifndef QUERYAPI_QUERY_ANSWER_INT_H
+#define QUERYAPI_QUERY_ANSWER_INT_H
+
+#include "queryapi/query/query_int.h"
+
+/* Where writing has come to; survives from turn to turn. */
+struct qa_answer {
+    struct qf_strbuf piece;
+
+    /* Events: the batch being written. */
+    struct pq_eval_batch batch;
+    bool in_batch;
+    size_t step, series;
+    struct qf_str *tags; /* per series id, made when it first has a value */
+    size_t tag_count;
+
+    /* Documents: the collected result, or names and label sets. */
+    struct pq_result result;
+    bool collected, opened, limited;
+    struct qf_labels *sets;
+    struct qf_str *words;
+    size_t count; /* of what is written: series, sets or words */
+    size_t at, point;
+    enum { NOT_OPEN, OPEN, FILLED } values, histograms; /* lists of the series being written */
+};
+
+/* answer.c: send the piece if it is large or @last. False: the stream is full, or nobody reads it.
+ */
+bool qa_answer_flush(struct qa_query *query, bool last);
+QF_MUST_CHECK qf_rc qa_answer_no_memory(struct qf_err *err);
+
+/* answer_events.c, answer_document.c, answer_list.c: evaluate and write until the stream is full
+ * (next ROOM) or all is said. */
+QF_MUST_CHECK qf_rc qa_answer_events(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_answer_result(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_answer_list(struct qa_query *query, struct qf_err *err);
+
+/* answer_document.c: what both kinds of documents share. */
+void qa_answer_cut_to_limit(struct qa_query *query);
+void qa_answer_end_document(struct qa_query *query, const struct pq_notes *notes);
+
+#endif
