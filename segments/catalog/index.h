@@ -10,8 +10,8 @@
 
 #include "base/pure/vec.h"
 #include "segments/catalog/catalog.h"
-#include "segments/catalog/segment_name.h"
-#include "segments/catalog/summary.h"
+#include "segments/parquet/segment_name.h"
+#include "segments/parquet/summary.h"
 
 /* A summary that several versions of a folder may hold. `summary` NULL: the file was looked at and
  * says nothing of its labels. */

@@ -36,7 +36,7 @@
 #include "base/pure/arena.h"
 #include "base/pure/err.h"
 #include "base/pure/labels.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 
 #define SEG_SCHEMA_VERSION 1
 

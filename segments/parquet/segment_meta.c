@@ -1,6 +1,6 @@
 /* segment_meta.c - the schema of segments and what their metadata say. */
 #include "base/pure/number.h"
-#include "segments/catalog/summary.h"
+#include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
 /* Chosen by measurement: docs/decisions/0004-segment-format.md. */

@@ -7,7 +7,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
-#include "segments/catalog/summary.h"
+#include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
 struct seg_writer {

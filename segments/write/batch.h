@@ -20,7 +20,7 @@
  * What commit guarantees:
  *
  *   content names   A segment's name holds its time range, shard, generation and a hash of its
- *                   series and samples (catalog/segment_name.h).
+ *                   series and samples (parquet/segment_name.h).
  *   idempotence     A segment whose range, shard and hash the store already has is not put again,
  *                   so that committing the same samples twice changes nothing, not even which of
  *                   two overlapping segments wins. Before it succeeds, commit looks whether the

@@ -13,7 +13,7 @@
 #include "base/pure/prng.h"
 #include "base/sys/clock.h"
 #include "segments/catalog/catalog.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 #include "segments/catalog/index.h"
 #include "tests/lib/segments/memory_store.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "queryapi/query/query.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 #include "tests/lib/test.h"
 
 #define T0 INT64_C(1769817600000) /* 2026-01-31T00:00:00Z */

@@ -10,7 +10,7 @@
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 #include "segments/parquet/segment.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/lib/test.h"

@@ -8,7 +8,7 @@
 #include "base/sys/thread.h"
 #include "segments/catalog/catalog.h"
 #include "segments/catalog/changes.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 #include "tests/lib/test.h"
 #include "tests/lib/segments/memory_store.h"
 

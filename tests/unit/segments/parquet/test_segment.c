@@ -9,7 +9,7 @@
 #include "base/pure/prng.h"
 #include "base/pure/vec.h"
 #include "base/regex/regex.h"
-#include "segments/catalog/summary.h"
+#include "segments/parquet/summary.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/lib/test.h"

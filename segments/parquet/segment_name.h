@@ -8,8 +8,8 @@
  * and timestamp, the one with the larger GENERATION wins, and the larger ID among equal ones.
  * Writers take the wall clock in microseconds as generation. ID is 16 hex digits that make the
  * name unique, a hash of the content as a rule. A name never changes its content. */
-#ifndef SEGMENTS_CATALOG_SEGMENT_NAME_H
-#define SEGMENTS_CATALOG_SEGMENT_NAME_H
+#ifndef SEGMENTS_PARQUET_SEGMENT_NAME_H
+#define SEGMENTS_PARQUET_SEGMENT_NAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* test_segment_name.c - what a name says is what was put into it. */
 #include "base/pure/prng.h"
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 #include "tests/lib/test.h"
 
 static const struct segment_name sample = {

@@ -1,5 +1,5 @@
 /* segment_name.c - names of segments, both ways. */
-#include "segments/catalog/segment_name.h"
+#include "segments/parquet/segment_name.h"
 
 #include <assert.h>
 

@@ -6,7 +6,7 @@
  *
  * Every label name is in the filter, and every (name, value) pair but those of open labels: labels
  * with so many values that the filter would grow past SUMMARY_BYTES_MAX. */
-#include "segments/catalog/summary.h"
+#include "segments/parquet/summary.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_summary.c - a summary may say maybe wrongly, never no. */
 #include "base/pure/prng.h"
 #include "base/regex/regex.h"
-#include "segments/catalog/summary.h"
+#include "segments/parquet/summary.h"
 #include "tests/lib/test.h"
 
 static struct pq_matcher matcher(enum pq_match_type type, const char *name, const char *value)

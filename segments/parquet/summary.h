@@ -4,8 +4,8 @@
  * file's key/value metadata under SUMMARY_KEY. The catalogue reads it from the footer and leaves
  * out segments in which a selector can match nothing. It is a Bloom filter over label names and
  * (name, value) pairs: it may say "maybe" wrongly (about 1 %), never "no". */
-#ifndef SEGMENTS_CATALOG_SUMMARY_H
-#define SEGMENTS_CATALOG_SUMMARY_H
+#ifndef SEGMENTS_PARQUET_SUMMARY_H
+#define SEGMENTS_PARQUET_SUMMARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
