@@ -285,6 +285,8 @@ static void apply_session(struct world *world, enum kind kind, size_t s, size_t 
     step(world, &event);
     if (world->answers != (kind == K_ASSIGN && !known ? 1u : 0u))
         fail(world, "an assignment must be answered exactly once");
+    if (kind == K_CANCEL && wc_worker_find(world->wc, event.session, event.work, 1).v)
+        fail(world, "a canceled run goes on");
 }
 
 static void apply_run(struct world *world, enum kind kind, size_t r)
@@ -331,6 +333,8 @@ static void apply_daemon(struct world *world, enum kind kind)
     }
     model->late = model->late || kind == K_LATE;
     step(world, &event);
+    if (kind == K_TICK && wc_worker_deadline(world->wc) <= LATE_MS)
+        fail(world, "something due is left after a tick");
 }
 
 static const char *apply(void *ctx, uint16_t move)
@@ -379,6 +383,8 @@ static const char *check(void *ctx)
 
     if (why)
         return why;
+    if (world->model.ended && slots != stats->runs[WC_RUN_STOPPING] + stats->runs[WC_RUN_QUEUED])
+        return "something goes on after the end";
     if (world->model.slots != slots)
         return "the core and the daemon disagree about what runs";
     if (world->model.draining && !world->model.drained && !stats->runs[WC_RUN_QUEUED] &&
