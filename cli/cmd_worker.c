@@ -26,6 +26,8 @@ static const struct cli_flag flags[] = {
     { "slots", CLI_FLAG_U64, &o.slots, "N", "0", "works that run at once; 0: one per core" },
     { "works-max", CLI_FLAG_U64, &o.works_max, "N", "16384",
       "works queued, running and kept as artifacts together" },
+    { "queue-memory", CLI_FLAG_BYTES, &o.queue_memory, "BYTES", "256MiB",
+      "memory of works accepted and not yet finished; beyond it none are accepted" },
     { "downloads", CLI_FLAG_U64, &o.downloads, "N", "8", "segments downloaded at once" },
     { "work-samples-max", CLI_FLAG_U64, &o.work_samples_max, "N", "50000000",
       "samples one work may hold at once" },
@@ -77,6 +79,8 @@ static bool check_options(void)
         return cli_bad("--slots: at most 1024; --downloads: 1 to 1024");
     if (o.works_max == 0 || o.works_max > 1048576)
         return cli_bad("--works-max: 1 to 1048576");
+    if (o.queue_memory < QW_QUEUE_MEMORY_MIN)
+        return cli_bad("--queue-memory: at least 192MiB");
     if (o.disk_low > o.disk_high || o.disk_high > 100)
         return cli_bad(
             "--disk-low and --disk-high: percentages, the low one not above the high one");

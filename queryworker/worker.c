@@ -157,12 +157,16 @@ static void choose_names(struct parts *p)
     p->worker_id = qf_strbuf_take(&text);
 }
 
+_Static_assert(QW_QUEUE_MEMORY_MIN / 8 >= QW_SERVER_ARENA_BYTES_MAX,
+               "an assignment may be an eighth of the memory for all");
+
 static void make_coordinator(struct parts *p)
 {
     const struct qw_options *o = p->options;
 
     p->co = qw_coordinator_new(&(struct qw_coordinator_options){
         .limits = { .runs_max = (uint32_t)QF_MIN(o->works_max, UINT64_C(1) << 20),
+                    .spec_bytes_max = o->queue_memory,
                     .slots = (uint32_t)p->slots,
                     .artifact_ms = o->artifact_ttl_ms,
                     .artifact_ack_ms = o->artifact_ack_ttl_ms },

@@ -9,6 +9,9 @@
 
 #include "base/pure/err.h"
 
+/* An eighth of it holds any assignment. */
+#define QW_QUEUE_MEMORY_MIN (UINT64_C(192) << 20)
+
 struct qw_options {
     const char *worker_id;      /* NULL or "": host name and control port */
     const char *store;          /* URL, see segments/store/store.h */
@@ -19,9 +22,10 @@ struct qw_options {
     const char *control_tls_cert, *control_tls_key, *control_tls_client_ca; /* PEM files or NULL */
     const char *http_tls_cert, *http_tls_key;
 
-    uint64_t slots;     /* works that run at once; 0: one per core */
-    uint64_t works_max; /* accepted works and kept artifacts together */
-    uint64_t downloads; /* segments downloaded at once */
+    uint64_t slots;        /* works that run at once; 0: one per core */
+    uint64_t works_max;    /* accepted works and kept artifacts together */
+    uint64_t queue_memory; /* of assignments not finished; at least QW_QUEUE_MEMORY_MIN */
+    uint64_t downloads;    /* segments downloaded at once */
 
     uint64_t work_samples_max; /* of one work, where the API does not ask for less */
     uint64_t work_memory_max;

@@ -10,6 +10,7 @@ static struct wc_worker_limits completed(const struct wc_worker_limits *given)
 
     limits.sessions_max = limits.sessions_max ? limits.sessions_max : 64;
     limits.runs_max = limits.runs_max ? limits.runs_max : 16384;
+    limits.spec_bytes_max = limits.spec_bytes_max ? limits.spec_bytes_max : UINT64_C(256) << 20;
     limits.slots = limits.slots ? limits.slots : 1;
     limits.heartbeat_ms = limits.heartbeat_ms ? limits.heartbeat_ms : WC_HEARTBEAT_MS;
     limits.heartbeats_max =
@@ -303,16 +304,24 @@ static qf_rc on_end(struct wc_worker *wc)
     return QF_OK;
 }
 
-/* Full is over once an eighth of the table has room, so that a STATUS is worth its while. */
-static void refresh_status(struct wc_worker *wc)
+/* Full is over once an eighth of the table has room and a quarter of the memory, so that a STATUS is
+ * worth its while. */
+static void refresh_full(struct wc_worker *wc)
 {
     uint32_t room = wc_run_room(wc);
+    uint64_t bytes = wc_run_bytes_free(wc);
+
+    if (!room || bytes < wc->limits.spec_bytes_max / 8)
+        wc->full = true;
+    else if (room > wc->limits.runs_max / 8 && bytes >= wc->limits.spec_bytes_max / 4)
+        wc->full = false;
+}
+
+static void refresh_status(struct wc_worker *wc)
+{
     bool accepting;
 
-    if (!room)
-        wc->full = true;
-    else if (room > wc->limits.runs_max / 8)
-        wc->full = false;
+    refresh_full(wc);
     accepting = wc->willing && !wc->full && !wc->stats.draining;
     if (accepting == wc->stats.accepting && !wc->status_due)
         return;

@@ -32,6 +32,7 @@ struct wc_run {
     uint32_t session; /* slot; WC_NONE once it is stopping */
     uint32_t turn;    /* slot of its query's queue, while queued */
     uint8_t state;    /* enum wc_run_state */
+    uint64_t bytes;   /* of its assignment; held until it is ready or over */
     qf_time_ms since;
     qf_time_ms deadline; /* of its query; QF_TIME_NEVER: none */
 };
@@ -59,7 +60,7 @@ struct wc_worker {
     uint64_t last_run;
     bool willing;    /* as ACCEPTING said last */
     bool status_due; /* draining began in this step */
-    bool full;       /* no room until an eighth of the table is free again */
+    bool full; /* no room until an eighth of the table, a quarter of the memory is free again */
 
     struct wc_session *sessions;
     struct wc_pool session_pool;
@@ -109,6 +110,7 @@ void wc_run_hear(struct wc_worker *wc, uint32_t run, enum wc_run_heard heard);
 void wc_run_on_assign(struct wc_worker *wc, uint32_t session);
 void wc_run_start_queued(struct wc_worker *wc);
 uint32_t wc_run_slots_taken(const struct wc_worker *wc);
+uint64_t wc_run_bytes_free(const struct wc_worker *wc); /* of memory for assignments */
 uint32_t wc_run_room(const struct wc_worker *wc); /* free, or held by acknowledged artifacts */
 
 /* worker_queue.c */

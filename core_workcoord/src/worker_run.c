@@ -22,6 +22,11 @@ uint32_t wc_run_room(const struct wc_worker *wc)
     return wc->run_pool.count + wc->acked.count;
 }
 
+uint64_t wc_run_bytes_free(const struct wc_worker *wc)
+{
+    return wc->limits.spec_bytes_max - wc->stats.spec_bytes;
+}
+
 uint32_t wc_run_slots_taken(const struct wc_worker *wc)
 {
     const uint32_t *runs = wc->stats.runs;
@@ -256,6 +261,8 @@ static void set_state(struct wc_worker *wc, uint32_t slot, enum wc_run_state nex
     struct wc_run *run = &wc->runs[slot];
 
     leave_state(wc, slot);
+    if (run->state < WC_RUN_READY && next >= WC_RUN_READY)
+        wc->stats.spec_bytes -= run->bytes;
     run->state = (uint8_t)next;
     run->since = wc->now;
     if (next == WC_RUN_GONE) {
@@ -312,6 +319,7 @@ static void accept(struct wc_worker *wc, uint32_t session)
         .session = session,
         .state = WC_RUN_QUEUED,
         .since = wc->now,
+        .bytes = event->assign.bytes,
         .deadline = event->assign.deadline ? event->assign.deadline : QF_TIME_NEVER,
     };
     wc_index_put(&wc->run_index, run->id.v, slot);
@@ -321,6 +329,7 @@ static void accept(struct wc_worker *wc, uint32_t session)
     set_timer(wc, slot);
     wc->stats.runs[WC_RUN_QUEUED]++;
     wc->stats.accepted++;
+    wc->stats.spec_bytes += run->bytes;
     (void)emit_message(wc, run, WC_WORKER_DO_ACCEPT);
 }
 
@@ -330,7 +339,7 @@ void wc_run_on_assign(struct wc_worker *wc, uint32_t session)
         wc->stats.duplicates++;
         return;
     }
-    if (!wc->stats.accepting) {
+    if (!wc->stats.accepting || wc->event->assign.bytes > wc->limits.spec_bytes_max / 8) {
         reject(wc, session);
         return;
     }

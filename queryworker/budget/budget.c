@@ -15,26 +15,31 @@ static uint64_t percent_of(uint64_t bytes, unsigned percent)
     return bytes / 100 * percent + bytes % 100 * percent / 100;
 }
 
+/* Sizes are what a peer says: sums end at the largest number, they do not begin again. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 uint64_t qw_budget_limit(const struct qw_budget_limits *limits, const struct qw_budget_usage *usage)
 {
-    uint64_t used = usage->cache_bytes + usage->spool_bytes;
-    uint64_t there = used + QF_MIN(usage->disk_free_bytes, UINT64_MAX - used);
+    uint64_t used = plus(usage->cache_bytes, usage->spool_bytes);
 
-    return QF_MIN(limits->limit_bytes, there);
+    return QF_MIN(limits->limit_bytes, plus(used, usage->disk_free_bytes));
 }
 
 static uint64_t total(const struct state *s)
 {
-    return s->usage.cache_bytes + s->usage.spool_bytes + s->need;
+    return plus(plus(s->usage.cache_bytes, s->usage.spool_bytes), s->need);
 }
 
 /* Do cached segments leave the floor alone? */
 static bool floor_kept(const struct state *s)
 {
-    uint64_t cache = s->usage.cache_bytes + (s->user == QW_BUDGET_CACHE ? s->need : 0);
-    uint64_t spool = s->usage.spool_bytes + (s->user == QW_BUDGET_SPOOL ? s->need : 0);
+    uint64_t cache = plus(s->usage.cache_bytes, s->user == QW_BUDGET_CACHE ? s->need : 0);
+    uint64_t spool = plus(s->usage.spool_bytes, s->user == QW_BUDGET_SPOOL ? s->need : 0);
 
-    return cache == 0 || cache + QF_MAX(spool, s->floor) <= s->limit;
+    return cache == 0 || plus(cache, QF_MAX(spool, s->floor)) <= s->limit;
 }
 
 static bool evict_until(struct state *s, enum qw_eviction kind, uint64_t target,
@@ -62,6 +67,8 @@ bool qw_budget_make_room(const struct qw_budget_limits *limits, struct qw_budget
     s.floor = QF_MIN(limits->floor_bytes, s.limit / 2);
     s.high = percent_of(s.limit, limits->high_percent);
     s.low = percent_of(s.limit, limits->low_percent);
+    if (need > s.limit)
+        return false; /* whatever goes for it, it will not fit */
     if (total(&s) > s.high || !floor_kept(&s)) {
         bool done = evict_until(&s, QW_EVICT_CACHE, s.low, evict, ctx) ||
                     evict_until(&s, QW_EVICT_ACKED, s.low, evict, ctx) ||

@@ -38,7 +38,7 @@ uint64_t qw_budget_limit(const struct qw_budget_limits *limits,
                          const struct qw_budget_usage *usage);
 
 /* Make room for @need more bytes of @user, 0 to look after the watermarks only. True if they fit
- * now. */
+ * now. What can never fit costs nothing. */
 bool qw_budget_make_room(const struct qw_budget_limits *limits, struct qw_budget_usage usage,
                          enum qw_budget_user user, uint64_t need, qw_budget_evict_fn *evict,
                          void *ctx);

@@ -222,6 +222,9 @@ static qf_rc start_download(struct qw_cache *cache, struct qw_segment *s,
 {
     struct qw_download *d;
 
+    if (!segment->size_bytes) /* nothing would bound what comes */
+        return qf_err_set(err, QF_EINVAL, "segment %.*s is announced without a size",
+                          QF_STR_ARG(segment->name));
     if (!cache->options.make_room(cache->options.ctx, segment->size_bytes))
         return qf_err_set(err, QF_ENOSPC, "the disk budget has no room for segment %.*s",
                           QF_STR_ARG(segment->name));

@@ -15,7 +15,7 @@
 
 static qf_rc fetch_to(struct qw_download *d, const char *temp)
 {
-    struct store_call call = { .cancel = &d->cancel };
+    struct store_call call = { .cancel = &d->cancel, .bytes_max = d->size_expected };
     int fd = open(temp, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     qf_rc rc;
 
@@ -23,12 +23,16 @@ static qf_rc fetch_to(struct qw_download *d, const char *temp)
         return qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                           "cannot make %s: %s", temp, strerror(errno));
     rc = store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
-    if (rc == QF_ECORRUPT) /* on the way here: another worker may get the segment whole */
+    if (rc == QF_ELIMIT) {
+        d->err = (struct qf_err){ 0 };
+        rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has more bytes than the announced %llu", d->name,
+                        (unsigned long long)d->size_expected);
+    } else if (rc == QF_ECORRUPT) /* on the way here: another worker may get the segment whole */
         rc = d->err.rc = QF_EIO;
     if (close(fd) != 0 && rc == QF_OK)
         rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                         "cannot write %s: %s", temp, strerror(errno));
-    if (rc == QF_OK && d->size_expected && d->size != d->size_expected)
+    if (rc == QF_OK && d->size != d->size_expected)
         rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has %llu bytes, not %llu", d->name,
                         (unsigned long long)d->size, (unsigned long long)d->size_expected);
     if (rc == QF_OK && rename(temp, d->path) != 0)

@@ -18,7 +18,7 @@ struct qw_download {
     struct store *store;
     struct qw_segment *segment;
     char *name, *path;      /* owned */
-    uint64_t size_expected; /* 0: unknown */
+    uint64_t size_expected; /* never 0; not a byte more is taken */
     atomic_bool cancel;
     /* out */
     qf_rc rc;

@@ -250,7 +250,7 @@ static void read_health(struct qw_call *call, struct qf_arena *arena, struct qf_
 
 static void message_read(struct qw_call *call)
 {
-    struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX + 2 * PB_MESSAGE_BYTES_MAX);
+    struct qf_arena *arena = qf_arena_new(QW_SERVER_ARENA_BYTES_MAX);
     struct qf_str bytes;
 
     if (!qw_call_take_message(call, arena, &bytes) || call->state != QW_CALL_LIVE) {

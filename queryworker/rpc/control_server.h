@@ -26,6 +26,8 @@ struct qw_server;
 /* Bounds of a session's queue of messages to send. */
 #define QW_SERVER_QUEUE_MESSAGES_MAX 32768
 #define QW_SERVER_QUEUE_BYTES_MAX (16u << 20)
+/* What a message may take in its arena. */
+#define QW_SERVER_ARENA_BYTES_MAX (PB_DECODE_BYTES_MAX + 2 * PB_MESSAGE_BYTES_MAX)
 /* How long an ended stream may take to send what is queued and its status. */
 #define QW_SERVER_LINGER_MS 500
 

@@ -25,6 +25,15 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
     return QF_OK;
 }
 
+/* Its name says whose it is; so must the file. */
+static qf_rc check_tenant(struct qw_task *task, const struct qw_task_segment *segment)
+{
+    if (qf_str_eq(seg_reader_meta(segment->reader)->name.tenant, task->tenant))
+        return QF_OK;
+    return qf_err_set(&task->err, QF_EDENIED, "segment %s is not of the work's tenant",
+                      segment->path);
+}
+
 static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
                            struct seg_reader ***ret_readers)
 {
@@ -41,6 +50,8 @@ static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
             return qf_err_set(&task->err, QF_ECANCELED, "canceled");
         if (!task->segments[i].reader)
             rc = open_segment(&task->segments[i], &task->err);
+        if (rc == QF_OK)
+            rc = check_tenant(task, &task->segments[i]);
         if (rc)
             return rc;
         readers[i] = task->segments[i].reader;

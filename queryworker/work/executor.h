@@ -30,6 +30,7 @@ struct qw_task {
     struct qw_spool *spool;
     struct qw_token token;
     struct qf_str spec;               /* the leaf; borrowed */
+    struct qf_str tenant;             /* whose segments these are; borrowed */
     struct pb_limits limits;          /* none is 0 */
     struct qw_task_segment *segments; /* owned */
     size_t segment_count;

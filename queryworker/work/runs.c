@@ -60,6 +60,10 @@ void qw_run_load(struct qw_coordinator *co, struct qw_run *run)
 
     run->started_ns = qf_clock_mono_ns();
     qf_metric_observe(co->m->queue_seconds, (double)(run->started_ns - run->received_ns) / 1e9);
+    if (qw_assignment_check(assign, &run->err)) {
+        post_failed(co, run, false);
+        return;
+    }
     run->hold = qw_cache_acquire(co->cache, assign->segments, assign->segment_count, run);
     if (run->hold->rc || run->hold->missing == 0)
         settled(co, run);
@@ -87,6 +91,7 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
         .spool = co->options.spool,
         .token = qw_spool_token(),
         .spec = run->assignment->message.spec,
+        .tenant = run->assignment->message.tenant,
         .limits = { LESSER(samples_max), LESSER(memory_bytes_max), LESSER(artifact_bytes_max) },
         .segment_count = run->hold->count,
     };

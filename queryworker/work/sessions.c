@@ -90,22 +90,11 @@ static void greet(struct qw_coordinator *co, struct qw_session *session,
                 QF_KV_STR("api_id", session->api_id), QF_KV_SLICE("software", hello->software));
 }
 
-struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment)
-{
-    if (!assignment)
-        return NULL;
-    (void)qf_arena_free(assignment->arena);
-    free(assignment);
-    return NULL;
-}
-
 static void assign(struct qw_coordinator *co, uint64_t session, struct qf_arena *arena,
                    const struct pb_assign *message)
 {
-    struct qw_assignment *assignment = qf_xcalloc(1, sizeof(*assignment));
     bool limited = message->timeout_ms && message->timeout_ms < INT32_MAX;
 
-    *assignment = (struct qw_assignment){ arena, *message, qf_clock_mono_ns() };
     qw_co_post_assign(
         co,
         (struct wc_worker_event){
@@ -115,9 +104,10 @@ static void assign(struct qw_coordinator *co, uint64_t session, struct qf_arena 
             .attempt = message->attempt,
             .assign = { .query = { qf_hash_bytes(message->query_id) },
                         .leaf = { message->leaf_id },
+                        .bytes = qf_arena_used(arena),
                         .deadline =
                             limited ? qf_clock_mono_ms() + (qf_time_ms)message->timeout_ms : 0 } },
-        assignment);
+        qw_assignment_new(arena, message, qf_clock_mono_ns()));
 }
 
 static void cancel_one(struct qw_coordinator *co, uint64_t session, uint64_t work, uint32_t attempt)

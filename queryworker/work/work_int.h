@@ -15,6 +15,7 @@
 #define QUERYWORKER_WORK_WORK_INT_H
 
 #include "base/pure/vec.h"
+#include "queryworker/work/assignment.h"
 #include "queryworker/work/coordinator.h"
 #include "queryworker/work/executor.h"
 #include "queryworker/work/table.h"
@@ -23,13 +24,6 @@ struct qw_session {
     struct qw_node node; /* by session number */
     bool greeted;        /* Hello came */
     char api_id[PB_ID_BYTES_MAX + 1];
-};
-
-/* An AssignWork message: what an ASSIGN event is about. */
-struct qw_assignment {
-    struct qf_arena *arena; /* holds the message's strings */
-    struct pb_assign message;
-    int64_t received_ns;
 };
 
 /* What happened, for the state machine. */
@@ -113,7 +107,6 @@ void qw_co_perform(struct qw_coordinator *co, const struct wc_worker_effect *eff
 /* sessions.c */
 void qw_co_beat(struct qw_coordinator *co);
 void qw_co_forget_session(struct qw_coordinator *co, uint64_t session);
-struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment); /* NULL is fine */
 
 /* runs.c: one function for each effect that is about a run */
 struct qw_run *qw_run_find(struct qw_coordinator *co, uint64_t id);

@@ -239,8 +239,9 @@ static qf_rc local_read_whole(struct store *base, struct qf_str name, const stru
     if (rc)
         return rc;
     size = (uint64_t)st.st_size;
-    if (sink->fd < 0 && size > sink->capacity)
-        return qf_err_set(err, QF_ELIMIT, "%.*s grew while it was read", QF_STR_ARG(name));
+    if (size > sink->capacity)
+        return qf_err_set(err, QF_ELIMIT, "%.*s has %llu bytes, at most %zu were expected",
+                          QF_STR_ARG(name), (unsigned long long)size, sink->capacity);
     if (sink->fd >= 0 && ftruncate(sink->fd, (off_t)size))
         return fail(err, errno, name, "make room for a copy of it");
     rc = copy_out(base, name, fd, size, sink, limit, err);

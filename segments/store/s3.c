@@ -271,15 +271,15 @@ static bool whole_sink(void *ctx, const struct http_response *response, const vo
 
     if (!read->started)
         choose_digest(read, response);
-    if (read->sink->fd >= 0) {
+    if (len > read->sink->capacity - read->len) {
+        (void)qf_err_set(&read->err, QF_ELIMIT, "%.*s has more than the expected %zu bytes",
+                         QF_STR_ARG(read->name), read->sink->capacity);
+    } else if (read->sink->fd >= 0) {
         error = store_pwrite_all(read->sink->fd, data, len, read->len);
         if (error)
             (void)qf_err_set(&read->err, store_rc_from_errno(error),
                              "%.*s: cannot write a copy of it: %s", QF_STR_ARG(read->name),
                              strerror(error));
-    } else if (len > read->sink->capacity - read->len) {
-        (void)qf_err_set(&read->err, QF_ELIMIT, "%.*s grew while it was read",
-                         QF_STR_ARG(read->name));
     } else {
         memcpy(read->sink->buf + read->len, data, len);
     }

@@ -226,7 +226,8 @@ qf_rc store_read_fd(struct store *store, struct qf_str name, int fd, const struc
                     uint64_t *ret_size, struct qf_err *err)
 {
     struct store_limit limit;
-    struct store_sink sink = { .fd = fd };
+    struct store_sink sink = { .fd = fd,
+                               .capacity = call && call->bytes_max ? call->bytes_max : SIZE_MAX };
     qf_rc rc = begin(store, name, call, &limit, err);
 
     return finish(store,

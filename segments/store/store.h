@@ -79,6 +79,8 @@ const char *store_url(const struct store *store);
 struct store_call {
     const atomic_bool *cancel; /* looked at every 50 ms at least */
     int64_t timeout_ms;        /* for the whole call with its retries */
+    uint64_t bytes_max;        /* store_read_fd(): of a larger object QF_ELIMIT, and no more bytes
+                                * than these are taken from it; 0: any size */
 };
 
 #define STORE_NAME_MAX 1024

@@ -6,11 +6,11 @@
 #include "base/pure/strbuf.h"
 #include "segments/store/store.h"
 
-/* Where read bytes go: a buffer of fixed size, or a file from offset 0. */
+/* Where read bytes go: a buffer, or a file from offset 0. */
 struct store_sink {
     char *buf;
-    size_t capacity;
-    int fd; /* -1: the buffer */
+    size_t capacity; /* at most so many bytes */
+    int fd;          /* -1: the buffer */
 };
 
 /* Where the bytes of a put come from: memory, or a file read with pread so that a retry can start
@@ -41,7 +41,7 @@ struct store_ops {
     qf_rc (*read_tail)(struct store *store, struct qf_str name, void *buf, size_t len,
                        const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
                        struct qf_err *err);
-    /* The whole object; QF_ELIMIT if it does not fit the sink's buffer. */
+    /* The whole object; QF_ELIMIT if it does not fit the sink. */
     qf_rc (*read_whole)(struct store *store, struct qf_str name, const struct store_sink *sink,
                         const struct store_limit *limit, uint64_t *ret_size, struct qf_err *err);
     qf_rc (*put)(struct store *store, struct qf_str name, const struct store_bytes *bytes,

@@ -13,7 +13,9 @@ static void on_trace(void *ctx, const char *line, size_t len)
 void sim_worker_start(struct sim *sim, uint32_t worker)
 {
     static uint32_t names[SIM_WORKERS];
-    struct wc_worker_limits limits = { .sessions_max = 64, .runs_max = 40 };
+    struct wc_worker_limits limits = { .sessions_max = 64,
+                                       .runs_max = 40,
+                                       .spec_bytes_max = 16000 };
     struct sim_worker *node = &sim->workers[worker];
 
     if (node->core)
@@ -259,6 +261,8 @@ void sim_worker_step(struct sim *sim, uint32_t worker, struct wc_worker_event *e
 
     event->now = sim->now;
     /* Now and then a query is nearly out of time: by the worker's clock it ends there first. */
+    if (event->type == WC_WORKER_EV_ASSIGN)
+        event->assign.bytes = sim_below(sim, 1000);
     if (event->type == WC_WORKER_EV_ASSIGN && sim_chance(sim, 0.02))
         event->assign.deadline = sim->now + 1 + (qf_time_ms)sim_below(sim, 150);
     if (wc_worker_step(core, event, &effects) != QF_OK) {

@@ -59,7 +59,8 @@
  * task says later is not reported again.
  *
  * Work is rejected only while the worker is not accepting: it drains, it was told not to accept, or
- * its table is full of work that is not yet acknowledged (acknowledged artifacts make room).
+ * its table is full of work that is not yet acknowledged (acknowledged artifacts make room), or
+ * less than an eighth of the memory for assignments is free.
  * Whenever accepting or draining changes, every session gets a STATUS; each heartbeat is answered
  * with one too, which keeps the numbers an API shows fresh and corrects whatever it believes
  * wrongly. */
@@ -72,9 +73,10 @@ struct wc_worker; /* Opaque. Allocates in wc_worker_new() and never again. */
 
 /* Bounds and times; zero means the default in the comment. */
 struct wc_worker_limits {
-    uint32_t sessions_max; /* 64: API streams at once */
-    uint32_t runs_max;     /* 16384: from acceptance to the end of the artifact */
-    uint32_t slots;        /* 1: runs that load or execute at once; daemons use their core count */
+    uint32_t sessions_max;   /* 64: API streams at once */
+    uint32_t runs_max;       /* 16384: from acceptance to the end of the artifact */
+    uint64_t spec_bytes_max; /* 256 MiB: of assignments whose runs are not over or ready */
+    uint32_t slots; /* 1: runs that load or execute at once; daemons use their core count */
 
     qf_time_ms heartbeat_ms;    /* WC_HEARTBEAT_MS: how often an API sends one */
     uint32_t heartbeats_max;    /* WC_HEARTBEATS_MISSED_MAX: silent for so many of them is lost */
@@ -111,6 +113,8 @@ struct wc_worker_event {
             struct wc_query_id query;
             struct wc_leaf_id leaf;
             qf_time_ms deadline; /* of the query; 0: none */
+            uint64_t bytes;      /* of memory it holds until RELEASE or FORGET; at most an eighth of
+                                  * spec_bytes_max, or it is rejected */
         } assign;
         struct {
             qf_rc rc;
@@ -208,6 +212,7 @@ struct wc_worker_stats {
     bool accepting, draining, drained;
     uint32_t sessions, slots;
     uint32_t runs[WC_RUN__COUNT]; /* by state; runs[WC_RUN_QUEUED] is the queue depth */
+    uint64_t spec_bytes;          /* of assignments held */
     /* counters */
     uint64_t steps, illegal, stale;
     uint64_t accepted, rejected[WC_REJECT__COUNT], started, ready, failed, stopped, acked;

@@ -98,6 +98,7 @@ static void worker_event(const uint8_t *bytes, struct wc_worker_event *event)
     event->run.v = bytes[3];
     if (event->type == WC_WORKER_EV_ASSIGN) {
         event->assign.query.v = bytes[3] % 4;
+        event->assign.bytes = bytes[3];
         event->assign.deadline = bytes[3] & 64 ? event->now + bytes[3] : 0;
     } else if (event->type == WC_WORKER_EV_RUN_FAILED) {
         event->failure.retryable = bytes[2] & 1;
@@ -113,6 +114,7 @@ static void fuzz_worker(const uint8_t *bytes, size_t size)
     struct wc_worker_limits limits = {
         .sessions_max = 3,
         .runs_max = 6,
+        .spec_bytes_max = 1000,
         .slots = 1 + (uint32_t)(size & 1),
         .heartbeat_ms = 100,
         .artifact_ms = 500,

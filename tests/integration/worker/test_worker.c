@@ -188,7 +188,7 @@ TEST(bad_works_fail_with_a_reason_and_the_right_retryable)
     const char *dir = bench_dir();
     struct pb_segment segment = make_segment(arena, 50, 200, 1);
     struct pb_segment corrupt = make_segment(arena, 50, 201, 2);
-    struct pb_segment missing = segment, outside = segment, resized = segment;
+    struct pb_segment missing = segment, outside = segment, resized = segment, foreign = segment;
     struct qf_str spec = make_spec(arena, LEAF_INSTANT, 20);
     struct worker worker;
     struct client *client;
@@ -197,6 +197,7 @@ TEST(bad_works_fail_with_a_reason_and_the_right_retryable)
 
     missing.name = QF_STR("tenant=t/date=1970-01-01/missing.parquet");
     outside.name = QF_STR("../../etc/passwd");
+    foreign.name = QF_STR("tenant=u/date=1970-01-01/missing.parquet");
     resized.size_bytes++;
     fd = open(qf_arena_printf(arena, "%s/store/%.*s", dir, QF_STR_ARG(corrupt.name)),
               O_RDWR | O_CLOEXEC);
@@ -223,6 +224,9 @@ TEST(bad_works_fail_with_a_reason_and_the_right_retryable)
     assign(client, 5, 1, spec, &resized, 1);
     failed = expect_failure(client, 5);
     CHECK(qf_str_is(failed.code, "corrupt") && !failed.retryable);
+    assign(client, 7, 1, spec, &foreign, 1);
+    failed = expect_failure(client, 7);
+    CHECK(qf_str_is(failed.code, "denied") && !failed.retryable);
     (void)run_work(client, 6, spec, &segment, 1); /* and it lives on */
     client = client_free(client);
     worker_end(&worker);

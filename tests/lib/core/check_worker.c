@@ -62,6 +62,10 @@ const char *core_check_worker(const struct wc_worker *wc)
         return "more runs than slots";
     if (queued && taken < wc->limits.slots)
         return "a slot is idle although work is queued";
+    if (wc->stats.spec_bytes > wc->limits.spec_bytes_max)
+        return "assignments hold more memory than they may";
+    if (!runs[WC_RUN_QUEUED] && !taken && wc->stats.spec_bytes)
+        return "memory of assignments is counted that nobody holds";
     if (wc->stats.accepting && (wc->stats.draining || !wc->willing || !wc_run_room(wc)))
         return "accepting without room or will";
     return NULL;

@@ -521,6 +521,42 @@ TEST(a_full_worker_says_so_and_recovers_with_room)
     CHECK_STR(bench.did, "forget r14; status s1 accepting");
 }
 
+static void assign_bytes(struct bench *bench, uint64_t k, uint64_t bytes)
+{
+    feed(bench, (struct wc_worker_event){ .type = WC_WORKER_EV_ASSIGN,
+                                          .session = { 1 },
+                                          .work = { k },
+                                          .attempt = 1,
+                                          .assign = { .query = { 1 }, .bytes = bytes } });
+}
+
+/* What is queued holds bounded memory: little is left is said before anything is rejected. */
+TEST(assignments_hold_bounded_memory)
+{
+    struct wc_worker_limits limits = { .sessions_max = 2, .runs_max = 64, .spec_bytes_max = 800 };
+    QF_CLEANUP(bench_done) struct bench bench = { .wc = wc_worker_new(&limits), .did = "" };
+
+    wc_worker_trace(bench.wc, on_trace, &bench);
+    open_session(&bench, 1);
+    assign_bytes(&bench, 1, 101);
+    CHECK_STR(bench.did, "reject s1 k1#1 full"); /* it never fits: more than an eighth */
+    for (uint64_t k = 2; k <= 8; k++)
+        assign_bytes(&bench, k, 100);
+    CHECK_STR(bench.did, "accept s1 k8#1 r7");
+    assign_bytes(&bench, 9, 1);
+    CHECK_STR(bench.did, "accept s1 k9#1 r8; status s1");
+    assign_bytes(&bench, 10, 1);
+    CHECK_STR(bench.did, "reject s1 k10#1 full");
+    CHECK_EQ(wc_worker_stats(bench.wc)->spec_bytes, 701);
+    tell(&bench, WC_WORKER_EV_CANCEL, 1, 8); /* queued */
+    CHECK_STR(bench.did, "forget r7");
+    run_loaded(&bench, 1);
+    run_done(&bench, 1); /* an artifact needs no assignment any more */
+    CHECK_STR(bench.did, "release r1; ready s1 k2#1 r1; load s1 q1 k3#1 r2; status s1 accepting");
+    tell(&bench, WC_WORKER_EV_SESSION_CLOSED, 1, 0);
+    CHECK_EQ(wc_worker_stats(bench.wc)->spec_bytes, 0);
+}
+
 /* Acknowledged artifacts make room for new work, oldest first. */
 TEST(acknowledged_artifacts_make_room)
 {

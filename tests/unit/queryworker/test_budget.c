@@ -89,9 +89,10 @@ TEST(the_floor_is_at_most_half_the_limit)
     CHECK(!qw_budget_make_room(&small, usage_of(&disk), QW_BUDGET_CACHE, 51, evict, &disk));
 }
 
+/* And nothing goes in vain. */
 TEST(a_need_over_the_limit_does_not_fit)
 {
-    check((struct disk){ { 1, 1, 0, 1 }, "" }, QW_BUDGET_SPOOL, 101, false, "cau");
+    check((struct disk){ { 1, 1, 0, 1 }, "" }, QW_BUDGET_SPOOL, 101, false, "");
 }
 
 /* The disk may have less than was configured: what is really there counts. */
@@ -104,4 +105,15 @@ TEST(a_disk_that_others_fill_shrinks_the_budget)
     CHECK_EQ(qw_budget_limit(&limits, &usage), 52);
     CHECK(qw_budget_make_room(&limits, usage, QW_BUDGET_SPOOL, 0, evict, &disk));
     CHECK_STR(disk.order, "cc");
+}
+
+/* Sizes come from a peer: one that wraps round is no small one, and nothing goes for its sake. */
+TEST(a_size_that_wraps_round_does_not_fit)
+{
+    struct disk disk = { .things = { [QW_EVICT_CACHE] = 3, [QW_EVICT_ACKED] = 2 } };
+
+    check(disk, QW_BUDGET_CACHE, UINT64_MAX, false, "");
+    check(disk, QW_BUDGET_CACHE, UINT64_MAX - 49, false, "");
+    check(disk, QW_BUDGET_SPOOL, UINT64_MAX - 10, false, "");
+    check(disk, QW_BUDGET_CACHE, 101, false, "");
 }

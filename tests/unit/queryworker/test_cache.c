@@ -272,16 +272,35 @@ TEST(what_cannot_be_had_is_an_error_with_a_reason)
 {
     struct bench *bench = bench_new(false);
     struct pb_segment missing = { .name = QF_STR("nothing"), .size_bytes = 5 };
-    struct pb_segment other_size = { .name = QF_STR("b"), .size_bytes = 1999 };
+    struct pb_segment other_size = { .name = QF_STR("b"), .size_bytes = 2001 };
+    struct pb_segment no_size = { .name = QF_STR("b") };
     struct pb_segment outside = { .name = QF_STR("../a"), .size_bytes = 1000 };
 
     check_failure(bench, missing, QF_ENOTFOUND);
     check_failure(bench, other_size, QF_ECORRUPT);
+    check_failure(bench, no_size, QF_EINVAL);
     check_failure(bench, outside, QF_EINVAL);
     bench->room = 1500;
     check_failure(bench, segment_b, QF_ENOSPC);
     bench->room = 5000;
     qw_cache_release(bench->cache, get(bench, &segment_b, 1));
+    bench_free(bench);
+}
+
+/* The size is what an API says; the bytes are what the store sends. No more are taken than said:
+ * the disk budget made room for those alone. */
+TEST(a_download_stops_at_the_announced_size)
+{
+    struct bench *bench = bench_new(false);
+    struct pb_segment smaller = { .name = QF_STR("c"), .size_bytes = 10 };
+    struct qw_hold *hold = acquire(bench, &smaller, 1);
+
+    finish_downloads(bench);
+    CHECK(qw_cache_settled(bench->cache) == hold);
+    CHECK_EQ(hold->rc, QF_ECORRUPT);
+    CHECK_MSG(strstr(hold->err.msg, "more bytes than the announced 10"), "%s", hold->err.msg);
+    CHECK_EQ(store_counters(bench->store).bytes_read, 0); /* counted when a whole object is here */
+    qw_cache_release(bench->cache, hold);
     bench_free(bench);
 }
 

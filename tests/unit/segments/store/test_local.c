@@ -113,6 +113,12 @@ TEST(files_are_copied_in_and_out_whole)
     CHECK(ftruncate(fileno(out), (off_t)size + 4096) == 0);
     CHECK_OK(store_put_fd(f.store, QF_STR("a/b"), fileno(in), size, NULL, &f.err), &f.err);
     CHECK_OK(store_read_fd(f.store, QF_STR("a/b"), fileno(out), NULL, &got, &f.err), &f.err);
+    CHECK_EQ(store_read_fd(f.store, QF_STR("a/b"), fileno(out),
+                           &(struct store_call){ .bytes_max = got - 1 }, &got, NULL),
+             QF_ELIMIT);
+    CHECK_EQ(store_read_fd(f.store, QF_STR("a/b"), fileno(out),
+                           &(struct store_call){ .bytes_max = got }, &got, NULL),
+             QF_OK);
     CHECK_EQ(got, size);
     CHECK_EQ(lseek(fileno(out), 0, SEEK_END), size);
     CHECK(pread(fileno(out), back, size, 0) == (ssize_t)size);

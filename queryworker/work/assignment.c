@@ -1,0 +1,56 @@
+/* assignment.c - an AssignWork message, kept from its arrival until its run needs it no more. */
+#include "queryworker/work/assignment.h"
+
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "segments/store/store.h"
+
+struct qw_assignment *qw_assignment_new(struct qf_arena *arena, const struct pb_assign *message,
+                                        int64_t received_ns)
+{
+    struct qw_assignment *assignment = qf_xcalloc(1, sizeof(*assignment));
+
+    *assignment = (struct qw_assignment){ arena, *message, received_ns };
+    return assignment;
+}
+
+struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment)
+{
+    if (!assignment)
+        return NULL;
+    (void)qf_arena_free(assignment->arena);
+    free(assignment);
+    return NULL;
+}
+
+/* "tenant=T/...": names are valid, so nothing in the rest leads back out of it. */
+static bool belongs(struct qf_str name, struct qf_str tenant)
+{
+    static const struct qf_str prefix = QF_STR_INIT("tenant=");
+    struct qf_str rest = qf_str_sub(name, prefix.len, name.len);
+
+    return qf_str_starts(name, prefix) && qf_str_starts(rest, tenant) && rest.len > tenant.len &&
+           rest.data[tenant.len] == '/';
+}
+
+qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
+{
+    uint64_t bytes = 0;
+
+    if (!message->tenant.len)
+        return qf_err_set(err, QF_EINVAL, "the work names no tenant");
+    for (size_t i = 0; i < message->segment_count; i++) {
+        const struct pb_segment *segment = &message->segments[i];
+
+        if (!store_name_valid(segment->name))
+            return qf_err_set(err, QF_EINVAL, "bad segment name");
+        if (!belongs(segment->name, message->tenant))
+            return qf_err_set(err, QF_EDENIED, "segment %.*s is not of the work's tenant",
+                              QF_STR_ARG(segment->name));
+        if (segment->size_bytes > INT64_MAX - bytes) /* file sizes are signed */
+            return qf_err_set(err, QF_EINVAL, "the sizes of the work's segments do not add up");
+        bytes += segment->size_bytes;
+    }
+    return QF_OK;
+}
