@@ -13,8 +13,8 @@
 #define SUMMARY_TIME_DEFAULT_MS 2000
 #define WAIT_MS 50
 #define READ_ATTEMPTS 3
-/* The share of the interval that a refresh may take for what is not urgent, and that is left for
- * the urgent part so that it shows in time: one in so many. */
+/* Shares of the refresh interval, as one in so many: what a refresh may spend on the round through
+ * the bucket, and what is kept free so that noted folders are listed in time. */
 #define SHARE 5
 
 struct catalog *catalog_new(const struct catalog_options *options)
@@ -160,7 +160,8 @@ static void remember_tokens(struct catalog *catalog, const struct catalog_build 
         catalog->known.items[i].token = build->folders.items[i].token;
 }
 
-/* Publish what @build found, if @rc says so, and count. */
+/* Publish the folders that @build found as a new snapshot, if @rc is QF_OK, and count the
+ * refresh. */
 static void end_build(struct catalog *catalog, struct catalog_build *build, qf_rc rc,
                       struct catalog_stats *stats)
 {
@@ -184,7 +185,7 @@ static qf_rc refresh_whole(struct catalog *catalog, const struct store_call *cal
     bool notes = !store_has_tokens(catalog->store) && !catalog->snapshot;
     qf_rc rc = QF_OK;
 
-    /* What was noted before the first listing is in it. */
+    /* Changes noted before the first listing are in that listing. */
     if (notes)
         rc = changes_read(&catalog->changes, catalog->store, call, NULL, &now, err);
     if (!rc)
@@ -247,8 +248,8 @@ static qf_rc check_call(const struct store_call *call, int64_t start_ms, struct 
     return QF_OK;
 }
 
-/* With the lock taken: did listing fail for so long that a query may not be answered from what is
- * known? One that fails once, or a store that is away for some seconds, costs no query. */
+/* With the lock taken: did listing fail for so long that the snapshot may not be used any more? A
+ * listing that fails once, or a store that is away for some seconds, fails no query. */
 static bool is_old(const struct catalog *catalog)
 {
     int64_t age_ms = qf_clock_mono_ms() - catalog->stats.refreshed_mono_ms;
@@ -290,7 +291,7 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
     return QF_OK;
 }
 
-/* Learning takes its own turn, so that a refresh on demand does not wait for it. */
+/* Fetching summaries takes its own turn, so that a refresh on demand does not wait for it. */
 static void learn(struct catalog *catalog, const struct store_call *call)
 {
     struct catalog_snapshot *snapshot = NULL;
@@ -328,7 +329,7 @@ static int64_t next_due(const struct catalog *catalog, int64_t start_ms, qf_rc r
     return due > rest && !rc ? due : rest;
 }
 
-/* What the index says is true as of @start_ms; those who wait for that go on. */
+/* The snapshot is true as of @start_ms; wake the threads that wait for a refresh. */
 static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t start_ms, qf_rc rc)
 {
     stats->refresh_ms_last = qf_clock_mono_ms() - start_ms;
@@ -373,8 +374,8 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
         }
     }
     stats.refresh_errors += rc != QF_OK;
-    /* To list all of a large bucket may take longer than a query waits: that is no failure of the
-     * store, and what others wait for is quickly listed. */
+    /* Listing all of a large bucket may take longer than a query waits: the store is not to blame,
+     * and the snapshot is as good as before. */
     gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && mode == CATALOG_REFRESH_NOW);
 
     qf_lock_take(catalog->lock);

@@ -20,9 +20,9 @@ struct catalog {
     int64_t refresh_interval_ms, summary_time_ms;
     size_t segments_max, summary_bytes_max;
 
-    struct qf_lock *lock; /* guards what follows; never held during I/O */
+    struct qf_lock *lock; /* guards the fields below; never held during I/O */
     struct catalog_snapshot *snapshot;
-    bool refreshing, learning;  /* a thread is at it */
+    bool refreshing, learning;  /* a thread refreshes */
     uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
     uint64_t whole;             /* the last good one that listed everything */
     int64_t due_ms;             /* the next listing */
@@ -60,12 +60,13 @@ struct qf_str catalog_folder_of(struct qf_str name);
 /* List the whole store into @build; where folders have tokens, those that changed. */
 QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build);
 
-/* For a store without tokens, on top of what is known: first what writers noted, however long it
- * takes; then, until @until_ms, the next part of the round through everything and the last days of
- * the tenants. */
+/* For a store without tokens, on top of the folders known: first list the folders that writers
+ * noted, however long it takes; then, until @until_ms, the next part of the round through the
+ * bucket and the last days of each tenant. */
 QF_MUST_CHECK qf_rc catalog_build_changes(struct catalog_build *build);
 QF_MUST_CHECK qf_rc catalog_build_round(struct catalog_build *build, int64_t until_ms);
-void catalog_build_done(struct catalog_build *build); /* Drop what was not taken. */
+/* Drop the folders that were not published. */
+void catalog_build_done(struct catalog_build *build);
 
 /* Fetch summaries that are not known, newest days first, within the budgets. The caller sees to it
  * that only one thread does. False if time ran out, or the store failed, before all were known. */

@@ -144,7 +144,7 @@ static bool folder_valid(struct qf_str line)
            catalog_folder_of(line).len == line.len;
 }
 
-/* *ret_again: it could not be read, and may be the next time. */
+/* *ret_again: the note could not be read now; try again with the next refresh. */
 static qf_rc read_note(struct store *store, const char *name, const struct store_call *call,
                        struct changes_folders *folders, bool *ret_again, struct qf_err *err)
 {

@@ -74,12 +74,13 @@ struct index_builder {
 };
 
 void index_builder_start(struct index_builder *builder, struct qf_str prefix);
-/* Objects in order of name. What is not a segment of this folder is counted as foreign. */
+/* Add an object; objects come in order of name. One that is not a segment of this folder is counted
+ * as foreign. */
 void index_builder_add(struct index_builder *builder, const struct store_object *object);
 /* The folder, with summaries taken over from @old (may be NULL) for segments that did not change;
  * @old itself, with another reference, if nothing did. NULL if the folder is empty. */
 struct index_folder *index_builder_finish(struct index_builder *builder, struct index_folder *old);
-void index_builder_done(struct index_builder *builder); /* Forget what was not finished. */
+void index_builder_done(struct index_builder *builder); /* Forget a folder that was not finished. */
 
 struct index_folder *index_folder_ref(struct index_folder *folder);
 struct index_folder *index_folder_drop(struct index_folder *folder); /* Returns NULL. */

@@ -63,7 +63,7 @@ static void start_folder(struct catalog_build *build, struct qf_str prefix, uint
     build->token = token;
 }
 
-/* Take a known folder over as it is. */
+/* Take a known folder over into the new snapshot, unchanged. */
 static void keep_folder(struct catalog_build *build, const struct known_folder *known)
 {
     push_folder(build, index_folder_ref(known->folder), known->token);
@@ -147,7 +147,8 @@ static qf_rc visit_day(struct catalog_build *build, const struct store_folder *d
         keep_folder(build, known);
         return build->rc;
     }
-    /* The token was read before the listing: what changes meanwhile changes the token, too. */
+    /* The token was read before the listing: an object put meanwhile changes the token, so that the
+     * next refresh lists the folder again. */
     start_folder(build, day->name, day->token);
     return list(build, day->name);
 }

@@ -80,7 +80,7 @@ static void end_folder(struct listing *l)
     QF_VEC_PUSH(&l->found, (struct known_folder){ .folder = folder });
 }
 
-/* What is on the page at hand is paid for. */
+/* Stops between pages only: the keys of a page that was fetched cost nothing more. */
 static bool time_is_up(struct listing *l)
 {
     if (l->objects <= l->page_end)
@@ -112,7 +112,7 @@ static bool on_object(void *ctx, const struct store_object *object)
     return l->segments + l->builder.entries.count <= l->build->catalog->segments_max;
 }
 
-/* Put what was found in place of the folders from @first to before @end. */
+/* Replace the folders from @first to before @end by those that were found. */
 static void replace(struct catalog_build *build, size_t first, size_t end, struct listing *l)
 {
     size_t old = end - first, count = l->found.count;
@@ -329,7 +329,7 @@ qf_rc catalog_build_round(struct catalog_build *build, int64_t until_ms)
     whole = whole && !catalog->round.len;
     if (!rc && !whole)
         rc = list_recent_days(build, until_ms);
-    if (rc) { /* What was found is not published: look again. */
+    if (rc) { /* The folders found are not published: list them again next time. */
         qf_strbuf_reset(&catalog->round);
         qf_strbuf_str(&catalog->round, qf_strbuf_view(&after));
     }

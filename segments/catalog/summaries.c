@@ -47,8 +47,8 @@ static bool passing(qf_rc rc)
            rc == QF_EAUTH || rc == QF_EUNAVAILABLE;
 }
 
-/* False to stop. What is wrong with a file is for the query to report that reads it; here it only
- * means that nothing is known. */
+/* False to stop. A damaged file is reported by the query that reads it; here it only means that its
+ * summary is not known. */
 static bool learn_folder(struct catalog *catalog, struct index_folder *folder,
                          const struct store_call *call, size_t room, int64_t until_ms)
 {
@@ -99,7 +99,7 @@ bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
     for (size_t i = 0; complete && i < snapshot->count; i++) {
         size_t guess = known ? bytes / known : SUMMARY_GUESS;
 
-        /* Stop short of the limit: what goes over it is forgotten by the next refresh. */
+        /* Stop short of the limit: summaries beyond it would be dropped by the next refresh. */
         if (bytes + guess * folders[i]->count > most)
             break;
         complete = learn_folder(catalog, folders[i], call, most - bytes, until_ms);

@@ -98,7 +98,7 @@ static qf_rc fill_raw(struct input *input, struct qf_err *err)
         input->raw_end += (size_t)got;
         input->bytes_done += (uint64_t)got;
         if (input->raw_end - input->raw_start >= 4)
-            break; /* enough to recognise what it is */
+            break; /* enough to recognise the compression */
     }
     return QF_OK;
 }

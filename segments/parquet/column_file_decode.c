@@ -100,7 +100,7 @@ qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t 
 
 /* -- Texts ------------------------------------------------------------------------------------ */
 
-/* What colfile_texts points into. */
+/* The bytes that colfile_texts points into. */
 struct texts {
     struct colfile_texts view;
     QF_VEC(struct qf_str) distinct; /* lengths first: the copies move while they grow */
@@ -205,7 +205,7 @@ static qf_rc read_texts(struct shim_reader *reader, const struct shim_leaf *leaf
     return rc;
 }
 
-/* Let the view see what has been read. */
+/* Point the view at the values read so far. */
 static qf_rc settle(struct texts *texts, const struct colfile *file, const struct shim_leaf *leaf,
                     size_t rows, struct qf_err *err)
 {

@@ -122,7 +122,7 @@ static qf_rc check_magic(const struct colfile *file, struct qf_err *err)
     return rc;
 }
 
-/* Read as much of the end as it takes. */
+/* Read the last bytes of the file, as many as its footer and seal take. */
 static qf_rc read_tail(struct colfile *file, struct qf_err *err)
 {
     uint64_t want = QF_MIN(file->size, TAIL_GUESS);

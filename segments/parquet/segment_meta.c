@@ -186,7 +186,7 @@ void seg_content_add(struct seg_content *content, bool new_series, struct qf_str
     }
     XXH3_64bits_update(content->ts, samples->ts, count * sizeof(*samples->ts));
     XXH3_64bits_update(content->values, samples->values, count * sizeof(*samples->values));
-    /* Sample by sample, so that it does not matter where the samples were cut. */
+    /* Sample by sample, so that the id does not depend on how the samples were cut into rows. */
     for (size_t i = 0; i < count && (samples->start_ts || samples->histograms); i++) {
         const int64_t *start = samples->start_ts ? &samples->start_ts[i] : NULL;
 
@@ -204,6 +204,7 @@ uint64_t seg_content_id(const struct seg_content *content)
     uint64_t parts[] = { XXH3_64bits_digest(content->labels), XXH3_64bits_digest(content->ts),
                          XXH3_64bits_digest(content->values), XXH3_64bits_digest(content->extras) };
 
-    /* What has floats only keeps the id it had before there was anything else. */
+    /* A segment of floats alone keeps the id it had before histograms and start timestamps
+     * existed. */
     return XXH3_64bits(parts, (content->any_extra ? 4 : 3) * sizeof(parts[0]));
 }

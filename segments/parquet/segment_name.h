@@ -33,8 +33,8 @@ void segment_name_print(struct qf_strbuf *buf, const struct segment_name *name);
 /* Append "tenant=T/date=YYYY-MM-DD/" of a segment that starts at @min_ts. */
 void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts);
 
-/* Read a name back, the tenant borrowed from @text. False if it is not the name of a segment: some
- * other file that happens to lie in the store. */
+/* Read a name back, the tenant borrowed from @text. False if @text is not the name of a segment but
+ * of some other file in the store. */
 bool segment_name_parse(struct qf_str text, struct segment_name *ret_name);
 
 #endif

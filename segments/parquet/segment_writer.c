@@ -243,8 +243,8 @@ static void begin_series(struct seg_writer *w, struct qf_labels labels)
     w->series_count++;
 }
 
-/* A row group is full, or the next series begins another metric and it is large enough: then a
- * selector on one metric reads little else. */
+/* End the row group if it is full, or if it is large enough and the next series is of another
+ * metric: then a selector on one metric reads little else. */
 static bool group_ends(const struct seg_writer *w, struct qf_labels labels, size_t count)
 {
     if (w->rows == 0)
@@ -256,7 +256,7 @@ static bool group_ends(const struct seg_writer *w, struct qf_labels labels, size
            !qf_str_eq(w->metric.items[w->rows - 1], qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
 }
 
-/* The samples from @at on that go into one row: what fits a row group. */
+/* How many samples from @at on go into one row: as many as fit into a row group. */
 static struct seg_samples row_of(const struct seg_samples *samples, size_t at)
 {
     struct seg_samples row = { .ts = samples->ts + at,

@@ -28,7 +28,8 @@ struct seg_writer_options {
     struct qf_str tenant;
     uint32_t shard, shard_count;
     uint64_t generation; /* wall clock in microseconds: newer files win */
-    /* The file gets the optional columns; without them it can hold neither. */
+    /* The file gets the optional columns; without them it can hold neither start timestamps nor
+     * histograms. */
     bool start_ts, histograms;
 };
 
@@ -56,7 +57,8 @@ struct seg_writer *seg_writer_free(struct seg_writer *writer);
 QF_MUST_CHECK qf_rc seg_writer_add(struct seg_writer *writer, struct qf_labels labels,
                                    const int64_t *ts, const double *values, size_t count,
                                    struct qf_err *err);
-/* The same with all that a sample can have. QF_EINVAL also if the file lacks the column for it. */
+/* The same for samples with start timestamps and histograms. QF_EINVAL also if the file lacks the
+ * column for them. */
 QF_MUST_CHECK qf_rc seg_writer_add_samples(struct seg_writer *writer, struct qf_labels labels,
                                            const struct seg_samples *samples, struct qf_err *err);
 

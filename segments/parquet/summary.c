@@ -26,7 +26,7 @@
 #define FILTER_BYTES_MAX (SUMMARY_BYTES_MAX - 2048)
 #define KEYS_MAX (FILTER_BYTES_MAX * 8 / BITS_PER_KEY)
 #define OPEN_LABELS_MAX 200
-/* What a builder holds at most, some hundred bytes each. */
+/* Label values that a builder holds at most, some hundred bytes each. */
 #define PAIRS_MAX (8 * KEYS_MAX)
 #define NAMES_MAX 10000
 #define ALTERNATIVES_MAX 64

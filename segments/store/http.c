@@ -37,7 +37,8 @@ struct http_client *http_client_new(const struct http_options *options)
 {
     struct http_client *client = qf_xcalloc(1, sizeof(*client));
 
-    /* Counted by libcurl and never undone: it lasts as long as the process. */
+    /* libcurl counts these calls; it is never undone, since the library is needed as long as the
+     * process lives. */
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     client->lock = qf_lock_new();
     client->connect_timeout_ms = (long)options->connect_timeout_ms;

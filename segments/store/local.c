@@ -418,8 +418,8 @@ static void close_dir(DIR **dir)
         (void)closedir(*dir);
 }
 
-/* Is there nothing (any more) behind a name that was just read? Any other error says that there may
- * be, and a listing without it would be one of a part. */
+/* Is the object of a name that was just read gone? Any other error means that it may still be
+ * there, and a listing without it would be incomplete. */
 static bool is_gone(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;

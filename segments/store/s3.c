@@ -353,7 +353,8 @@ static qf_rc s3_remove(struct store *base, struct qf_str name, const struct stor
     struct qf_err why = { 0 };
     qf_rc rc = s3_perform((struct s3_store *)base, &request, limit, &response, &why);
 
-    /* Amazon answers 204 for what is not there, others 404. A missing bucket is another matter. */
+    /* Amazon answers 204 for an object that is not there, others 404; both are fine. A missing
+     * bucket is an error. */
     if (rc == QF_ENOTFOUND && !s3_bucket_missing(&response))
         return QF_OK;
     return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;

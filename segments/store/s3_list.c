@@ -14,7 +14,7 @@
 /* A server may answer pages without a key (it filtered them), but not for ever. */
 #define EMPTY_PAGES_MAX 1000
 
-/* A listing under way: what the pages have in common. */
+/* A listing under way: the state that its pages share. */
 struct listing {
     struct s3_store *store;
     struct qf_str prefix, start_after;
@@ -328,7 +328,7 @@ static void uploads_done(struct uploads *uploads)
     QF_VEC_DONE(&uploads->items);
 }
 
-/* The first page of uploads only: what is swept now makes room for the next sweep. */
+/* The first page of uploads only: the next sweep sees those behind it. */
 qf_rc s3_sweep(struct store *base, int64_t age_ms, const struct store_limit *limit,
                size_t *ret_removed, struct qf_err *err)
 {

@@ -21,7 +21,7 @@
 #define PUT_BYTES_MAX (UINT64_C(5) << 30) /* S3's limit for one request */
 #define ABORT_TIMEOUT_MS 10000
 
-/* Checksums of a range of what is to be put. */
+/* Checksums of a range of the bytes to put. */
 struct sums {
     char sha256[65]; /* hex */
     char md5[33];    /* hex */
@@ -86,7 +86,8 @@ static qf_rc sum_range(struct qf_str name, const struct store_bytes *bytes, uint
     return QF_OK;
 }
 
-/* The ETag of what was put whole is its MD5, where the server keeps to that. */
+/* The ETag of an object put in one piece is its MD5, unless the URL says that the server has
+ * others. */
 static qf_rc check_etag(const struct s3_store *store, struct qf_str name, const struct sums *sums,
                         const struct http_response *response, struct qf_err *err)
 {
@@ -301,7 +302,7 @@ qf_rc s3_abort_upload(struct s3_store *store, struct qf_str name, struct qf_str 
 static void give_up_upload(struct upload *upload)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf id = QF_STRBUF_INIT;
-    /* Not the caller's limit: that it was canceled is no reason to leave parts behind. */
+    /* Not the caller's limit: an upload that was canceled must not leave parts behind. */
     struct store_limit limit = { .deadline_ms = qf_clock_mono_ms() + ABORT_TIMEOUT_MS };
 
     if (upload->id.len && s3_unescape(&id, qf_strbuf_view(&upload->id), false))

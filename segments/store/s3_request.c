@@ -251,7 +251,7 @@ static qf_rc send_once(struct s3_store *store, const struct s3_request *request,
     return http_perform(store->http, &http, limit, response, err);
 }
 
-/* One try. *ret_again: what failed may pass. */
+/* One try. *ret_again: the failure may pass, try again. */
 static qf_rc try_once(struct s3_store *store, const struct s3_request *request, const char *url,
                       const struct store_limit *limit, unsigned tries,
                       struct http_response *response, bool *ret_again, struct qf_err *err)
@@ -309,7 +309,7 @@ qf_rc s3_perform(struct s3_store *store, const struct s3_request *request,
             rc = pause_before_retry(store, request, response, tries, limit, err);
             if (!rc)
                 continue;
-            /* Out of time: what went wrong before tells more than that. */
+            /* Out of time: the error of the last try tells more than that. */
             return qf_err_prefix(err, rc, "%s", last.msg);
         }
         if (rc)

@@ -108,7 +108,7 @@ int64_t store_limit_left(const struct store_limit *limit, int64_t most_ms)
     return left < 0 ? 0 : left < most_ms ? left : most_ms;
 }
 
-/* What every call does first. */
+/* Every call starts here: check the name, work out the limit. */
 static qf_rc begin(struct store *store, struct qf_str name, const struct store_call *call,
                    struct store_limit *ret_limit, struct qf_err *err)
 {
@@ -201,7 +201,7 @@ qf_rc store_read_all(struct store *store, struct qf_str name, size_t bytes_max,
     struct store_sink sink = { .fd = -1 };
     qf_rc rc = begin(store, name, call, &limit, err);
 
-    /* The size first, so that memory is taken for what there is and not for what may be. */
+    /* Ask for the size first, so that memory is allocated for the object and not for @bytes_max. */
     if (!rc)
         rc = store->ops->stat(store, name, &limit, &info, err);
     if (!rc && info.size > bytes_max)

@@ -45,7 +45,8 @@ uint32_t collect_series(struct collect *c, struct qf_labels labels)
     return (uint32_t)(c->series.count - 1);
 }
 
-/* Lists of what few samples have: from the first one on, as long as the others. */
+/* Start timestamps and histograms, which few samples have: their lists are empty until the first
+ * one, from then on as long as the others. */
 static void add_extras(struct collect *c, const struct collect_sample *sample)
 {
     size_t before = c->sample_ts.count - 1;

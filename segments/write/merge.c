@@ -104,7 +104,7 @@ static void take_until(struct merge *m, struct member *member, int64_t bound)
     }
 }
 
-/* What was taken, sorted, as a record of the series. */
+/* The samples taken from the members, sorted, as a record of the series. */
 static struct run_record taken(struct merge *m)
 {
     struct run_record record = m->key;
@@ -123,8 +123,8 @@ static struct run_record taken(struct merge *m)
     return record;
 }
 
-/* Members whose record is used up go on with the next; those that have none of this series any more
- * leave. */
+/* Runs whose record is used up read the next one; a run that has no more records of this series
+ * leaves the members. */
 static qf_rc refill(struct merge *m, struct qf_err *err)
 {
     size_t kept = 0;
@@ -152,8 +152,8 @@ static qf_rc refill(struct merge *m, struct qf_err *err)
     return QF_OK;
 }
 
-/* Merge what the members have of their series, no further each time than every one of them can see:
- * a record of each is all that is held. */
+/* Merge the samples of one series from all its runs. Each turn goes up to the earliest end among
+ * their current records, so that one record of each run is all that is held. */
 static qf_rc merge_members(struct merge *m, merge_fn *fn, void *ctx, struct qf_err *err)
 {
     qf_rc rc = QF_OK;

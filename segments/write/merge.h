@@ -8,8 +8,8 @@
 
 typedef qf_rc merge_fn(void *ctx, const struct run_record *record, struct qf_err *err);
 
-/* Memory that merging takes for each run: its buffer, its record, its part of what is merged, and
- * what it takes to sort that. Labels come on top, twice. */
+/* Memory that merging takes for each run: its buffer, its record, its share of the merged samples,
+ * and room to sort them. Labels come on top, twice. */
 #define MERGE_RUN_BYTES                                                                            \
     (RUN_BUFFER_BYTES + RUN_RECORD_SAMPLES * (44 + 40 + 64) + 2 * RUN_RECORD_HISTOGRAM_BYTES)
 

@@ -5,8 +5,8 @@
 #include "base/pure/arena.h"
 #include "base/pure/map.h"
 
-/* A segment is begun with its first series, when nobody has seen its last: so it is noted before,
- * by window and shard, while the samples are sorted. */
+/* The columns of a segment are fixed when its first series is written. So sorting notes, by window
+ * and shard, which segments will need the optional ones. */
 struct needs {
     struct qf_map segments;
     struct qf_arena *arena;

@@ -13,7 +13,7 @@
 #include "segments/catalog/changes.h"
 #include "segments/parquet/segment_writer.h"
 
-/* Readers are told of what was put this often while there is more to put, and at the end. */
+/* Notes of the segments put are left this often during a commit, and at its end. */
 #define NOTE_INTERVAL_MS 1000
 /* Taking back ends when so many deletions failed in a row: the store is away. */
 #define ROLL_BACK_FAILURES_MAX 3

@@ -29,7 +29,7 @@ QF_MUST_CHECK qf_rc publish_record(struct publish *publish, const struct run_rec
                                    struct qf_err *err);
 /* Put the last segment, and tell readers of a store that cannot tell by itself (changes.h). */
 QF_MUST_CHECK qf_rc publish_finish(struct publish *publish, struct qf_err *err);
-/* Delete what was put; returns how many segments the store would not delete. */
+/* Delete the segments put so far; returns how many the store would not delete. */
 size_t publish_roll_back(struct publish *publish);
 
 #endif

@@ -17,7 +17,7 @@ int run_record_cmp(const struct run_record *a, const struct run_record *b)
     return qf_labels_cmp(a->labels, b->labels);
 }
 
-/* What stands in front of a record. Runs never leave the machine that wrote them. */
+/* The header of a record, as in memory: runs never leave the machine that wrote them. */
 struct header {
     int64_t window;
     uint64_t count;
@@ -215,7 +215,7 @@ static bool read_histograms(struct run_reader *reader, size_t count)
     return total == 0 || read_all(reader, reader->bytes, total);
 }
 
-/* What only some records have. */
+/* Read start timestamps and histograms, which only some records have. */
 static bool read_extras(struct run_reader *reader, const struct header *header)
 {
     if (header->has_start_ts &&

@@ -16,7 +16,7 @@
 #define RUN_RECORD_SAMPLES 1024
 /* A record of histograms ends with the one that reaches this. */
 #define RUN_RECORD_HISTOGRAM_BYTES (64u << 10)
-/* What a run that is open costs, reading or writing, but for labels. */
+/* Memory of an open run, reading or writing, without labels. */
 #define RUN_BUFFER_BYTES (64u << 10)
 
 struct run_record {
@@ -36,7 +36,7 @@ int run_record_cmp(const struct run_record *a, const struct run_record *b);
 struct run_writer;
 /* NULL and @err filled: QF_EIO, QF_ENOSPC. */
 struct run_writer *run_writer_new(const char *path, struct qf_err *err);
-/* A record of any length: it is cut as needed. */
+/* Add a record of any length; it is cut into several as needed. */
 QF_MUST_CHECK qf_rc run_writer_add(struct run_writer *writer, const struct run_record *record,
                                    struct qf_err *err);
 QF_MUST_CHECK qf_rc run_writer_finish(struct run_writer *writer, struct qf_err *err);

@@ -18,7 +18,7 @@
 
 /* The same in all versions, so that each finds what others left. */
 #define FOLDER_PREFIX "promfabric-import-"
-/* Between making a folder and locking it. */
+/* Younger folders may not be locked yet by their owner. */
 #define FOLDER_AGE_MS 60000
 
 static const char *temp_root(const char *temp_dir)
@@ -36,7 +36,8 @@ char *sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err)
     qf_strbuf_printf(&path, "%s/" FOLDER_PREFIX "XXXXXX", temp_root(temp_dir));
     fd = mkdtemp(path.data) ? open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        /* A file system without locks: then nothing of it is swept, either. */
+        /* On a file system without locks this fails; sweeps cannot lock folders there either and
+         * leave them alone. */
         (void)flock(fd, LOCK_EX | LOCK_NB);
         *ret_fd = fd;
         return qf_strbuf_take(&path);
