@@ -362,8 +362,10 @@ void co_free(struct qa_coord *coord)
     (void)qf_mailbox_free(coord->box, drop_msg);
     (void)wc_api_free(coord->wc);
     (void)wc_life_free(coord->life);
-    for (size_t i = 0; i < coord->endpoints.count; i++)
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
         free(coord->endpoints.items[i].address);
+        free(coord->endpoints.items[i].base_url);
+    }
     QF_VEC_DONE(&coord->endpoints);
     QF_VEC_DONE(&coord->events);
     free(coord->slots);

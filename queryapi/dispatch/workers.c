@@ -7,6 +7,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
+#include "queryapi/fetch/url.h"
 
 #define CHECKSUM_TEXT 40
 
@@ -38,10 +39,12 @@ static void forget_endpoints(struct qa_coord *coord)
         struct endpoint *endpoint = &coord->endpoints.items[i];
 
         if (endpoint->present || endpoint->session ||
-            wc_api_worker(coord->wc, endpoint->worker, &view))
+            wc_api_worker(coord->wc, endpoint->worker, &view)) {
             coord->endpoints.items[kept++] = *endpoint;
-        else
+        } else {
             free(endpoint->address);
+            free(endpoint->base_url);
+        }
     }
     coord->endpoints.count = kept;
 }
@@ -128,19 +131,34 @@ void co_closed(void *ctx, uint64_t session, const char *why)
 }
 
 /* The first message of a stream: it is up. */
+static void refuse_stream(struct qa_coord *coord, const struct endpoint *endpoint, const char *why)
+{
+    QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
+                 QF_KV_STR("reason", why));
+    qa_rpc_hangup(coord->rpc, endpoint->session, why);
+}
+
 static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
                            const struct pb_status *status)
 {
+    bool tls = coord->options.tls_ca_file != NULL;
+
     if (status->protocol_version != PB_PROTOCOL_VERSION) {
         char why[100];
 
         (void)snprintf(why, sizeof(why), "the worker speaks protocol %" PRIu32 ", this API %d",
                        status->protocol_version, PB_PROTOCOL_VERSION);
-        QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
-                     QF_KV_STR("reason", why));
-        qa_rpc_hangup(coord->rpc, endpoint->session, why);
+        refuse_stream(coord, endpoint, why);
         return;
     }
+    if (!qa_artifact_base_valid(status->artifact_base_url, tls)) {
+        refuse_stream(coord, endpoint,
+                      tls ? "the worker serves its artifacts without TLS: give it --http-tls-cert"
+                          : "the worker's --advertise-url is not an http address");
+        return;
+    }
+    free(endpoint->base_url);
+    endpoint->base_url = qf_xmemdup0(status->artifact_base_url.data, status->artifact_base_url.len);
     (void)snprintf(endpoint->name, sizeof(endpoint->name), "%.*s", QF_STR_ARG(status->worker_id));
     endpoint->connected = true;
     if (endpoint->lost_ns)
@@ -254,13 +272,13 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
     co_tell_work(coord, *event);
 }
 
-static void hear_ready(struct qa_coord *coord, struct wc_api_event *event,
-                       const struct pb_ready *ready)
+static void hear_ready(struct qa_coord *coord, const struct endpoint *endpoint,
+                       struct wc_api_event *event, const struct pb_ready *ready)
 {
     event->type = WC_API_EV_READY;
     if (!qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                            &event->checksum) ||
-        ready->artifact_url.len == 0) {
+        !qa_artifact_url_below(ready->artifact_url, qf_str_from(endpoint->base_url))) {
         event->type = WC_API_EV_FAILED;
         event->failure.rc = QF_EPROTO;
         event->failure.retryable = true;
@@ -304,7 +322,7 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
     case PB_WORKER_READY:
         event.work.v = message->u.ready.work_id;
         event.attempt = message->u.ready.attempt;
-        hear_ready(coord, &event, &message->u.ready);
+        hear_ready(coord, endpoint, &event, &message->u.ready);
         break;
     case PB_WORKER_FAILED:
         event.work.v = message->u.failed.work_id;

@@ -154,6 +154,7 @@ void desk_worker_up(struct desk *desk, uint64_t session)
     desk_pump(desk);
     message.u.status = (struct pb_status){ .protocol_version = PB_PROTOCOL_VERSION,
                                            .worker_id = qf_str_from(name),
+                                           .artifact_base_url = QF_STR("http://w"),
                                            .accepting_work = true,
                                            .slots = 1 };
     desk_say(desk, session, &message);
