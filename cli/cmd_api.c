@@ -99,7 +99,8 @@ static const struct cli_flag flags[] = {
     { "cors-origin", CLI_FLAG_STR, &o.cors_origin, "ORIGIN", NULL,
       "browser pages that may ask: one origin, or *" },
     { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
-      "lines of \"KEY TENANT\"; requests then need Authorization: Bearer KEY" },
+      "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
+      "Authorization: Bearer KEY" },
     { "http-tls-cert", CLI_FLAG_STR, &o.tls_cert_file, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.tls_key_file, "FILE", NULL, "its key (PEM)" },

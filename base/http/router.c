@@ -110,12 +110,13 @@ static void run(const struct qh_router *router, struct qh_visit *visit)
     struct qf_err err = { 0 };
 
     if (!visit->route->open &&
-        qh_tenants_of(router->tenants, visit->request, &visit->tenant, &err) != QF_OK) {
+        qh_tenants_of(router->tenants, visit->request, &visit->caller, &err) != QF_OK) {
         if (err.rc == QF_EAUTH)
             qh_stream_header(visit->stream, "WWW-Authenticate", "Bearer");
         visit->route->fail(visit, &err);
         return;
     }
+    visit->tenant = qf_str_from(visit->caller.tenant);
     visit->route->handle(visit);
 }
 

@@ -20,8 +20,9 @@ struct qh_visit {
     const struct qh_route *route;
     struct qh_request *request;
     struct qh_stream *stream;
-    struct qf_str tenant; /* empty on open routes */
-    struct qf_str rest;   /* what stands for '*' in the route's path */
+    struct qh_caller caller; /* zero on open routes */
+    struct qf_str tenant;    /* the caller's; empty on open routes */
+    struct qf_str rest;      /* what stands for '*' in the route's path */
 };
 
 struct qh_route {
@@ -44,7 +45,7 @@ struct qh_routes {
 struct qh_router {
     const struct qh_routes *const *families;
     size_t family_count;
-    const struct qh_tenants *tenants;
+    struct qh_tenants *tenants;
     const char *cors_origin; /* whose pages may ask: one origin, "*", or NULL */
     const char *cors_expose; /* headers that such pages may read, besides Date; "" for none */
     void *role;

@@ -11,7 +11,7 @@ struct qa_routes {
     struct qa_coord *coord;
     const struct qa_query_env *env;
     struct qa_metrics *metrics;
-    const struct qh_tenants *tenants;
+    struct qh_tenants *tenants;
     const char *cors_origin; /* one origin, "*", or NULL */
     uint64_t points_max;     /* steps of a range query */
     atomic_bool ready;       /* /readyz */
