@@ -6,8 +6,7 @@
 #include <math.h>
 
 #include "base/pure/macros.h"
-#include "promql/parse/parser.h"
-#include "promql/value.h"
+#include "promql/testing/series_int.h"
 
 struct bucket {
     int64_t index;
