@@ -73,7 +73,7 @@ static const struct cli_flag flags[] = {
     { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
     { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
-      "what takes a worker no longer is not spread over workers; 0s: everything is" },
+      "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
     { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
