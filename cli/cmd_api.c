@@ -13,7 +13,7 @@ static struct qa_api_options o;
 static struct cli_list workers, features;
 static const char *discovery;
 static struct cli_log log_flags;
-static uint64_t http_threads, eval_threads, connections_max;
+static uint64_t http_threads, eval_threads, connections_max, address_connections_max;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store_url, "URL", "./store",
@@ -90,6 +90,10 @@ static const struct cli_flag flags[] = {
     { "eval-threads", CLI_FLAG_U64, &eval_threads, "N", "0",
       "threads that plan and evaluate; 0: one more than there are cores" },
     { "http-connections", CLI_FLAG_U64, &connections_max, "N", "2048", "open connections" },
+    { "http-connections-per-address", CLI_FLAG_U64, &address_connections_max, "N", "1024",
+      "those of one address; beyond it they are closed. 0: no limit of its own" },
+    { "http-bodies-bytes", CLI_FLAG_BYTES, &o.bodies_bytes_max, "BYTES", "256MiB",
+      "bodies of all requests together; beyond it 503" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "2MiB",
       "size of a request's body" },
     { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
@@ -152,6 +156,7 @@ static bool check_options(void)
     o.http_threads = http_threads;
     o.eval_threads = eval_threads;
     o.connections_max = connections_max;
+    o.address_connections_max = address_connections_max;
     return true;
 }
 

@@ -51,6 +51,11 @@ struct qh_router {
     void *role;
 };
 
+/* For qh_listener_options.admit: answer what has no handler, or comes from somebody who may not ask,
+ * before its body is read. True: qh_router_handle() will find a handler for it. */
+bool qh_router_admit(const struct qh_router *router, struct qh_request *request,
+                     struct qh_stream *stream);
+
 /* Answer @request, or have it answered. */
 void qh_router_handle(const struct qh_router *router, struct qh_request *request,
                       struct qh_stream *stream);

@@ -18,6 +18,7 @@ struct qa_routes {
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */
+bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream);
 void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream);
 void qa_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
 
