@@ -74,6 +74,9 @@ static const struct cli_flag flags[] = {
     { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
       "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
+    { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
+      "a work item that takes FACTOR times as long as expected is sent to a second worker; 0: "
+      "never" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
     { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
@@ -144,6 +147,8 @@ static bool check_options(void)
         return cli_bad("--api-id: at most 63 bytes");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
         return cli_bad("--queries-max and --queries-active: expected 1 to 65535");
+    if (!(o.hedge_after == 0 || (o.hedge_after >= 1 && o.hedge_after <= 1e6)))
+        return cli_bad("--hedge-after: expected 0, or 1 to 1000000");
     if (!o.tls_cert_file != !o.tls_key_file)
         return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))

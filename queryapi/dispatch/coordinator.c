@@ -58,6 +58,7 @@ static void perform_work(struct qa_coord *coord, struct event *cause,
         log_lost(coord, effect);
         break;
     case WC_API_DO_ASSIGN:
+    case WC_API_DO_HEDGE:
         co_assign(coord, effect);
         break;
     case WC_API_DO_CANCEL:
@@ -262,6 +263,7 @@ static bool make_machines(struct qa_coord *coord)
 
     work.queries_max = life.queries_max = (uint32_t)coord->options.queries_max;
     work.worker_wait_ms = coord->options.worker_wait_ms;
+    work.hedge_after = coord->options.hedge_after;
     life.active_max = (uint32_t)QF_MIN(coord->options.queries_active_max, (size_t)UINT32_MAX);
     life.tenant_queue_max = (uint32_t)QF_MIN(coord->options.tenant_queue_max, (size_t)UINT32_MAX);
     coord->life = wc_life_new(&life);

@@ -336,6 +336,19 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
 
 /* --- what we say to workers --- */
 
+static void log_assignment(const struct qa_query *query, const struct wc_api_effect *effect)
+{
+    const char *what = "work assigned";
+
+    if (effect->type == WC_API_DO_HEDGE)
+        what = "work takes long, assigned to one more worker";
+    else if (effect->attempt > 1)
+        what = "work assigned again";
+    QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG, what,
+              QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
+              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
+}
+
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
@@ -359,17 +372,14 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .limits = query->env->limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };
-    if (work->waiting_ns)
+    if (effect->type == WC_API_DO_ASSIGN && work->waiting_ns)
         qf_metric_observe(coord->options.metrics->assign_seconds,
                           (double)(now - work->waiting_ns) / 1e9);
     work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
     work->assigned_ns = now;
     query->co.reason[0] = '\0'; /* what failed is being run again */
     qa_rpc_send(coord->rpc, effect->session.v, &message);
-    QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG,
-              effect->attempt > 1 ? "work assigned again" : "work assigned",
-              QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
-              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
+    log_assignment(query, effect);
 }
 
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)

@@ -24,6 +24,7 @@ struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue
                                         .query_artifact_bytes_max = 1000,
                                         .query_timeout_ms = 60000,
                                         .worker_wait_ms = 30000,
+                                        .hedge_after = 2,
                                         .slow_query_ms = 0 };
 
     desk_now = desk;

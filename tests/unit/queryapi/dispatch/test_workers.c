@@ -246,3 +246,30 @@ TEST(a_final_failure_is_the_clients_error)
     CHECK(strstr(desk_answer(client), "the disk says no"));
     (void)qh_stream_drop(client);
 }
+
+/* A slow worker: one more gets the work, the first bytes count and the other download is not
+ * needed. */
+TEST(slow_work_is_given_to_one_more_worker)
+{
+    DESK();
+    struct qh_stream *client;
+
+    desk->expect_ms = 100;
+    client = assigned(desk);
+    desk_worker_up(desk, 2);
+    (void)desk_log(desk);
+    desk_time_passes(desk, 250);
+    CHECK_STR(desk_log(desk), "s2 assign k1#2");
+    desk_accept(desk, 2, 1, 2);
+    desk_accept(desk, 1, 1, 1);
+    desk_ready(desk, 1, 1, 1, 10);
+    desk_ready(desk, 2, 1, 2, 10);
+    CHECK_STR(desk_log(desk), "fetch k1#1 http://w/a; fetch k1#2 http://w/a");
+    desk_fetched(desk, true);
+    CHECK_STR(desk_log(desk), "s1 ack k1#1 xxh3:00000000000000000000000000000007; s2 cancel k1#2");
+    CHECK(atomic_load(&desk->fetches.items[0]->unwanted));
+    desk_turn(desk);
+    CHECK_STR(desk_answer(client), "200 done");
+    co_update_metrics(desk->coord);
+    (void)qh_stream_drop(client);
+}
