@@ -9,11 +9,17 @@
 
 /* What is to be said of an addition or subtraction. */
 struct pq_histogram_joined {
-    const struct pq_histogram *histogram; /* NULL if mixed */
-    bool mixed;                           /* exponential and custom buckets: no result */
-    bool reconciled;                      /* custom bounds differed; the common ones are left */
-    bool conflict;                        /* one operand is a reset, the other is none */
+    struct pq_histogram *histogram; /* NULL if mixed */
+    bool mixed;                     /* exponential and custom buckets: no result */
+    bool reconciled;                /* custom bounds differed; the common ones are left */
+    bool conflict;                  /* one operand is a reset, the other is none */
 };
+
+/* (a + factor * b) * scale, with what is to be said of it and a hint as for a + b. Additions that
+ * need no reconciliation take no memory but the result's. */
+QF_MUST_CHECK bool pq_histogram_combine(struct qf_arena *arena, const struct pq_histogram *a,
+                                        const struct pq_histogram *b, double factor, double scale,
+                                        struct pq_histogram_joined *ret);
 
 /* a + b; a - b, which is always a gauge. */
 QF_MUST_CHECK bool pq_histogram_add(struct qf_arena *arena, const struct pq_histogram *a,

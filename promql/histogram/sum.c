@@ -348,6 +348,7 @@ enum pq_hsum_result pq_hsum_merge(struct pq_histogram_sum *sum, struct pq_histog
 
 /* How the numbers of a sum are read. */
 struct reading {
+    struct qf_arena *arena; /* where the histogram is made */
     double divisor;
     int shift;
     int part; /* enum pq_hsum_part, or -1 for the whole */
@@ -373,7 +374,7 @@ static bool write_side(const struct pq_histogram_sum *sum, enum pq_side which,
     const struct pq_hsum_side *side = &sum->sides[which];
     struct pq_side_writer writer;
 
-    if (!pq_side_write(&writer, sum->arena, side->count))
+    if (!pq_side_write(&writer, reading->arena, side->count))
         return false;
     for (size_t i = 0; i < side->count; i++)
         pq_side_put(&writer, side->cells[i].index, read_term(side->cells[i].term, reading));
@@ -381,14 +382,10 @@ static bool write_side(const struct pq_histogram_sum *sum, enum pq_side which,
     return true;
 }
 
-static const struct pq_histogram *read_sum(const struct pq_histogram_sum *sum,
-                                           const struct reading *reading)
+static struct pq_histogram *read_sum(const struct pq_histogram_sum *sum,
+                                     const struct reading *reading)
 {
-    struct pq_histogram *h = QF_ARENA_NEW(sum->arena, struct pq_histogram);
-
-    if (!h)
-        return NULL;
-    *h = (struct pq_histogram){
+    struct pq_histogram frame = {
         .reset_hint = pq_hints_combined(sum->hints),
         .schema = sum->schema,
         .zero_threshold = sum->zero_threshold,
@@ -398,19 +395,22 @@ static const struct pq_histogram *read_sum(const struct pq_histogram_sum *sum,
         .custom_values = sum->bounds,
         .custom_value_count = sum->bound_count,
     };
-    return write_side(sum, PQ_POSITIVE, reading, h) && write_side(sum, PQ_NEGATIVE, reading, h)
+    struct pq_histogram *h = pq_histogram_like(reading->arena, &frame);
+
+    return h && write_side(sum, PQ_POSITIVE, reading, h) && write_side(sum, PQ_NEGATIVE, reading, h)
                ? h
                : NULL;
 }
 
-const struct pq_histogram *pq_hsum_value(const struct pq_histogram_sum *sum, double divisor)
+struct pq_histogram *pq_hsum_value(const struct pq_histogram_sum *sum, double divisor,
+                                   struct qf_arena *arena)
 {
-    return read_sum(sum, &(struct reading){ divisor, sum->shift, -1 });
+    return read_sum(sum, &(struct reading){ arena, divisor, sum->shift, -1 });
 }
 
 const struct pq_histogram *pq_hsum_part(const struct pq_histogram_sum *sum, enum pq_hsum_part part)
 {
-    return read_sum(sum, &(struct reading){ .part = (int)part });
+    return read_sum(sum, &(struct reading){ .arena = sum->arena, .part = (int)part });
 }
 
 enum pq_reset_hint pq_hints_combined(unsigned hints)

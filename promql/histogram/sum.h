@@ -67,9 +67,10 @@ QF_MUST_CHECK enum pq_hsum_result pq_hsum_add(struct pq_histogram_sum *sum,
 /* Add all of @from, which is void afterwards. Both have the same mode and arena. */
 QF_MUST_CHECK enum pq_hsum_result pq_hsum_merge(struct pq_histogram_sum *sum,
                                                 struct pq_histogram_sum *from);
-/* The sum divided by @divisor (1: the sum itself) as a histogram in the sum's arena, without empty
- * buckets. NULL: budget spent. */
-const struct pq_histogram *pq_hsum_value(const struct pq_histogram_sum *sum, double divisor);
+/* The sum divided by @divisor (1: the sum itself) as a histogram in @arena, without empty buckets.
+ * NULL: budget spent. */
+struct pq_histogram *pq_hsum_value(const struct pq_histogram_sum *sum, double divisor,
+                                   struct qf_arena *arena);
 
 /* One of the three parts that the numbers of a sum are held in, as a histogram in its arena; the
  * parts add up to the sum divided by 2^shift. NULL: budget spent. */

@@ -75,7 +75,8 @@ static void sort_kinds(struct pq_histogram_total *total)
     }
 }
 
-const struct pq_histogram *pq_htotal_value(struct pq_histogram_total *total, bool *ret_reconciled)
+const struct pq_histogram *pq_htotal_value(struct pq_histogram_total *total, struct qf_arena *arena,
+                                           bool *ret_reconciled)
 {
     struct pq_histogram_sum *sum = total->kinds;
 
@@ -84,7 +85,7 @@ const struct pq_histogram *pq_htotal_value(struct pq_histogram_total *total, boo
         if (pq_hsum_merge(sum, &total->kinds[i]) != PQ_HSUM_OK)
             return NULL;
     *ret_reconciled = sum->reconciled;
-    return pq_hsum_value(sum, total->mode == PQ_HSUM_MEAN ? total->added : 1);
+    return pq_hsum_value(sum, total->mode == PQ_HSUM_MEAN ? total->added : 1, arena);
 }
 
 static bool is_nothing(const struct pq_histogram *h)

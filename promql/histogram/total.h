@@ -34,11 +34,11 @@ static inline bool pq_htotal_mixed(const struct pq_histogram_total *total)
     return total->custom && total->exponential;
 }
 
-/* The total, or the average if the mode is MEAN, in the total's arena; the total is void
- * afterwards.
- * *@ret_reconciled: custom bounds differed. Something was added, and pq_htotal_mixed is false.
- * NULL: budget spent. */
-const struct pq_histogram *pq_htotal_value(struct pq_histogram_total *total, bool *ret_reconciled);
+/* The total, or the average if the mode is MEAN, in @arena; the total is void afterwards.
+ * *@ret_reconciled: custom bounds differed. Something was added, and pq_htotal_mixed is false. NULL:
+ * budget spent. */
+const struct pq_histogram *pq_htotal_value(struct pq_histogram_total *total, struct qf_arena *arena,
+                                           bool *ret_reconciled);
 
 struct pq_haddend {
     const struct pq_histogram *histogram;

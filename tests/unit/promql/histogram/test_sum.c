@@ -257,7 +257,7 @@ static const struct pq_histogram *total_of(struct qf_arena *arena, enum pq_hsum_
         for (size_t i = 0; i < addend_count; i++)
             CHECK(pq_htotal_add_addend(&all, &addends[i]));
     }
-    return pq_htotal_value(&all, &reconciled);
+    return pq_htotal_value(&all, arena, &reconciled);
 }
 
 /* Counts with fractions, of very different sizes: every order of additions rounds differently. */
