@@ -158,13 +158,15 @@ static qf_rc collect_samples(struct pq_eval *eval, struct qf_arena *arena,
     labels = pq_matrix_series(&matrix, &count, &drop);
     rc = pq_matrix_read(&matrix, INT64_MAX, err);
     make_room(gathered, matrix.count);
-    for (size_t s = 0; s < matrix.count && rc == QF_OK; s++)
-        for (size_t i = 0; i < matrix.queues[s].count; i++) {
+    for (size_t s = 0; s < matrix.count; s++)
+        for (size_t i = 0; i < matrix.queues[s].count && rc == QF_OK; i++) {
             size_t at = matrix.queues[s].first + i;
+            struct pq_value value =
+                pq_value_at(matrix.queues[s].values, matrix.queues[s].histograms, at);
 
-            QF_VEC_PUSH(
-                &gathered->items[s],
-                (struct point){ matrix.queues[s].ts[at], pq_number(matrix.queues[s].values[at]) });
+            if (!pq_value_copy(arena, value, &value))
+                rc = no_memory(err);
+            QF_VEC_PUSH(&gathered->items[s], (struct point){ matrix.queues[s].ts[at], value });
             eval->stats.points++;
         }
     pq_matrix_done(&matrix);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "promql/histogram/block.h"
 
 void pq_matrix_init(struct pq_matrix *matrix, struct pq_eval *eval, struct pq_exec *child,
                     const struct pq_leaf *leaf)
@@ -13,11 +14,41 @@ void pq_matrix_init(struct pq_matrix *matrix, struct pq_eval *eval, struct pq_ex
         matrix->merge = eval->merges[leaf->id];
 }
 
+#define SAMPLE_BYTES (sizeof(int64_t) + sizeof(double) + sizeof(struct pq_histogram *))
+
+static void free_histogram(struct pq_matrix *matrix, const struct pq_histogram *h)
+{
+    if (h) {
+        matrix->bytes -= pq_histogram_block_bytes(h);
+        matrix->histogram_bytes -= pq_histogram_block_bytes(h);
+    }
+    free((void *)(uintptr_t)h);
+}
+
+/* A copy that goes when its sample is forgotten. A subquery's results know nothing of resets: the
+ * samples between them were passed over. */
+static const struct pq_histogram *keep_histogram(struct pq_matrix *matrix,
+                                                 const struct pq_histogram *h)
+{
+    struct pq_histogram *block = pq_histogram_block(h);
+
+    if (matrix->child && h->reset_hint != PQ_RESET_GAUGE)
+        block->reset_hint = PQ_RESET_UNKNOWN;
+    matrix->bytes += pq_histogram_block_bytes(h);
+    matrix->histogram_bytes += pq_histogram_block_bytes(h);
+    return block;
+}
+
 void pq_matrix_done(struct pq_matrix *matrix)
 {
     for (size_t i = 0; i < matrix->count; i++) {
-        free(matrix->queues[i].ts);
-        free(matrix->queues[i].values);
+        struct pq_queue *queue = &matrix->queues[i];
+
+        for (size_t at = queue->first; at < queue->first + queue->count; at++)
+            free_histogram(matrix, queue->histograms[at]);
+        free(queue->ts);
+        free(queue->values);
+        free(queue->histograms);
     }
     free(matrix->queues);
     if (matrix->paid)
@@ -51,27 +82,35 @@ static void add_series(struct pq_matrix *matrix)
 }
 
 /* Append; the front part that was forgotten is reused before the queue grows. */
-static void push(struct pq_matrix *matrix, struct pq_queue *queue, int64_t ts, double value)
+static void push(struct pq_matrix *matrix, struct pq_queue *queue, int64_t ts,
+                 struct pq_value value)
 {
     if (queue->first + queue->count == queue->capacity) {
         if (queue->first > queue->count) {
             memcpy(queue->ts, queue->ts + queue->first, queue->count * sizeof(*queue->ts));
             memcpy(queue->values, queue->values + queue->first,
                    queue->count * sizeof(*queue->values));
+            memcpy(queue->histograms, queue->histograms + queue->first,
+                   queue->count * sizeof(*queue->histograms));
             queue->first = 0;
         } else {
-            matrix->bytes -= queue->capacity * (sizeof(*queue->ts) + sizeof(*queue->values));
+            matrix->bytes -= queue->capacity * SAMPLE_BYTES;
             queue->capacity = QF_MAX(queue->capacity * 2, (size_t)16);
-            matrix->bytes += queue->capacity * (sizeof(*queue->ts) + sizeof(*queue->values));
+            matrix->bytes += queue->capacity * SAMPLE_BYTES;
             queue->ts = qf_xrealloc(queue->ts, queue->capacity * sizeof(*queue->ts));
             queue->values = qf_xrealloc(queue->values, queue->capacity * sizeof(*queue->values));
+            queue->histograms =
+                qf_xrealloc(queue->histograms, queue->capacity * sizeof(*queue->histograms));
         }
     }
     queue->ts[queue->first + queue->count] = ts;
-    queue->values[queue->first + queue->count++] = value;
+    queue->values[queue->first + queue->count] = value.number;
+    queue->histograms[queue->first + queue->count++] =
+        value.histogram ? keep_histogram(matrix, value.histogram) : NULL;
+    queue->histogram_count += value.histogram != NULL;
 }
 
-static void take(void *ctx, uint32_t series, int64_t ts, double value)
+static void take(void *ctx, uint32_t series, int64_t ts, struct pq_value value)
 {
     struct pq_matrix *matrix = ctx;
 
@@ -89,7 +128,7 @@ static void take_batch(struct pq_matrix *matrix)
         for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
 
-            take(matrix, (uint32_t)s, pq_exec_time(child, k), pq_row(batch, s)[k]);
+            take(matrix, (uint32_t)s, pq_exec_time(child, k), pq_batch_value(batch, s, k));
         }
     matrix->read_until = pq_exec_time(child, batch->steps - 1);
 }
@@ -107,7 +146,8 @@ static qf_rc check_held(struct pq_matrix *matrix, struct qf_err *err)
     }
     if (limit && matrix->held > limit)
         return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
-    if (memory && matrix->held > memory / (sizeof(int64_t) + sizeof(double)))
+    if (memory &&
+        matrix->histogram_bytes + matrix->held * (sizeof(int64_t) + sizeof(double)) > memory)
         return pq_eval_no_memory(err);
     return QF_OK;
 }
@@ -127,8 +167,6 @@ qf_rc pq_matrix_read(struct pq_matrix *matrix, int64_t until, struct qf_err *err
             return rc;
         matrix->started = true;
         matrix->ended = matrix->child->batch.steps == 0;
-        if (matrix->child->batch.histograms)
-            return pq_eval_refuse("subqueries over expressions", err);
         if (!matrix->ended)
             take_batch(matrix);
         rc = check_held(matrix, err);
@@ -142,6 +180,8 @@ void pq_matrix_forget(struct pq_matrix *matrix, int64_t until)
         struct pq_queue *queue = &matrix->queues[i];
 
         while (queue->count > 0 && queue->ts[queue->first] <= until) {
+            queue->histogram_count -= queue->histograms[queue->first] != NULL;
+            free_histogram(matrix, queue->histograms[queue->first]);
             queue->first++;
             queue->count--;
             matrix->held--;

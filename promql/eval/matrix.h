@@ -10,7 +10,9 @@
 struct pq_queue {
     int64_t *ts;
     double *values;
-    size_t first, count, capacity; /* live ones are [first, first + count) */
+    const struct pq_histogram **histograms; /* NULL for a float; each a block of its own */
+    size_t first, count, capacity;          /* live ones are [first, first + count) */
+    size_t histogram_count;                 /* of the live ones */
 };
 
 struct pq_matrix {
@@ -21,9 +23,10 @@ struct pq_matrix {
     size_t count, capacity; /* series */
     int64_t read_until;     /* of the child: time of the last step read */
     bool started, ended;
-    uint64_t held; /* samples in memory */
-    size_t bytes;  /* of the queues ... */
-    size_t paid;   /* ... and what the purse has paid for them */
+    uint64_t held;          /* samples in memory */
+    size_t bytes;           /* of the queues and of what is in them ... */
+    size_t paid;            /* ... and what the purse has paid for it */
+    size_t histogram_bytes; /* of the histograms alone */
 };
 
 void pq_matrix_init(struct pq_matrix *matrix, struct pq_eval *eval, struct pq_exec *child,

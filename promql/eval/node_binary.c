@@ -145,7 +145,7 @@ static qf_rc result_labels(struct binary *self, struct qf_labels many, struct qf
     struct qf_labels labels = many;
     bool ok = true;
 
-    if (!pq_op_compares(self->exec.plan->op))
+    if (!pq_op_keeps_name(self->exec.plan->op))
         ok = pq_labels_unnamed(arena, labels, &labels);
     if (ok && matching->card == PQ_CARD_ONE_TO_ONE) {
         /* The grouping of ignoring() has the metric name in it; a comparison keeps it. */

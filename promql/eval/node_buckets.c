@@ -1,5 +1,5 @@
 /* node_buckets.c - histogram_quantile, histogram_quantiles and histogram_fraction over classic
- * buckets; histogram_count and its like, which know native histograms only. */
+ * buckets and native histograms; histogram_count and its like, which know native ones only. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 #include "promql/func/buckets.h"
 #include "promql/func/kernels.h"
 #include "promql/func/texts.h"
+#include "promql/histogram/stats.h"
 
 #define QUANTILES_MAX 10
 
@@ -31,6 +32,7 @@ struct histogram {
     bool drop;
     struct member *members;
     size_t member_count;
+    struct member *natives;      /* series that have native histograms with these labels */
     uint32_t out[QUANTILES_MAX]; /* series; one per quantile */
     double out_q[QUANTILES_MAX]; /* histogram_quantiles: the quantile the label was made for */
     struct repairs repairs;
@@ -42,7 +44,9 @@ struct buckets {
     struct pq_label_index outs;  /* histogram_quantiles: labels with the quantile -> series */
     struct histogram *histograms;
     size_t count, capacity;
-    size_t known; /* child's series looked at */
+    size_t known;    /* child's series looked at */
+    bool *is_native; /* per series of the child: it is among the natives of a histogram */
+    size_t native_capacity, native_known;
     struct pq_bucket *scratch;
     size_t scratch_capacity;
 };
@@ -119,6 +123,63 @@ static qf_rc sort_in(struct buckets *self, struct qf_err *err)
     return QF_OK;
 }
 
+/* The series of this block that have native histograms go to those they are part of. */
+static qf_rc sort_in_natives(struct buckets *self, struct qf_err *err)
+{
+    const struct pq_exec *child = self->exec.children[0];
+    struct qf_arena *arena = self->exec.eval->arena;
+
+    if (!child->batch.histograms)
+        return QF_OK;
+    if (!pq_grow(arena, &self->is_native, &self->native_capacity, child->set.count, sizeof(bool)))
+        return pq_eval_no_memory(err);
+    for (; self->native_known < child->set.count; self->native_known++)
+        self->is_native[self->native_known] = false;
+    for (size_t s = 0; s < child->batch.series_count; s++) {
+        uint64_t bits = self->is_native[s] ? 0 : child->batch.present[s];
+        struct histogram *h;
+        struct member *member;
+        qf_rc rc;
+
+        while (bits && !pq_batch_histogram(&child->batch, s, (size_t)__builtin_ctzll(bits)))
+            bits &= bits - 1;
+        if (!bits)
+            continue;
+        rc = find_histogram(self, child->set.labels[s], child->set.drop[s], &h, err);
+        if (rc != QF_OK)
+            return rc;
+        member = QF_ARENA_NEW(arena, struct member);
+        if (!member)
+            return pq_eval_no_memory(err);
+        *member = (struct member){ .next = h->natives, .series = (uint32_t)s };
+        h->natives = member;
+        self->is_native[s] = true;
+    }
+    return QF_OK;
+}
+
+/* The native histogram with these labels at a step, if there is one. */
+static const struct pq_histogram *native_at(const struct buckets *self, const struct histogram *h,
+                                            size_t k)
+{
+    const struct pq_batch *in = &self->exec.children[0]->batch;
+
+    for (const struct member *m = h->natives; m; m = m->next)
+        if ((in->present[m->series] >> k & 1) && pq_batch_histogram(in, m->series, k))
+            return pq_batch_histogram(in, m->series, k);
+    return NULL;
+}
+
+/* The series has a float at some step of the block. */
+static bool has_float(const struct pq_batch *batch, size_t s)
+{
+    uint64_t bits = batch->present[s];
+
+    while (bits && pq_batch_histogram(batch, s, (size_t)__builtin_ctzll(bits)))
+        bits &= bits - 1;
+    return bits != 0;
+}
+
 static void note_bad_bounds(struct buckets *self)
 {
     const struct pq_exec *child = self->exec.children[0];
@@ -128,7 +189,7 @@ static void note_bad_bounds(struct buckets *self)
         struct qf_str le = qf_labels_get(labels, QF_STR("le"));
         double bound;
 
-        if (child->batch.present[s] && !pq_fn_bucket_le(le, &bound))
+        if (!pq_fn_bucket_le(le, &bound) && has_float(&child->batch, s))
             pq_note_bad_le(&self->exec.eval->notes, self->exec.plan->child_pos[0], le,
                            qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
     }
@@ -141,7 +202,7 @@ static size_t gather(struct buckets *self, const struct histogram *h, size_t k)
     size_t count = 0;
 
     for (const struct member *m = h->members; m; m = m->next)
-        if (in->present[m->series] >> k & 1)
+        if ((in->present[m->series] >> k & 1) && !pq_batch_histogram(in, m->series, k))
             self->scratch[count++] = (struct pq_bucket){ m->le, pq_row(in, m->series)[k] };
     return count;
 }
@@ -236,12 +297,64 @@ static qf_rc put(struct pq_exec *exec, uint32_t out, size_t k, double value, str
     return QF_OK;
 }
 
+static double native_fraction(struct buckets *self, const struct pq_histogram *native, size_t k,
+                              struct qf_str name)
+{
+    struct pq_exec *exec = &self->exec;
+
+    if (pq_histogram_has_nan(native))
+        pq_note_fraction_nan(&exec->eval->notes, self->exec.plan->child_pos[0], name);
+    return pq_histogram_fraction(native, exec->children[1]->batch.values[k],
+                                 exec->children[2]->batch.values[k]);
+}
+
+static double native_quantile(struct buckets *self, const struct pq_histogram *native, double q,
+                              struct qf_str name)
+{
+    enum pq_nan_effect nan;
+    double value = pq_histogram_quantile(native, q, &nan);
+
+    if (nan != PQ_NAN_NONE)
+        pq_note_quantile_nan(&self->exec.eval->notes, self->exec.plan->child_pos[0],
+                             nan == PQ_NAN_RESULT, name);
+    return value;
+}
+
+/* A step at which the histogram is a native one. */
+static qf_rc run_native_step(struct buckets *self, struct histogram *h,
+                             const struct pq_histogram *native, size_t k, struct qf_err *err)
+{
+    struct qf_str name = qf_labels_get(h->labels, QF_STR(QF_METRIC_NAME));
+    struct pq_exec *exec = &self->exec;
+    qf_rc rc = QF_OK;
+
+    if (exec->plan->function == PQ_FN_HISTOGRAM_FRACTION)
+        return put(exec, h->out[0], k, native_fraction(self, native, k, name), err);
+    for (size_t i = 1; i < exec->child_count && rc == QF_OK; i++) {
+        double q = exec->children[i]->batch.values[k];
+
+        if (is_quantiles(exec))
+            rc = quantile_series(self, h, i - 1, q, err);
+        if (rc == QF_OK)
+            rc = put(exec, h->out[i - 1], k, native_quantile(self, native, q, name), err);
+    }
+    return rc;
+}
+
 static qf_rc run_step(struct buckets *self, struct histogram *h, size_t k, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
+    const struct pq_histogram *native = native_at(self, h, k);
     size_t count = gather(self, h, k);
     qf_rc rc = QF_OK;
 
+    if (native && count > 0) {
+        pq_note_mixed_classic_native(&exec->eval->notes, self->exec.plan->child_pos[0],
+                                     qf_labels_get(h->labels, QF_STR(QF_METRIC_NAME)));
+        return QF_OK;
+    }
+    if (native)
+        return run_native_step(self, h, native, k, err);
     if (count == 0)
         return QF_OK;
     if (exec->plan->function == PQ_FN_HISTOGRAM_FRACTION)
@@ -266,12 +379,14 @@ static qf_rc run_step(struct buckets *self, struct histogram *h, size_t k, struc
     return rc;
 }
 
-static qf_rc run_classic(struct buckets *self, struct qf_err *err)
+static qf_rc run_buckets(struct buckets *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     bool fraction = exec->plan->function == PQ_FN_HISTOGRAM_FRACTION;
     qf_rc rc = sort_in(self, err);
 
+    if (rc == QF_OK)
+        rc = sort_in_natives(self, err);
     if (rc == QF_OK && is_quantiles(exec))
         rc = make_quantile_series(self, err);
     if (rc == QF_OK)
@@ -307,9 +422,7 @@ static qf_rc run_native(struct pq_exec *exec, struct qf_err *err)
             size_t k = (size_t)__builtin_ctzll(bits);
             const struct pq_histogram *h = pq_batch_histogram(in, s, k);
 
-            if (h && function->histograms == PQ_HISTOGRAMS_REFUSE)
-                rc = pq_eval_refuse(function->name, err);
-            else if (h)
+            if (h)
                 rc = put(exec, (uint32_t)s, k, native(h), err);
         }
     return rc;
@@ -325,11 +438,7 @@ static qf_rc buckets_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_next(exec->children[i], err);
     if (rc != QF_OK)
         return rc;
-    if (function->kind == PQ_CLASS_HISTOGRAM)
-        return run_native(exec, err);
-    if (exec->children[0]->batch.histograms && function->histograms == PQ_HISTOGRAMS_REFUSE)
-        return pq_eval_refuse(function->name, err);
-    return run_classic(self, err);
+    return function->kind == PQ_CLASS_HISTOGRAM ? run_native(exec, err) : run_buckets(self, err);
 }
 
 static void buckets_close(struct pq_exec *exec)

@@ -5,6 +5,7 @@
 #include "base/pure/alloc.h"
 #include "promql/eval/matrix.h"
 #include "promql/func/range.h"
+#include "promql/histogram/window.h"
 #include "promql/leaf/values.h"
 
 struct window {
@@ -13,6 +14,7 @@ struct window {
     bool opened;
     double *scratch;
     size_t scratch_capacity;
+    struct qf_arena *step; /* what one window with histograms needs */
 };
 
 /* The time the window of step @k ends at. */
@@ -36,16 +38,62 @@ static qf_rc update_series(struct window *self, struct qf_err *err)
     return rc;
 }
 
+/* The parameters at step @k, which may be no good. */
+static qf_rc take_params(const struct pq_exec *exec, size_t k, double *params, struct qf_err *err)
+{
+    for (size_t i = 1; i < exec->child_count; i++)
+        params[i - 1] = exec->children[i]->batch.values[k];
+    return pq_fn_range_params_check(exec->plan->function, params, err);
+}
+
+/* One window with native histograms in the queue, which may lie inside. */
+static qf_rc run_mixed(struct window *self, size_t s, size_t k, const struct pq_window *floats,
+                       size_t first, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    struct pq_native_window w = { .ts = floats->ts,
+                                  .values = floats->values,
+                                  .histograms = self->matrix.queues[s].histograms + first,
+                                  .count = floats->count,
+                                  .range_start = floats->range_start,
+                                  .range_end = floats->range_end,
+                                  .eval_ts = floats->eval_ts,
+                                  .params = { floats->params[0], floats->params[1] },
+                                  .order = floats->scratch,
+                                  .scope = exec->scope,
+                                  .scratch = self->step,
+                                  .flags = floats->flags,
+                                  .poll = floats->poll };
+    struct pq_value value;
+
+    qf_arena_reset(self->step);
+    switch (pq_native_run(exec->plan->function, &w, &value)) {
+    case PQ_NATIVE_VALUE:
+        exec->batch.present[s] |= (uint64_t)1 << k;
+        /* Samples are forgotten before the batch is. */
+        if (!pq_value_copy(exec->scope, value, &value))
+            return pq_eval_no_memory(err);
+        return pq_exec_put(exec, (uint32_t)s, k, value, err);
+    case PQ_NATIVE_NO_MEMORY:
+        return pq_eval_no_memory(err);
+    case PQ_NATIVE_NONE:
+        break;
+    }
+    return QF_OK;
+}
+
 static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_queue *queue = &self->matrix.queues[s];
     pq_window_fn *kernel = pq_fn_range_kernel(exec->plan->function, PQ_WINDOW_PLAIN);
-    struct pq_stage stage = { .function = exec->plan->function, .pos = exec->plan->child_pos[0] };
+    struct pq_stage stage = { .kind = PQ_STAGE_WINDOW,
+                              .function = exec->plan->function,
+                              .pos = exec->plan->child_pos[0] };
     struct qf_str name = qf_labels_get(exec->set.labels[s], QF_STR(QF_METRIC_NAME));
-    unsigned flags = 0;
 
     for (size_t k = 0; k < exec->batch.steps; k++) {
+        unsigned flags = 0;
         struct pq_window w = { .range_end = window_end(exec, k),
                                .eval_ts = pq_exec_time(exec, k),
                                .scratch = self->scratch,
@@ -61,16 +109,20 @@ static qf_rc run_series(struct window *self, size_t s, struct qf_err *err)
             continue;
         if (pq_poll_work(w.poll, 1))
             return pq_eval_canceled(err);
-        w.ts = queue->ts + queue->first + first;
-        w.values = queue->values + queue->first + first;
-        for (size_t i = 1; i < exec->child_count; i++)
-            stage.params[i - 1] = w.params[i - 1] = exec->children[i]->batch.values[k];
-        rc = pq_fn_range_params_check(stage.function, w.params, err);
+        first += queue->first;
+        w.ts = queue->ts + first;
+        w.values = queue->values + first;
+        rc = take_params(exec, k, w.params, err);
+        stage.params[0] = w.params[0];
+        stage.params[1] = w.params[1];
+        if (rc == QF_OK && queue->histogram_count > 0) {
+            rc = run_mixed(self, s, k, &w, first, err);
+        } else if (rc == QF_OK && kernel(&w, &pq_row(&exec->batch, s)[k])) {
+            exec->batch.present[s] |= (uint64_t)1 << k;
+            flags |= PQ_WINDOW_FLOATS;
+        }
         if (rc != QF_OK)
             return rc;
-        if (!kernel(&w, &pq_row(&exec->batch, s)[k]))
-            continue;
-        exec->batch.present[s] |= (uint64_t)1 << k;
         pq_window_notes(&exec->eval->notes, &stage, name, flags);
     }
     return QF_OK;
@@ -126,9 +178,13 @@ static void window_close(struct pq_exec *exec)
     free(self->scratch);
 }
 
-static const struct pq_exec_ops window_ops = { window_next, window_close };
+static const struct pq_exec_ops window_ops = { window_next, window_close, true };
 
 struct pq_exec *pq_node_window(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
-    return pq_exec_new(eval, plan, &window_ops, sizeof(struct window));
+    struct window *self = (struct window *)pq_exec_new(eval, plan, &window_ops, sizeof(*self));
+
+    if (self)
+        self->step = qf_arena_new_within(eval->arena);
+    return self && self->step ? &self->exec : NULL;
 }

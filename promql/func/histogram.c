@@ -1,10 +1,12 @@
 /* histogram.c - native histograms as values. */
 #include "promql/func/histogram.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/pure/number.h"
 #include "promql/func/kernels.h"
+#include "promql/histogram/stats.h"
 
 static void *copy(struct qf_arena *arena, const void *from, size_t count, size_t size)
 {
@@ -121,5 +123,15 @@ double pq_fn_histogram_sum(const struct pq_histogram *histogram)
 
 double pq_fn_histogram_avg(const struct pq_histogram *histogram)
 {
-    return histogram->sum / histogram->count;
+    return pq_histogram_avg(histogram);
+}
+
+double pq_fn_histogram_stdvar(const struct pq_histogram *histogram)
+{
+    return pq_histogram_variance(histogram);
+}
+
+double pq_fn_histogram_stddev(const struct pq_histogram *histogram)
+{
+    return sqrt(pq_histogram_variance(histogram));
 }

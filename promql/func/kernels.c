@@ -14,6 +14,7 @@
 #define ANCHORED(fn) .window[PQ_WINDOW_ANCHORED] = fn,
 #define SMOOTHED(fn) .window[PQ_WINDOW_SMOOTHED] = fn,
 #define SLIDE(fn) .slide = fn,
+#define MIXED(fn) .mixed = fn,
 #define VALID(fn) .valid = fn,
 #define CONSTANT(fn) .constant = fn,
 #define NATIVE(fn) .native = fn,

@@ -5,7 +5,9 @@
  *     LEFT_OUT(number)                           what a scalar that was left out stands for
  *     EMPTY(f)                                   these scalars give no values at all
  *     WINDOW(f), ANCHORED(f), SMOOTHED(f)        a window, by mode; a mode without kernel is
- * refused SLIDE(f)                                   all plain windows of a series in one pass
+ *                                                refused
+ *     SLIDE(f)                                   all plain windows of a series in one pass
+ *     MIXED(f)                                   a window with native histograms, of all modes
  *     VALID(f)                                   what the scalars of a window must fulfil
  *     CONSTANT(f)                                a scalar of the query's parameters
  *     NATIVE(f)                                  a float out of a native histogram
@@ -20,6 +22,7 @@
 #include "promql/func/label.h"
 #include "promql/func/order.h"
 #include "promql/func/window.h"
+#include "promql/histogram/window.h"
 #include "promql/functions.h"
 
 struct pq_fn_grid;
@@ -50,6 +53,7 @@ struct pq_kernels {
     pq_empty_fn *empty;                    /* or NULL: never */
     pq_window_fn *window[PQ_WINDOW_MODES]; /* by mode */
     pq_slide_fn *slide;                    /* or NULL: there is no shortcut */
+    pq_native_window_fn *mixed;            /* or NULL: histograms are left out */
     pq_valid_fn *valid;                    /* or NULL: any scalars do */
     pq_constant_fn *constant;
     pq_native_fn *native;
@@ -70,6 +74,7 @@ const struct pq_kernels *pq_kernels_of(enum pq_function_id id);
 #define ANCHORED(fn) pq_window_fn fn;
 #define SMOOTHED(fn) pq_window_fn fn;
 #define SLIDE(fn) pq_slide_fn fn;
+#define MIXED(fn) pq_native_window_fn fn;
 #define VALID(fn) pq_valid_fn fn;
 #define CONSTANT(fn) pq_constant_fn fn;
 #define NATIVE(fn) pq_native_fn fn;
@@ -89,6 +94,7 @@ const struct pq_kernels *pq_kernels_of(enum pq_function_id id);
 #undef ANCHORED
 #undef SMOOTHED
 #undef SLIDE
+#undef MIXED
 #undef VALID
 #undef CONSTANT
 #undef NATIVE

@@ -34,9 +34,10 @@ struct pq_rate_ends {
 
 enum pq_rate_kind { PQ_RATE_RATE, PQ_RATE_INCREASE, PQ_RATE_DELTA };
 
-/* The change over the whole window; for PQ_RATE_RATE divide by @seconds, the window's length. */
-static inline double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
-                                         double seconds)
+/* What to multiply the change with to have it for the whole window, divided by @seconds, the
+ * window's length, for PQ_RATE_RATE. */
+static inline double pq_rate_factor(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
+                                    double seconds)
 {
     double to_start = ends->to_start / 1000, to_end = ends->to_end / 1000;
     double sampled = ends->sampled / 1000;
@@ -59,7 +60,14 @@ static inline double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum p
     factor = (sampled + to_start + to_end) / sampled;
     if (kind == PQ_RATE_RATE)
         factor /= seconds;
-    return ends->change * factor;
+    return factor;
+}
+
+/* The change over the whole window, or per second. */
+static inline double pq_rate_extrapolate(const struct pq_rate_ends *ends, enum pq_rate_kind kind,
+                                         double seconds)
+{
+    return ends->change * pq_rate_factor(ends, kind, seconds);
 }
 
 #endif

@@ -153,3 +153,56 @@ void pq_note_binop_types(struct pq_notes *notes, struct pq_pos pos, const char *
                 "incompatible sample types encountered for binary operator \"%s\": %s %s %s", op,
                 left, op, right);
 }
+
+void pq_note_mixed_schemas(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric)
+{
+    add_for_metric(
+        notes, PQ_NOTE_WARNING, pos,
+        "vector contains a mix of histograms with exponential and custom buckets schemas", metric);
+}
+
+void pq_note_not_counter(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+
+    pq_note_add(notes, PQ_NOTE_WARNING, pos, "this native histogram metric is not a counter: %s",
+                quoted(&name, metric));
+}
+
+void pq_note_not_gauge(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+
+    pq_note_add(notes, PQ_NOTE_WARNING, pos, "this native histogram metric is not a gauge: %s",
+                quoted(&name, metric));
+}
+
+void pq_note_reconciled(struct pq_notes *notes, struct pq_pos pos, const char *operation)
+{
+    pq_note_add(notes, PQ_NOTE_INFO, pos, "mismatched custom buckets were reconciled during %s",
+                operation);
+}
+
+void pq_note_reset_conflict(struct pq_notes *notes, struct pq_pos pos, const char *operation)
+{
+    pq_note_add(notes, PQ_NOTE_WARNING, pos, "conflicting counter resets during histogram %s",
+                operation);
+}
+
+void pq_note_quantile_nan(struct pq_notes *notes, struct pq_pos pos, bool result,
+                          struct qf_str metric)
+{
+    add_for_metric(notes, PQ_NOTE_INFO, pos,
+                   result ? "input to histogram_quantile has NaN observations, result is NaN"
+                          : "input to histogram_quantile has NaN observations, result is skewed "
+                            "higher",
+                   metric);
+}
+
+void pq_note_fraction_nan(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric)
+{
+    add_for_metric(notes, PQ_NOTE_INFO, pos,
+                   "input to histogram_fraction has NaN observations, which are excluded from all "
+                   "fractions",
+                   metric);
+}

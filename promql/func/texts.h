@@ -33,6 +33,19 @@ void pq_note_mixed_floats_agg(struct pq_notes *notes, struct pq_pos pos);
 void pq_note_histogram_ignored_agg(struct pq_notes *notes, struct pq_pos pos, const char *agg);
 void pq_note_histogram_ignored_range(struct pq_notes *notes, struct pq_pos pos,
                                      struct qf_str metric);
+/* Exponential and custom buckets in one place. */
+void pq_note_mixed_schemas(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);
+/* A native histogram that should be a counter, or a gauge. */
+void pq_note_not_counter(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);
+void pq_note_not_gauge(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);
+/* @operation: "addition", "subtraction", "aggregation". */
+void pq_note_reconciled(struct pq_notes *notes, struct pq_pos pos, const char *operation);
+void pq_note_reset_conflict(struct pq_notes *notes, struct pq_pos pos, const char *operation);
+/* What NaN observations did to a quantile, or a fraction. */
+void pq_note_quantile_nan(struct pq_notes *notes, struct pq_pos pos, bool result,
+                          struct qf_str metric);
+void pq_note_fraction_nan(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);
+
 void pq_note_binop_types(struct pq_notes *notes, struct pq_pos pos, const char *left,
                          const char *op, const char *right);
 

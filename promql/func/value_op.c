@@ -3,6 +3,8 @@
 
 #include "promql/func/histogram.h"
 #include "promql/func/texts.h"
+#include "promql/histogram/arith.h"
+#include "promql/histogram/trim.h"
 
 /* What an operator makes of two operands. */
 enum outcome {
@@ -52,6 +54,57 @@ static enum outcome outcome_of(const struct row *row, struct pq_value left, stru
     return left.histogram ? row->left : row->right;
 }
 
+/* What is to be said of an addition or subtraction; false: there is no result. */
+static bool note_joined(const struct pq_value_op *op, const struct pq_histogram_joined *joined)
+{
+    const char *operation = op->op == PQ_OP_ADD ? "addition" : "subtraction";
+
+    if (joined->mixed)
+        pq_note_mixed_schemas(op->notes, op->pos, QF_STR(""));
+    if (joined->conflict && !joined->mixed)
+        pq_note_reset_conflict(op->notes, op->pos, operation);
+    if (joined->reconciled)
+        pq_note_reconciled(op->notes, op->pos, operation);
+    return !joined->mixed;
+}
+
+static qf_rc compute(const struct pq_value_op *op, struct pq_value left, struct pq_value right,
+                     bool *ret_there, struct pq_value *ret_value, struct qf_err *err)
+{
+    const struct pq_histogram *h = left.histogram ? left.histogram : right.histogram;
+    double number = left.histogram ? right.number : left.number;
+    struct pq_histogram_joined joined;
+    bool ok = true;
+
+    *ret_there = true;
+    switch ((int)op->op) {
+    case PQ_OP_ADD:
+    case PQ_OP_SUB:
+        ok = op->op == PQ_OP_ADD
+                 ? pq_histogram_add(op->scope, left.histogram, right.histogram, &joined)
+                 : pq_histogram_sub(op->scope, left.histogram, right.histogram, &joined);
+        h = joined.histogram;
+        *ret_there = ok && note_joined(op, &joined);
+        break;
+    case PQ_OP_MUL:
+        h = pq_histogram_mul(op->scope, h, number);
+        break;
+    case PQ_OP_DIV:
+        h = pq_histogram_div(op->scope, h, number);
+        break;
+    case PQ_OP_TRIM_UPPER:
+        h = pq_histogram_trim_upper(op->scope, h, number);
+        break;
+    case PQ_OP_TRIM_LOWER:
+        h = pq_histogram_trim_lower(op->scope, h, number);
+        break;
+    }
+    *ret_value = (struct pq_value){ .histogram = h };
+    return ok && (h || !*ret_there)
+               ? QF_OK
+               : qf_err_set(err, QF_ELIMIT, "the query needs more memory than its limit");
+}
+
 qf_rc pq_value_op(const struct pq_value_op *op, struct pq_value left, struct pq_value right,
                   bool *ret_there, struct pq_value *ret_value, struct qf_err *err)
 {
@@ -63,7 +116,7 @@ qf_rc pq_value_op(const struct pq_value_op *op, struct pq_value left, struct pq_
         pq_value_op_note(op, left, right);
         return QF_OK;
     case COMPUTED:
-        return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, pq_op_text(op->op));
+        return compute(op, left, right, ret_there, ret_value, err);
     case COMPARED:
         holds = pq_histogram_equal(left.histogram, right.histogram) == (op->op == PQ_OP_EQLC);
         *ret_there = holds || op->return_bool;

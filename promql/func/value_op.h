@@ -24,7 +24,7 @@ bool pq_value_op_takes_floats(enum pq_op op);
 
 /* left op right, one of which is a histogram at least. *ret_there false: there is no result; if the
  * operator does not know these kinds, that is noted. A histogram that comes out is one of the
- * operands or lives in the scope. QF_EUNSUPPORTED: the operator would have to compute with it. */
+ * operands or lives in the scope. QF_ELIMIT: its budget is spent. */
 QF_MUST_CHECK qf_rc pq_value_op(const struct pq_value_op *op, struct pq_value left,
                                 struct pq_value right, bool *ret_there, struct pq_value *ret_value,
                                 struct qf_err *err);

@@ -11,7 +11,17 @@
 /* What a kernel wants to have noted; whoever knows the metric's name and the position in the query
  * makes the note. */
 enum pq_window_flag {
-    PQ_WINDOW_START_OVERLAP = 1, /* a start timestamp lies before the previous sample */
+    PQ_WINDOW_START_OVERLAP = 1,    /* a start timestamp lies before the previous sample */
+    PQ_WINDOW_NOT_COUNTER = 2,      /* a native histogram is a gauge ... */
+    PQ_WINDOW_NOT_GAUGE = 4,        /* ... or is none */
+    PQ_WINDOW_MIXED_SCHEMAS = 8,    /* exponential and custom buckets */
+    PQ_WINDOW_MIXED_KINDS = 16,     /* floats and histograms */
+    PQ_WINDOW_RECONCILED_SUB = 32,  /* custom bounds that differ: in a subtraction, ... */
+    PQ_WINDOW_RECONCILED_ADD = 64,  /* ... in an addition, ... */
+    PQ_WINDOW_RECONCILED_AGG = 128, /* ... in adding up */
+    PQ_WINDOW_CONFLICT_AGG = 256,   /* a reset and none were added up */
+    PQ_WINDOW_IGNORED = 512,        /* histograms were left out beside floats */
+    PQ_WINDOW_FLOATS = 1024,        /* a value came of floats */
 };
 
 /* How the selector is extended (extended.h). */

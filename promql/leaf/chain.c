@@ -5,6 +5,7 @@
 #include "base/pure/number.h"
 #include "promql/func/extended.h"
 #include "promql/func/texts.h"
+#include "promql/histogram/arith.h"
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/values.h"
 
@@ -163,43 +164,84 @@ static void clear_lane(struct pq_lane *lane)
     lane->points = 0;
 }
 
+/* A subquery's results know nothing of resets: the samples between them were passed over. */
+static const struct pq_histogram *forget_resets(struct qf_arena *scope,
+                                                const struct pq_histogram *h)
+{
+    if (!h || h->reset_hint == PQ_RESET_UNKNOWN || h->reset_hint == PQ_RESET_GAUGE)
+        return h;
+    return pq_histogram_hinted(scope, h, PQ_RESET_UNKNOWN);
+}
+
 /* The values of the grid below a subquery with histograms among them. */
-static qf_rc run_window_below(struct pq_chain *chain, const struct pq_stage *stage,
-                              const struct pq_grid *below, struct qf_str name,
-                              const struct pq_lane *lane, struct pq_lane *out, struct qf_err *err)
+static qf_rc run_mixed_below(struct pq_chain *chain, const struct pq_stage *stage,
+                             const struct pq_grid *below, struct qf_str name,
+                             const struct pq_lane *lane, struct pq_lane *out, struct qf_err *err)
 {
     struct pq_fn_samples samples = from_lane(chain, lane, below);
-    QF_CLEANUP(qf_freep)
-    const struct pq_histogram **items = qf_xcalloc(samples.count + 1, sizeof(*items));
+    const struct pq_histogram **items =
+        QF_ARENA_ARRAY(chain->scope, const struct pq_histogram *, samples.count);
     struct pq_series series = {
         .ts = samples.ts, .values = samples.values, .histograms = items, .count = samples.count
     };
     size_t count = 0;
 
-    for (size_t k = 0; k < lane->count && count < samples.count; k++)
-        if (lane->present[k])
-            items[count++] = lane->histograms[k];
-    return pq_chain_window_mixed(chain, stage, name, &series, true, out, err);
+    for (size_t k = 0; items && k < lane->count && count < samples.count; k++) {
+        if (!lane->present[k])
+            continue;
+        items[count] = forget_resets(chain->scope, lane->histograms[k]);
+        if (lane->histograms[k] && !items[count])
+            return pq_leaf_no_memory(err);
+        count++;
+    }
+    return items ? pq_chain_run_mixed(chain, stage, name, &series, out, err)
+                 : pq_leaf_no_memory(err);
 }
 
-static enum pq_window_mode window_mode(const struct pq_stage *stage)
+enum pq_window_mode pq_stage_window_mode(const struct pq_stage *stage)
 {
     if (stage->anchored)
         return PQ_WINDOW_ANCHORED;
     return stage->smoothed ? PQ_WINDOW_SMOOTHED : PQ_WINDOW_PLAIN;
 }
 
+/* What is to be said of native histograms. */
+static void note_histograms(struct pq_notes *notes, struct pq_pos pos, struct qf_str name,
+                            unsigned flags)
+{
+    if (flags & PQ_WINDOW_NOT_COUNTER)
+        pq_note_not_counter(notes, pos, name);
+    if (flags & PQ_WINDOW_NOT_GAUGE)
+        pq_note_not_gauge(notes, pos, name);
+    if (flags & PQ_WINDOW_MIXED_SCHEMAS)
+        pq_note_mixed_schemas(notes, pos, name);
+    if (flags & PQ_WINDOW_MIXED_KINDS)
+        pq_note_mixed_floats(notes, pos, name);
+    if (flags & PQ_WINDOW_IGNORED)
+        pq_note_histogram_ignored_range(notes, pos, name);
+    if (flags & PQ_WINDOW_RECONCILED_SUB)
+        pq_note_reconciled(notes, pos, "subtraction");
+    if (flags & PQ_WINDOW_RECONCILED_ADD)
+        pq_note_reconciled(notes, pos, "addition");
+    if (flags & PQ_WINDOW_RECONCILED_AGG)
+        pq_note_reconciled(notes, pos, "aggregation");
+    if (flags & PQ_WINDOW_CONFLICT_AGG)
+        pq_note_reset_conflict(notes, pos, "aggregation");
+}
+
 void pq_window_notes(struct pq_notes *notes, const struct pq_stage *stage, struct qf_str name,
                      unsigned flags)
 {
-    const struct pq_function *function = pq_function_get(stage->function);
+    const struct pq_function *function =
+        stage->kind == PQ_STAGE_WINDOW ? pq_function_get(stage->function) : NULL;
 
-    if (function->counter)
+    if (function && function->counter && (flags & PQ_WINDOW_FLOATS))
         pq_note_counter_name(notes, stage->pos, name);
-    if (function->quantile)
+    if (function && function->quantile && (flags & PQ_WINDOW_FLOATS))
         pq_note_quantile(notes, stage->pos, stage->params[0]);
     if (flags & PQ_WINDOW_START_OVERLAP)
         pq_note_start_overlap(notes, stage->pos, name);
+    note_histograms(notes, stage->pos, name, flags);
 }
 
 static void run_window(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
@@ -207,7 +249,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
 {
     struct pq_fn_range_call call = {
         .fn = stage->function,
-        .mode = window_mode(stage),
+        .mode = pq_stage_window_mode(stage),
         .range_ms = stage->range_ms,
         .lookback_ms = stage->lookback_ms,
         .params = { stage->params[0], stage->params[1] },
@@ -222,7 +264,7 @@ static void run_window(struct pq_chain *chain, const struct pq_stage *stage, str
 
     out->points = pq_fn_range_steps(&call, samples, &grid, out->values, out->present, &flags);
     if (out->points > 0)
-        pq_window_notes(chain->notes, stage, name, flags);
+        pq_window_notes(chain->notes, stage, name, flags | PQ_WINDOW_FLOATS);
 }
 
 static void run_function(struct pq_poll *poll, const struct pq_stage *stage, struct pq_lane *lane)
@@ -303,7 +345,7 @@ static qf_rc run_time(struct pq_chain *chain, const struct pq_stage *stage,
                       const struct pq_series *series, struct pq_lane *lane, struct pq_lane *out,
                       struct qf_err *err)
 {
-    bool window = stage->kind == PQ_STAGE_WINDOW, plain = !stage->anchored && !stage->smoothed;
+    bool window = stage->kind == PQ_STAGE_WINDOW;
     struct pq_fn_samples samples = { 0 };
     qf_rc rc = QF_OK;
 
@@ -315,9 +357,9 @@ static qf_rc run_time(struct pq_chain *chain, const struct pq_stage *stage,
             return rc;
         return count_points(chain, stage, NULL, out, err);
     }
-    if (window && plain && (below ? lane->histograms != NULL : series->histograms != NULL)) {
-        rc = below ? run_window_below(chain, stage, below, name, lane, out, err)
-                   : pq_chain_window_mixed(chain, stage, name, series, false, out, err);
+    if (below ? lane->histograms != NULL : series->histograms != NULL) {
+        rc = below ? run_mixed_below(chain, stage, below, name, lane, out, err)
+                   : pq_chain_run_mixed(chain, stage, name, series, out, err);
         return rc == QF_OK ? count_points(chain, stage, NULL, out, err) : rc;
     }
     samples = below ? from_lane(chain, lane, below) : without_stale(chain, series);
@@ -330,16 +372,14 @@ static qf_rc run_time(struct pq_chain *chain, const struct pq_stage *stage,
     return count_points(chain, stage, window ? &samples : NULL, out, err);
 }
 
-qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struct pq_lane *ret_lane,
-                   struct qf_err *err)
+static qf_rc run_stages(struct pq_chain *chain, const struct pq_series *series,
+                        struct pq_lane *ret_lane, struct qf_err *err)
 {
     const struct pq_leaf *leaf = chain->leaf;
     const struct pq_grid *below = NULL;
     struct qf_str name = qf_labels_get(series->labels, QF_STR(QF_METRIC_NAME));
     size_t current = 0;
 
-    if (chain->scope)
-        qf_arena_reset(chain->scope);
     for (size_t i = 0; i < leaf->stage_count; i++) {
         const struct pq_stage *stage = &leaf->stages[i];
         struct pq_lane *lane = &chain->lanes[current], *other = &chain->lanes[1 - current];
@@ -368,4 +408,16 @@ qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struc
     }
     *ret_lane = chain->lanes[current];
     return QF_OK;
+}
+
+qf_rc pq_chain_run(struct pq_chain *chain, const struct pq_series *series, struct pq_lane *ret_lane,
+                   struct qf_err *err)
+{
+    struct pq_series own = *series;
+    qf_rc rc;
+
+    if (chain->scope)
+        qf_arena_reset(chain->scope);
+    rc = pq_chain_find_resets(chain, &own, err);
+    return rc == QF_OK ? run_stages(chain, &own, ret_lane, err) : rc;
 }

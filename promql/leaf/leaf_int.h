@@ -27,7 +27,8 @@ struct pq_chain {
     uint64_t samples_max;
     uint64_t points; /* values that came out of stages that look at time, all series so far */
     struct pq_poll *poll;
-    struct qf_arena *scope; /* histograms of the series in work; NULL until there is one */
+    /* NULL until there is a histogram: those of the series in work, and what one step needs. */
+    struct qf_arena *scope, *scratch;
     /* Room for samples without stale markers, or for the values of a lower grid. */
     int64_t *ts, *start_ts;
     double *values, *order;
@@ -56,10 +57,14 @@ size_t pq_lane_drop_histograms(struct pq_lane *lane);
 /* What a BINARY stage makes of the histograms of a lane (func/value_op.h). */
 QF_MUST_CHECK qf_rc pq_lane_binary_histograms(struct pq_chain *chain, const struct pq_stage *stage,
                                               struct pq_lane *lane, struct qf_err *err);
-/* A WINDOW stage over a series, or over the values below as a @subquery. */
-QF_MUST_CHECK qf_rc pq_chain_window_mixed(struct pq_chain *chain, const struct pq_stage *stage,
-                                          struct qf_str name, const struct pq_series *series,
-                                          bool subquery, struct pq_lane *out, struct qf_err *err);
+/* What is known of resets, for leaves that find out; the histograms are borrowed from the series
+ * and the scope. */
+QF_MUST_CHECK qf_rc pq_chain_find_resets(struct pq_chain *chain, struct pq_series *series,
+                                         struct qf_err *err);
+/* A WINDOW or smoothed INSTANT stage over a series, or over the values below. */
+QF_MUST_CHECK qf_rc pq_chain_run_mixed(struct pq_chain *chain, const struct pq_stage *stage,
+                                       struct qf_str name, const struct pq_series *series,
+                                       struct pq_lane *out, struct qf_err *err);
 /* QF_EUNSUPPORTED: @what cannot be done with native histograms. */
 qf_rc pq_leaf_refuse(const char *what, struct qf_err *err);
 
@@ -134,6 +139,7 @@ QF_MUST_CHECK qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_sou
 /* spec_check.c: the stages and numbers of a leaf make sense together. */
 bool pq_leaf_valid(const struct pq_leaf *leaf);
 
+enum pq_window_mode pq_stage_window_mode(const struct pq_stage *stage);
 bool pq_stage_drops_names(const struct pq_stage *stage);
 
 /* What the two ways of running share. A native histogram is refused only where a step of the first

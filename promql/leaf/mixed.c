@@ -1,15 +1,11 @@
-/* mixed.c - series and grids that hold native histograms beside floats, or instead of them.
- *
- * Nothing is computed with histograms here. Functions that count samples or pick one treat both
- * kinds alike; others look at the floats alone, and say so; what would need arithmetic on
- * histograms is refused. */
-#include <stdlib.h>
-
-#include "base/pure/alloc.h"
+/* mixed.c - series and grids that hold native histograms beside floats, or instead of them. */
 #include "base/pure/number.h"
 #include "promql/func/histogram.h"
 #include "promql/func/texts.h"
 #include "promql/func/value_op.h"
+#include "promql/histogram/arith.h"
+#include "promql/histogram/reset.h"
+#include "promql/histogram/window.h"
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/values.h"
 
@@ -20,7 +16,9 @@ qf_rc pq_leaf_refuse(const char *what, struct qf_err *err)
 
 struct qf_arena *pq_chain_scope(struct pq_chain *chain)
 {
-    if (!chain->scope)
+    if (!chain->scratch)
+        chain->scratch = qf_arena_new_within(chain->notes->arena);
+    if (!chain->scope && chain->scratch)
         chain->scope = qf_arena_new_within(chain->notes->arena);
     return chain->scope;
 }
@@ -87,186 +85,160 @@ qf_rc pq_lane_binary_histograms(struct pq_chain *chain, const struct pq_stage *s
     return QF_OK;
 }
 
-/* Floats and histograms of a series apart; each is a window of its own at every step. */
-struct mixed {
-    struct pq_fn_samples floats;
-    const int64_t *ts;
-    const struct pq_histogram *const *items;
-    size_t count;
-    bool subquery;
-};
-
-/* One step: [low, high) of both. */
-struct mixed_window {
-    size_t low, high, h_low, h_high;
-    int64_t start, end, eval_ts;
-};
-
-/* The first sample of the window, or the last one. */
-static struct pq_value end_of_window(const struct mixed *mixed, const struct mixed_window *w,
-                                     bool last, int64_t *ret_ts)
+/* The hint of a sample that follows @prev. */
+static const struct pq_histogram *find_reset(struct qf_arena *scope, const struct pq_histogram *h,
+                                             const struct pq_histogram *prev)
 {
-    size_t f = last ? w->high - 1 : w->low, h = last ? w->h_high - 1 : w->h_low;
-    bool floats = w->high > w->low;
-
-    if (floats && w->h_high > w->h_low)
-        floats = last == (mixed->floats.ts[f] > mixed->ts[h]);
-    *ret_ts = floats ? mixed->floats.ts[f] : mixed->ts[h];
-    if (floats)
-        return pq_number(mixed->floats.values[f]);
-    return (struct pq_value){ .histogram = mixed->items[h] };
+    if (!prev || h->reset_hint != PQ_RESET_UNKNOWN)
+        return h;
+    return pq_histogram_hinted(scope, h,
+                               pq_histogram_is_reset(h, prev) ? PQ_RESET_YES : PQ_RESET_NO);
 }
 
-static qf_rc pick(struct pq_chain *chain, const struct mixed *mixed, enum pq_function_id function,
-                  const struct mixed_window *w, struct pq_lane *out, size_t k, struct qf_err *err)
+qf_rc pq_chain_find_resets(struct pq_chain *chain, struct pq_series *series, struct qf_err *err)
 {
-    bool last = function == PQ_FN_LAST_OVER_TIME || function == PQ_FN_TS_OF_LAST_OVER_TIME;
-    size_t count = w->high - w->low + w->h_high - w->h_low;
-    struct pq_value value;
-    int64_t ts;
+    const struct pq_histogram *prev = NULL, **items;
 
-    if (function == PQ_FN_COUNT_OVER_TIME)
-        return pq_lane_put(chain, out, k, pq_number((double)count), err);
-    if (function == PQ_FN_PRESENT_OVER_TIME || function == PQ_FN_ABSENT_OVER_TIME)
-        return pq_lane_put(chain, out, k, pq_number(1), err);
-    value = end_of_window(mixed, w, last, &ts);
-    if (function == PQ_FN_TS_OF_LAST_OVER_TIME || function == PQ_FN_TS_OF_FIRST_OVER_TIME)
-        return pq_lane_put(chain, out, k, pq_number((double)ts / 1000), err);
-    /* A subquery forgets what was known of resets, so it is not the same histogram any more. */
-    if (value.histogram && mixed->subquery)
-        return pq_leaf_refuse("this function over a subquery", err);
-    return pq_lane_put(chain, out, k, value, err);
-}
-
-static qf_rc run_floats(struct pq_chain *chain, const struct pq_stage *stage,
-                        const struct mixed *mixed, const struct mixed_window *w, unsigned *flags,
-                        struct pq_lane *out, size_t k, struct qf_err *err)
-{
-    struct pq_window window = {
-        .ts = mixed->floats.ts + w->low,
-        .values = mixed->floats.values + w->low,
-        .start_ts = mixed->floats.start_ts ? mixed->floats.start_ts + w->low : NULL,
-        .count = w->high - w->low,
-        .range_start = w->start,
-        .range_end = w->end,
-        .eval_ts = w->eval_ts,
-        .params = { stage->params[0], stage->params[1] },
-        .scratch = chain->order,
-        .flags = flags,
-        .poll = chain->poll,
-    };
-    pq_window_fn *kernel = pq_fn_range_kernel(stage->function, PQ_WINDOW_PLAIN);
-
-    double value;
-
-    if (window.count == 0 || !kernel(&window, &value))
+    if (!series->histograms || !chain->leaf->finds_resets)
         return QF_OK;
-    return pq_lane_put(chain, out, k, pq_number(value), err);
-}
+    if (!pq_chain_scope(chain))
+        return pq_leaf_no_memory(err);
+    items = QF_ARENA_ARRAY(chain->scope, const struct pq_histogram *, series->count);
+    if (!items)
+        return pq_leaf_no_memory(err);
+    PQ_POLL_EACH (chain->poll, i, 0, series->count) {
+        const struct pq_histogram *h = series->histograms[i];
 
-/* Histograms among the last two samples: 0, 1 or 2; -1 if there are not two samples. */
-static int histograms_in_pair(const struct mixed *mixed, const struct mixed_window *w)
-{
-    struct mixed_window rest = *w;
-    bool last, before;
-    int64_t ts;
-
-    if (w->high - w->low + w->h_high - w->h_low < 2)
-        return -1;
-    last = end_of_window(mixed, &rest, true, &ts).histogram;
-    rest.high -= !last;
-    rest.h_high -= last;
-    before = end_of_window(mixed, &rest, true, &ts).histogram;
-    return last + before;
-}
-
-static qf_rc run_step(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
-                      const struct mixed *mixed, const struct mixed_window *w, unsigned *flags,
-                      struct pq_lane *out, size_t k, struct qf_err *err)
-{
-    bool floats = w->high > w->low, histograms = w->h_high > w->h_low;
-    const struct pq_function *function = pq_function_get(stage->function);
-    enum pq_histogram_rule rule = function->histograms;
-    int pair;
-
-    if (histograms && rule == PQ_HISTOGRAMS_REFUSE)
-        return pq_leaf_refuse(function->name, err);
-    if (rule == PQ_HISTOGRAMS_ALIKE)
-        return floats || histograms ? pick(chain, mixed, stage->function, w, out, k, err) : QF_OK;
-    if (histograms && rule == PQ_HISTOGRAMS_PAIR) {
-        pair = histograms_in_pair(mixed, w);
-        if (pair == 2)
-            return pq_leaf_refuse(function->name, err);
-        if (pair == 1)
-            pq_note_mixed_floats(chain->notes, stage->pos, name);
-        if (pair != 0)
-            return QF_OK;
+        items[i] = h ? find_reset(chain->scope, h, prev) : NULL;
+        if (h && !items[i])
+            return pq_leaf_no_memory(err);
+        if (h)
+            prev = h;
+        else if (qf_is_stale(series->values[i]))
+            prev = NULL;
     }
-    if (histograms && rule == PQ_HISTOGRAMS_EITHER) {
-        if (!floats)
-            return pq_leaf_refuse(function->name, err);
-        pq_note_mixed_floats(chain->notes, stage->pos, name);
-        return QF_OK;
-    }
-    if (histograms && floats && rule == PQ_HISTOGRAMS_IGNORE)
-        pq_note_histogram_ignored_range(chain->notes, stage->pos, name);
-    return run_floats(chain, stage, mixed, w, flags, out, k, err);
-}
-
-static qf_rc run_steps(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
-                       const struct mixed *mixed, struct pq_lane *out, struct qf_err *err)
-{
-    struct mixed_window w = { 0 };
-    unsigned flags = 0;
-
-    out->points = 0;
-    PQ_POLL_EACH (chain->poll, k, 0, out->count) {
-        qf_rc rc;
-
-        w.eval_ts = pq_grid_time(&stage->grid, k);
-        w.end = w.eval_ts - stage->offset_ms;
-        w.start = w.end - stage->range_ms;
-        w.high = pq_fn_advance(mixed->floats.ts, mixed->floats.count, w.high, w.end);
-        w.low = pq_fn_advance(mixed->floats.ts, w.high, w.low, w.start);
-        w.h_high = pq_fn_advance(mixed->ts, mixed->count, w.h_high, w.end);
-        w.h_low = pq_fn_advance(mixed->ts, w.h_high, w.h_low, w.start);
-        out->values[k] = 0;
-        out->present[k] = 0;
-        rc = run_step(chain, stage, name, mixed, &w, &flags, out, k, err);
-        if (rc != QF_OK)
-            return rc;
-    }
-    if (out->points > 0)
-        pq_window_notes(chain->notes, stage, name, flags);
+    series->histograms = items;
     return QF_OK;
 }
 
-qf_rc pq_chain_window_mixed(struct pq_chain *chain, const struct pq_stage *stage,
-                            struct qf_str name, const struct pq_series *series, bool subquery,
-                            struct pq_lane *out, struct qf_err *err)
-{
-    QF_CLEANUP(qf_freep)
-    const struct pq_histogram **items = qf_xcalloc(series->count + 1, sizeof(*items));
-    QF_CLEANUP(qf_freep) int64_t *h_ts = qf_xcalloc(series->count + 1, sizeof(*h_ts));
-    QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(series->count + 1, sizeof(*ts));
-    QF_CLEANUP(qf_freep) int64_t *start_ts = qf_xcalloc(series->count + 1, sizeof(*start_ts));
-    QF_CLEANUP(qf_freep) double *values = qf_xcalloc(series->count + 1, sizeof(*values));
-    bool starts = chain->leaf->start_timestamps && series->start_ts;
-    struct mixed mixed = { .floats = { ts, values, starts ? start_ts : NULL, 0 },
-                           .ts = h_ts,
-                           .items = items,
-                           .subquery = subquery };
+/* A series without stale markers, which windows slide over. */
+struct mixed {
+    int64_t *ts, *start_ts;
+    double *values;
+    const struct pq_histogram **histograms;
+    size_t count;
+    bool starts;
+};
 
+static bool copy_samples(const struct pq_series *series, struct qf_arena *scope, bool starts,
+                         struct mixed *ret)
+{
+    *ret = (struct mixed){
+        .ts = qf_arena_alloc(scope, series->count * sizeof(*ret->ts)),
+        .start_ts = qf_arena_alloc(scope, series->count * sizeof(*ret->start_ts)),
+        .values = qf_arena_alloc(scope, series->count * sizeof(*ret->values)),
+        .histograms = qf_arena_alloc(scope, series->count * sizeof(*ret->histograms)),
+        .starts = starts,
+    };
+    if (!ret->ts || !ret->start_ts || !ret->values || !ret->histograms)
+        return false;
     for (size_t i = 0; i < series->count; i++) {
-        if (series->histograms[i]) {
-            h_ts[mixed.count] = series->ts[i];
-            items[mixed.count++] = series->histograms[i];
-        } else if (!qf_is_stale(series->values[i])) {
-            ts[mixed.floats.count] = series->ts[i];
-            start_ts[mixed.floats.count] = starts ? series->start_ts[i] : 0;
-            values[mixed.floats.count++] = series->values[i];
-        }
+        if (!series->histograms[i] && qf_is_stale(series->values[i]))
+            continue;
+        ret->ts[ret->count] = series->ts[i];
+        ret->start_ts[ret->count] = starts ? series->start_ts[i] : 0;
+        ret->values[ret->count] = series->values[i];
+        ret->histograms[ret->count++] = series->histograms[i];
     }
+    return true;
+}
+
+/* The samples of [low, high). */
+static struct pq_native_window part_of(struct pq_chain *chain, const struct mixed *mixed,
+                                       size_t low, size_t high, unsigned *flags)
+{
+    qf_arena_reset(chain->scratch);
+    return (struct pq_native_window){
+        .ts = mixed->ts + low,
+        .values = mixed->values + low,
+        .histograms = mixed->histograms + low,
+        .start_ts = mixed->starts ? mixed->start_ts + low : NULL,
+        .count = high - low,
+        .order = chain->order,
+        .scope = chain->scope,
+        .scratch = chain->scratch,
+        .flags = flags,
+        .poll = chain->poll,
+    };
+}
+
+static qf_rc put_result(struct pq_chain *chain, struct pq_lane *out, size_t k,
+                        enum pq_native_result result, struct pq_value value, struct qf_err *err)
+{
+    switch (result) {
+    case PQ_NATIVE_VALUE:
+        return pq_lane_put(chain, out, k, value, err);
+    case PQ_NATIVE_NO_MEMORY:
+        return pq_leaf_no_memory(err);
+    case PQ_NATIVE_NONE:
+        break;
+    }
+    return QF_OK;
+}
+
+/* Every step of the stage; smoothed instant selectors have windows as well. */
+static qf_rc run_steps(struct pq_chain *chain, const struct pq_stage *stage,
+                       const struct mixed *mixed, unsigned *flags, struct pq_lane *out,
+                       struct qf_err *err)
+{
+    bool window = stage->kind == PQ_STAGE_WINDOW;
+    enum pq_window_mode mode = pq_stage_window_mode(stage);
+    int64_t before = window && mode != PQ_WINDOW_PLAIN ? stage->lookback_ms : 0;
+    int64_t beyond = mode == PQ_WINDOW_SMOOTHED ? stage->lookback_ms : 0;
+    size_t low = 0, high = 0;
+
+    out->points = 0;
+    PQ_POLL_EACH (chain->poll, k, 0, out->count) {
+        int64_t end = pq_grid_time(&stage->grid, k) - stage->offset_ms;
+        int64_t start = end - stage->range_ms;
+        enum pq_native_result result;
+        struct pq_native_window w;
+        struct pq_value value;
+        qf_rc rc;
+
+        high = pq_fn_advance(mixed->ts, mixed->count, high, end + beyond);
+        low = pq_fn_advance(mixed->ts, high, low, start - before);
+        w = part_of(chain, mixed, low, high, flags);
+        w.range_start = start;
+        w.range_end = end;
+        w.eval_ts = pq_grid_time(&stage->grid, k);
+        w.params[0] = stage->params[0];
+        w.params[1] = stage->params[1];
+        w.mode = mode;
+        out->values[k] = 0;
+        out->present[k] = 0;
+        result = window ? pq_native_run(stage->function, &w, &value)
+                        : pq_native_smoothed_at(&w, end, &value);
+        rc = put_result(chain, out, k, result, value, err);
+        if (rc != QF_OK)
+            return rc;
+    }
+    return QF_OK;
+}
+
+qf_rc pq_chain_run_mixed(struct pq_chain *chain, const struct pq_stage *stage, struct qf_str name,
+                         const struct pq_series *series, struct pq_lane *out, struct qf_err *err)
+{
+    bool starts = chain->leaf->start_timestamps && series->start_ts;
+    struct mixed mixed;
+    unsigned flags = 0;
+    qf_rc rc;
+
+    if (!pq_chain_scope(chain) || !copy_samples(series, chain->scope, starts, &mixed))
+        return pq_leaf_no_memory(err);
     pq_chain_reserve(chain, series->count);
-    return run_steps(chain, stage, name, &mixed, out, err);
+    rc = run_steps(chain, stage, &mixed, &flags, out, err);
+    if (rc == QF_OK)
+        pq_window_notes(chain->notes, stage, name, flags);
+    return rc;
 }

@@ -113,19 +113,54 @@ qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *s
 {
     const struct pq_stage *stage = &leaf->stages[0];
 
-    bool plain = !stage->anchored && !stage->smoothed && stage->kind != PQ_STAGE_SAMPLES;
-
-    if (!series->histograms || (plain && stage->take != PQ_TAKE_INFO))
+    if (!series->histograms || stage->take != PQ_TAKE_INFO)
         return QF_OK;
     for (size_t i = 0; i < series->count; i++) {
-        if (!series->histograms[i] || !sees_sample(stage, series, i))
-            continue;
-        if (stage->take == PQ_TAKE_INFO)
+        if (series->histograms[i] && sees_sample(stage, series, i))
             return info_histogram(series->labels, err);
-        return pq_leaf_refuse(stage->smoothed   ? "smoothed selectors"
-                              : stage->anchored ? "anchored selectors"
-                                                : "raw samples",
-                              err);
     }
     return QF_OK;
+}
+
+struct memory_reader {
+    struct pq_leaf_reader reader;
+    const struct pq_leaf_result *result;
+    bool done;
+};
+
+static qf_rc memory_next(struct pq_leaf_reader *reader, struct pq_rows *ret_rows,
+                         struct qf_err *err)
+{
+    struct memory_reader *self = (struct memory_reader *)reader;
+
+    (void)err;
+    *ret_rows = (struct pq_rows){ 0 };
+    if (!self->done)
+        *ret_rows = self->result->rows;
+    self->done = true;
+    return QF_OK;
+}
+
+static void memory_close(struct pq_leaf_reader *reader)
+{
+    (void)reader;
+}
+
+struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
+                                             const struct pq_leaf_result *result)
+{
+    struct memory_reader *self = QF_ARENA_NEW(arena, struct memory_reader);
+
+    if (!self)
+        return NULL;
+    self->reader = (struct pq_leaf_reader){ .kind = result->kind,
+                                            .series = result->series,
+                                            .series_count = result->series_count,
+                                            .notes = result->notes,
+                                            .samples_read = result->samples_read,
+                                            .points = result->points,
+                                            .next = memory_next,
+                                            .close = memory_close };
+    self->result = result;
+    return &self->reader;
 }

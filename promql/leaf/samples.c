@@ -11,7 +11,7 @@
 struct sample {
     int64_t ts;
     uint32_t series;
-    double value;
+    struct pq_value value; /* in the arena of the result */
 };
 
 struct samples {
@@ -48,14 +48,18 @@ static bool in_a_window(const struct pq_stage *stage, int64_t ts)
 
 static qf_rc take_series(struct samples *samples, const struct pq_leaf *leaf,
                          const struct pq_series *series, uint32_t id, uint64_t samples_max,
-                         struct pq_poll *poll, struct qf_err *err)
+                         struct qf_arena *arena, struct pq_poll *poll, struct qf_err *err)
 {
     PQ_POLL_EACH (poll, i, 0, series->count) {
+        struct pq_value value;
+
         if (qf_is_stale(series->values[i]) || !in_a_window(&leaf->stages[0], series->ts[i]))
             continue;
         if (samples_max && samples->count >= samples_max)
             return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);
-        QF_VEC_PUSH(samples, (struct sample){ series->ts[i], id, series->values[i] });
+        if (!pq_value_copy(arena, pq_value_at(series->values, series->histograms, i), &value))
+            return pq_leaf_no_memory(err);
+        QF_VEC_PUSH(samples, (struct sample){ series->ts[i], id, value });
     }
     return QF_OK;
 }
@@ -66,6 +70,7 @@ static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena, stru
     int64_t *ts = qf_arena_alloc(arena, samples->count * sizeof(*ts));
     uint32_t *series = qf_arena_alloc(arena, samples->count * sizeof(*series));
     double *values = qf_arena_alloc(arena, samples->count * sizeof(*values));
+    const struct pq_histogram **histograms = NULL;
 
     if (!ts || !series || !values)
         return pq_leaf_no_memory(err);
@@ -73,12 +78,15 @@ static qf_rc to_rows(const struct samples *samples, struct qf_arena *arena, stru
     PQ_POLL_EACH (poll, i, 0, samples->count) {
         ts[i] = samples->items[i].ts;
         series[i] = samples->items[i].series;
-        values[i] = samples->items[i].value;
+        if (!pq_value_put(arena, values, &histograms, samples->count, i, samples->items[i].value))
+            return pq_leaf_no_memory(err);
     }
     if (poll->stopped)
         return pq_leaf_canceled(err);
     result->points = samples->count;
-    result->rows = (struct pq_rows){ .count = samples->count, .ts = ts, .series = series };
+    result->rows = (struct pq_rows){
+        .count = samples->count, .ts = ts, .series = series, .histograms = histograms
+    };
     result->rows.columns[0] = values;
     return QF_OK;
 }
@@ -103,10 +111,8 @@ qf_rc pq_samples_run(const struct pq_leaf *leaf, struct pq_source *source,
         if (!more)
             return to_rows(&samples, arena, poll, result, err);
         result->samples_read += series.count;
-        rc = pq_leaf_check_series(leaf, &series, err);
-        if (rc == QF_OK)
-            rc = take_series(&samples, leaf, &series, (uint32_t)result->series_count,
-                             limits->samples_max, poll, err);
+        rc = take_series(&samples, leaf, &series, (uint32_t)result->series_count,
+                         limits->samples_max, arena, poll, err);
         if (rc == QF_OK && poll->stopped)
             rc = pq_leaf_canceled(err);
         if (rc != QF_OK)

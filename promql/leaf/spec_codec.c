@@ -129,6 +129,7 @@ void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf)
     put_uint(buf, 12, leaf->without);
     put_double(buf, 13, leaf->param);
     put_bytes(buf, 14, leaf->label);
+    put_uint(buf, 15, leaf->finds_resets);
 }
 
 /* One field as it stands in the bytes. */
@@ -439,6 +440,8 @@ static bool decode_field(struct decoder *d, const struct field *field)
         return field->wire == WIRE_FIXED64;
     case 14:
         return get_str(d, field, &leaf->label);
+    case 15:
+        return get_bool(field, &leaf->finds_resets);
     default:
         return false;
     }

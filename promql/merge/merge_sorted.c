@@ -456,7 +456,7 @@ qf_rc pq_merge_next(struct pq_merge *merge, uint64_t first, struct pq_merge_bloc
 }
 
 qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
-                       void (*take)(void *ctx, uint32_t series, int64_t ts, double value),
+                       void (*take)(void *ctx, uint32_t series, int64_t ts, struct pq_value value),
                        void *ctx, struct qf_err *err)
 {
     for (size_t i = 0; i < merge->shard_count; i++) {
@@ -470,11 +470,10 @@ qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
                 return rc;
             if (shard->ended || shard->rows.ts[row] > until)
                 break;
-            if (shard->rows.series[row] >= shard->reader->series_count ||
-                (shard->rows.histograms && shard->rows.histograms[row]))
+            if (shard->rows.series[row] >= shard->reader->series_count)
                 return corrupt_row(err);
             take(ctx, shard->ids[shard->rows.series[row]], shard->rows.ts[row],
-                 shard->rows.columns[0][row]);
+                 pq_value_at(shard->rows.columns[0], shard->rows.histograms, row));
             shard->next_row++;
         }
     }

@@ -45,7 +45,7 @@ QF_MUST_CHECK qf_rc pq_merge_next(struct pq_merge *merge, uint64_t first,
  * was not taken yet, by time within a series. One consumer only. */
 QF_MUST_CHECK qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
                                      void (*take)(void *ctx, uint32_t series, int64_t ts,
-                                                  double value),
+                                                  struct pq_value value),
                                      void *ctx, struct qf_err *err);
 
 uint64_t pq_merge_rows(const struct pq_merge *merge); /* read so far */

@@ -182,7 +182,11 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
                                          const struct pq_grid *grid)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_BUCKETS, call, grid, 0);
+    enum pq_function_id function = call->call.function->id;
+    bool stats_only = function == PQ_FN_HISTOGRAM_COUNT || function == PQ_FN_HISTOGRAM_SUM ||
+                      function == PQ_FN_HISTOGRAM_AVG;
     size_t count = call->call.arg_count, next = 1;
+    bool outer = p->stats_only;
 
     if (!node)
         return NULL;
@@ -190,7 +194,8 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
     node->child_pos = QF_ARENA_ARRAY(p->arena, struct pq_pos, count);
     if (!node->children || !node->child_pos)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-    node->function = call->call.function->id;
+    node->function = function;
+    p->stats_only = stats_only;
     for (size_t i = 0; i < count && p->rc == QF_OK; i++) {
         const struct pq_expr *arg = pq_unwrap(call->call.args[i]);
 
@@ -204,6 +209,7 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
         node->child_pos[child] = child == 0 ? arg->pos : call->call.args[i]->pos;
         next += child != 0;
     }
+    p->stats_only = outer;
     node->child_count = next;
     node->drops_names = true;
     return node;

@@ -29,6 +29,7 @@ struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_expr *s
     leaf->select.matcher_count = selector->vector.matcher_count;
     leaf->delayed_name_removal = p->plan->params.delayed_name_removal;
     leaf->start_timestamps = p->plan->params.start_timestamps;
+    leaf->finds_resets = p->stats_only && !p->in_subquery;
     select_times(&stage, &leaf->select);
     node->leaf = leaf;
     if (!pq_leaf_push(p, leaf, stage))

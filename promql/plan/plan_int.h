@@ -11,6 +11,9 @@ struct pq_planner {
     struct qf_err *err;
     qf_rc rc;
     size_t leaf_capacity;
+    /* Where the planner is: below a function that takes no more than counts and sums of native
+     * histograms; inside a subquery. */
+    bool stats_only, in_subquery;
 };
 
 /* Record an error and return NULL. */

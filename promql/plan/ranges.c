@@ -73,6 +73,21 @@ static bool answers_on(const struct pq_leaf *leaf, const struct pq_grid *grid)
            (own->step_ms == grid->step_ms || own->count == 1);
 }
 
+/* The expression of a subquery on its own grid. */
+static struct pq_plan_node *plan_subquery(struct pq_planner *p, const struct pq_expr *subquery,
+                                          const struct pq_grid *inner)
+{
+    bool outer = p->in_subquery;
+    struct pq_plan_node *node;
+
+    if (inner->count == 0)
+        return pq_plan_node_new(p, PQ_PLAN_EMPTY, NULL, inner, 0);
+    p->in_subquery = true;
+    node = pq_plan_expr(p, subquery->subquery.expr, inner);
+    p->in_subquery = outer;
+    return node;
+}
+
 static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_expr *call,
                                           const struct pq_grid *grid)
 {
@@ -87,8 +102,7 @@ static struct pq_plan_node *over_subquery(struct pq_planner *p, const struct pq_
 
     if (!pq_plan_subgrid(p, subquery, grid, &inner, &window))
         return NULL;
-    child = inner.count == 0 ? pq_plan_node_new(p, PQ_PLAN_EMPTY, NULL, &inner, 0)
-                             : pq_plan_expr(p, subquery->subquery.expr, &inner);
+    child = plan_subquery(p, subquery, &inner);
     if (!child)
         return NULL;
     stage.offset_ms = window.offset_ms;
@@ -200,7 +214,6 @@ struct pq_plan_node *pq_plan_bare_matrix(struct pq_planner *p, const struct pq_e
     node = pq_plan_node_new(p, PQ_PLAN_SUBQUERY, expr, grid, 1);
     if (!node || !pq_plan_subgrid(p, expr, grid, &inner, &node->window))
         return NULL;
-    node->children[0] = inner.count == 0 ? pq_plan_node_new(p, PQ_PLAN_EMPTY, NULL, &inner, 0)
-                                         : pq_plan_expr(p, expr->subquery.expr, &inner);
+    node->children[0] = plan_subquery(p, expr, &inner);
     return node;
 }

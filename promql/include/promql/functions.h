@@ -41,7 +41,6 @@ enum pq_histogram_rule {
     PQ_HISTOGRAMS_EITHER, /* a window of one kind only, else nothing and a warning */
     PQ_HISTOGRAMS_PAIR,   /* the same of the last two samples alone */
     PQ_HISTOGRAMS_ONLY,   /* it is of them alone: floats are left out in silence */
-    PQ_HISTOGRAMS_REFUSE, /* cannot be computed with yet: an error */
 };
 
 /* One row of functions.def. */

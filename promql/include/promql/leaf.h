@@ -96,6 +96,10 @@ struct pq_leaf {
     /* What to read. Times are inclusive and cover all that any stage looks at. */
     struct pq_select select;
     bool start_timestamps; /* sample start times count for rate, resets and the like */
+    /* Whether a native histogram is a reset is found out by looking at the sample before it, where
+     * nothing says so: what Prometheus does for queries that need counts and sums alone, and may
+     * warn of. */
+    bool finds_resets;
 
     struct pq_stage *stages; /* bottom first */
     size_t stage_count;
@@ -160,5 +164,10 @@ QF_MUST_CHECK qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *so
                                 const struct pq_leaf_limits *limits, const atomic_bool *canceled,
                                 struct qf_arena *arena, struct pq_leaf_result *ret_result,
                                 struct qf_err *err);
+
+/* A reader over a result in memory, for when both halves of a query share a process. The result is
+ * borrowed; the reader itself lives in @arena and its close frees nothing. NULL: budget spent. */
+struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
+                                             const struct pq_leaf_result *result);
 
 #endif

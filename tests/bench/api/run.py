@@ -195,5 +195,4 @@ def main():
         reassignment(args.kills)
 
 
-if __name__ == "__main__":
-    main()
+main()

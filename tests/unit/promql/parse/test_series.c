@@ -4,7 +4,6 @@
 
 #include "base/pure/number.h"
 #include "promql/parse.h"
-#include "promql/testing/series.h"
 #include "promql/value.h"
 #include "tests/lib/test.h"
 
