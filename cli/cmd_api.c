@@ -13,7 +13,7 @@ static struct qa_api_options o;
 static struct cli_list workers, features;
 static const char *discovery;
 static struct cli_log log_flags;
-static uint64_t http_threads, eval_threads, connections_max;
+static uint64_t http_threads, eval_threads, connections_max, address_connections_max;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store_url, "URL", "./store",
@@ -73,7 +73,10 @@ static const struct cli_flag flags[] = {
     { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
     { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
-      "what takes a worker no longer is not spread over workers; 0s: everything is" },
+      "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
+    { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
+      "a work item that takes FACTOR times as long as expected is sent to a second worker; 0: "
+      "never" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
     { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
@@ -90,6 +93,10 @@ static const struct cli_flag flags[] = {
     { "eval-threads", CLI_FLAG_U64, &eval_threads, "N", "0",
       "threads that plan and evaluate; 0: one more than there are cores" },
     { "http-connections", CLI_FLAG_U64, &connections_max, "N", "2048", "open connections" },
+    { "http-connections-per-address", CLI_FLAG_U64, &address_connections_max, "N", "1024",
+      "those of one address; beyond it they are closed. 0: no limit of its own" },
+    { "http-bodies-bytes", CLI_FLAG_BYTES, &o.bodies_bytes_max, "BYTES", "256MiB",
+      "bodies of all requests together; beyond it 503" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "2MiB",
       "size of a request's body" },
     { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
@@ -99,7 +106,8 @@ static const struct cli_flag flags[] = {
     { "cors-origin", CLI_FLAG_STR, &o.cors_origin, "ORIGIN", NULL,
       "browser pages that may ask: one origin, or *" },
     { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
-      "lines of \"KEY TENANT\"; requests then need Authorization: Bearer KEY" },
+      "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
+      "Authorization: Bearer KEY" },
     { "http-tls-cert", CLI_FLAG_STR, &o.tls_cert_file, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.tls_key_file, "FILE", NULL, "its key (PEM)" },
@@ -139,6 +147,8 @@ static bool check_options(void)
         return cli_bad("--api-id: at most 63 bytes");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
         return cli_bad("--queries-max and --queries-active: expected 1 to 65535");
+    if (!(o.hedge_after == 0 || (o.hedge_after >= 1 && o.hedge_after <= 1e6)))
+        return cli_bad("--hedge-after: expected 0, or 1 to 1000000");
     if (!o.tls_cert_file != !o.tls_key_file)
         return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))
@@ -151,6 +161,7 @@ static bool check_options(void)
     o.http_threads = http_threads;
     o.eval_threads = eval_threads;
     o.connections_max = connections_max;
+    o.address_connections_max = address_connections_max;
     return true;
 }
 

@@ -22,7 +22,8 @@ static const struct cli_flag flags[] = {
     { "advertise-url", CLI_FLAG_STR, &o.advertise_url, "URL", NULL,
       "how APIs reach --http-listen; made from it if absent" },
     { "worker-id", CLI_FLAG_STR, &o.worker_id, "NAME", NULL,
-      "stable name of this worker: affinity hangs on it; host name and port if absent" },
+      "name of this worker; keep it stable: it decides which data it caches; host name and port if "
+      "absent" },
     { "slots", CLI_FLAG_U64, &o.slots, "N", "0", "works that run at once; 0: one per core" },
     { "works-max", CLI_FLAG_U64, &o.works_max, "N", "16384",
       "works queued, running and kept as artifacts together" },
@@ -53,7 +54,7 @@ static const struct cli_flag flags[] = {
     { "open-segments-memory", CLI_FLAG_BYTES, &o.open_segments_memory, "BYTES", "256MiB",
       "memory their footers may take" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
-      "after SIGTERM: how long accepted work and its artifacts are looked after" },
+      "after SIGTERM: the longest wait for accepted work to finish and be fetched" },
     { "control-tls-cert", CLI_FLAG_STR, &o.control_tls_cert, "FILE", NULL,
       "certificate of the control stream (PEM)" },
     { "control-tls-key", CLI_FLAG_STR, &o.control_tls_key, "FILE", NULL, "its key (PEM)" },

@@ -24,6 +24,8 @@
 /* How long clients have to take the error that ends their answer when a drain is cut short. */
 #define LAST_WORDS_MS 1000
 
+#define KEYS_INTERVAL_MS 1000
+
 struct api {
     const struct qa_api_options *options;
     struct qa_metrics metrics;
@@ -36,6 +38,8 @@ struct api {
     struct qa_coord *coord;
     struct qa_discovery *discovery;
     struct qh_tenants *tenants;
+    qf_time_ms keys_due_ms; /* when to look at the key file next */
+    qf_rc keys_rc;          /* of the last look: a broken file is told once */
     struct qa_routes routes;
     struct qh_listener *listener;
     char id[64];
@@ -158,6 +162,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .tenant_queue_max = options->tenant_queue_max,
         .query_timeout_ms = options->query_timeout_ms,
         .worker_wait_ms = options->worker_wait_ms,
+        .hedge_after = options->hedge_after,
         .slow_query_ms = options->slow_query_ms,
         .fetch_concurrency_max = options->fetch_concurrency,
         .tls_ca_file = options->control_ca_file,
@@ -182,11 +187,14 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
         .listen = options->listen,
         .threads = options->http_threads,
         .connections_max = options->connections_max,
+        .address_connections_max = options->address_connections_max,
+        .bodies_bytes_max = options->bodies_bytes_max,
         .body_bytes_max = options->body_bytes_max,
         .keepalive_ms = options->keepalive_ms,
         .idle_timeout_ms = options->idle_timeout_ms,
         .tls_cert_file = options->tls_cert_file,
         .tls_key_file = options->tls_key_file,
+        .admit = qa_routes_admit,
         .handle = qa_routes_handle,
         .finished = qa_routes_finished,
         .ctx = &api->routes,
@@ -225,12 +233,31 @@ static qf_rc start(struct api *api, struct qf_err *err)
 
 /* --- run --- */
 
+/* Keys that were added or taken away count from the next second on. */
+static void refresh_keys(struct api *api, qf_time_ms now)
+{
+    struct qf_err err = { 0 };
+    bool changed;
+    qf_rc rc;
+
+    if (now < api->keys_due_ms)
+        return;
+    api->keys_due_ms = now + KEYS_INTERVAL_MS;
+    rc = qh_tenants_refresh(api->tenants, &changed, &err);
+    if (rc == QF_OK && changed)
+        QF_LOG_INFO("API keys read again", QF_KV_STR("file", api->options->key_file));
+    if (rc != QF_OK && api->keys_rc == QF_OK)
+        QF_LOG_WARN("API keys cannot be read, those read before stay", QF_KV_STR("error", err.msg));
+    api->keys_rc = rc;
+}
+
 static void tick(struct api *api)
 {
     qf_time_ms now = qf_clock_mono_ms();
 
     qh_listener_tick(api->listener);
     refresh_if_due(api, now);
+    refresh_keys(api, now);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));

@@ -23,13 +23,15 @@ struct qa_api_options {
     const char *control_ca_file, *control_cert_file, *control_key_file; /* control streams */
 
     size_t http_threads, eval_threads; /* 0: from the number of cores */
-    size_t connections_max;
+    size_t connections_max, address_connections_max;
+    uint64_t bodies_bytes_max;
     uint64_t body_bytes_max;
     uint64_t points_max;
     uint64_t queries_max, queries_active_max, tenant_queue_max, works_max;
     uint64_t queries_memory_bytes; /* of all queries; 0: half of the machine's */
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
     int64_t small_scan_ms; /* see qa_query_env.small_scan_us */
+    double hedge_after;    /* see qa_coord_options.hedge_after */
     uint64_t query_artifact_bytes, spool_bytes, artifact_memory_bytes;
     uint64_t fetch_concurrency;
     int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;

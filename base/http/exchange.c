@@ -103,6 +103,7 @@ static void exchange_free(struct qh_exchange *exchange, bool complete)
     (void)qh_stream_drop(exchange->stream);
     (void)qf_arena_free(exchange->request.arena);
     qf_strbuf_done(&exchange->body);
+    qf_purse_give(&exchange->listener->bodies, exchange->body_paid);
     free(exchange);
 }
 
@@ -135,16 +136,24 @@ static qf_rc gather_all(struct MHD_Connection *connection, enum MHD_ValueKind ki
     return into.rc;
 }
 
-/* Headers, and parameters: those of the body come first, so they win. */
-static qf_rc read_request(struct qh_exchange *exchange, struct MHD_Connection *connection,
+static qf_rc read_headers(struct qh_exchange *exchange, struct MHD_Connection *connection,
                           struct qf_err *err)
 {
     struct qh_request *request = &exchange->request;
     qf_rc rc = gather_all(connection, MHD_HEADER_KIND, request->arena, &request->headers, err);
 
-    if (rc)
-        return rc;
-    qh_request_read_headers(request);
+    if (rc == QF_OK)
+        qh_request_read_headers(request);
+    return rc;
+}
+
+/* Parameters: those of the body come first, so they win. */
+static qf_rc read_params(struct qh_exchange *exchange, struct MHD_Connection *connection,
+                         struct qf_err *err)
+{
+    struct qh_request *request = &exchange->request;
+    qf_rc rc = QF_OK;
+
     request->body = qf_strbuf_view(&exchange->body);
     if (qh_request_has_form(request))
         rc = qh_params_add_form(request->arena, &request->params, request->body, err);
@@ -166,7 +175,10 @@ static void handle(struct qh_exchange *exchange, struct MHD_Connection *connecti
     exchange->handled = true;
     if (exchange->too_large) {
         answer_plain(exchange->stream, 413, "the request body is too large\n");
-    } else if (read_request(exchange, connection, &err) != QF_OK ||
+    } else if (exchange->no_room) {
+        qh_stream_header(exchange->stream, "Retry-After", "1");
+        answer_plain(exchange->stream, 503, "too many requests are being read: try again\n");
+    } else if (read_params(exchange, connection, &err) != QF_OK ||
                qf_arena_failed(exchange->request.arena)) {
         answer_plain(exchange->stream, 400, err.rc ? err.msg : "the request is too large");
     } else {
@@ -238,6 +250,35 @@ static enum MHD_Result send_head(struct qh_exchange *exchange, struct MHD_Connec
     return queued;
 }
 
+/* Look at the headers: true if the request was refused for them, and answered. */
+static bool refuse(struct qh_exchange *exchange, struct MHD_Connection *connection)
+{
+    const struct qh_listener_options *options = &exchange->listener->options;
+    struct qf_err err = { 0 };
+
+    if (read_headers(exchange, connection, &err) != QF_OK ||
+        qf_arena_failed(exchange->request.arena))
+        answer_plain(exchange->stream, 400, err.rc ? err.msg : "the request is too large");
+    else if (!options->admit || options->admit(options->ctx, &exchange->request, exchange->stream))
+        return false;
+    exchange->handled = true;
+    return true;
+}
+
+/* Keep a piece of the body, if there is room for it: it is copied once more when it is read. */
+static void add_to_body(struct qh_exchange *exchange, const char *bytes, size_t len)
+{
+    exchange->too_large |= len > exchange->body.limit - exchange->body.len;
+    if (exchange->too_large || exchange->no_room)
+        return;
+    if (!qf_purse_take(&exchange->listener->bodies, 2 * len)) {
+        exchange->no_room = true;
+        return;
+    }
+    exchange->body_paid += 2 * len;
+    qf_strbuf_add(&exchange->body, bytes, len);
+}
+
 enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request_ctx)
@@ -246,13 +287,11 @@ enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, cons
 
     (void)version;
     if (!exchange) {
-        *request_ctx = exchange_new(cls, connection, url, method);
-        return MHD_YES;
+        *request_ctx = exchange = exchange_new(cls, connection, url, method);
+        return refuse(exchange, connection) ? send_head(exchange, connection) : MHD_YES;
     }
     if (*upload_size) {
-        if (!exchange->too_large)
-            qf_strbuf_add(&exchange->body, upload, *upload_size);
-        exchange->too_large |= exchange->body.overflowed;
+        add_to_body(exchange, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;
     }

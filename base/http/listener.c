@@ -81,6 +81,7 @@ static void set_defaults(struct qh_listener_options *options)
     DEFAULT(threads, 4);
     DEFAULT(connections_max, 2048);
     DEFAULT(body_bytes_max, (size_t)2 << 20);
+    DEFAULT(bodies_bytes_max, (size_t)256 << 20);
     DEFAULT(header_bytes_max, (size_t)64 << 10);
     DEFAULT(stream_bytes_max, (size_t)256 << 10);
     DEFAULT(idle_timeout_ms, 30000);
@@ -97,6 +98,7 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
     struct MHD_OptionItem tls[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, NULL },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, NULL },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
         { MHD_OPTION_END, 0, NULL },
     };
 
@@ -119,7 +121,8 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
         flags, 0, NULL, NULL, qh_on_request, listener, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
         MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_THREAD_POOL_SIZE,
         (unsigned)QF_MAX(options->threads, (size_t)2), MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (unsigned)options->connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)options->address_connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         options->header_bytes_max + QH_BLOCK_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)((options->idle_timeout_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
         qh_on_completed, listener, MHD_OPTION_NOTIFY_CONNECTION, on_connection, listener,
@@ -137,6 +140,7 @@ struct qh_listener *qh_listener_new(const struct qh_listener_options *options, s
 
     listener->options = *options;
     set_defaults(&listener->options);
+    listener->bodies.limit = listener->options.bodies_bytes_max;
     listener->fd = -1;
     listener->lock = qf_lock_new();
     if (qf_address_listen(options->listen, &listener->fd, &listener->port, err) != QF_OK ||

@@ -21,16 +21,21 @@ struct qh_outcome {
 struct qh_listener_options {
     const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":8080" */
     /* Zero means the default in the comment. */
-    size_t threads;            /* 4 */
-    size_t connections_max;    /* 2048; beyond it connections wait in the kernel */
-    size_t body_bytes_max;     /* 2 MiB, else 413 */
-    size_t header_bytes_max;   /* 64 KiB for request line and headers, else 431 or 414 */
-    size_t stream_bytes_max;   /* 256 KiB waiting per answer */
-    int64_t idle_timeout_ms;   /* 30 s without progress closes a connection */
+    size_t threads;                 /* 4 */
+    size_t connections_max;         /* 2048; beyond it connections wait in the kernel */
+    size_t address_connections_max; /* 0: no limit for one address; beyond it they are closed */
+    size_t body_bytes_max;          /* 2 MiB, else 413 */
+    size_t bodies_bytes_max;        /* 256 MiB for all that are being read or worked on, else 503 */
+    size_t header_bytes_max;        /* 64 KiB for request line and headers, else 431 or 414 */
+    size_t stream_bytes_max;        /* 256 KiB waiting per answer */
+    int64_t idle_timeout_ms;        /* 30 s without progress closes a connection */
     int64_t header_timeout_ms; /* 30 s from the first byte of a connection to a whole request */
     int64_t keepalive_ms;      /* 5 s between comment lines of idle event streams */
     const char *tls_cert_file, *tls_key_file; /* PEM; both or neither, else QF_EINVAL */
 
+    /* The headers are there, the body is not: false if @request was answered through @stream and its
+     * body is not worth reading. Same rules as for `handle`; NULL: all are. */
+    bool (*admit)(void *ctx, struct qh_request *request, struct qh_stream *stream);
     /* Answer @request through @stream, now or later; called on a server thread and must not wait.
      * @request lives until the connection is done with the answer: take a reference to what is
      * needed longer. @stream is borrowed; qh_stream_ref() to keep it. */

@@ -6,6 +6,7 @@
 
 #include "base/http/listener.h"
 #include "base/pure/duration.h"
+#include "base/pure/purse.h"
 #include "base/pure/strbuf.h"
 #include "base/sys/thread.h"
 
@@ -21,7 +22,8 @@ struct qh_exchange {
     struct qh_request request;
     struct qf_strbuf body;
     struct qh_stream *stream;
-    bool too_large, handled;
+    size_t body_paid; /* bytes taken from the listener's purse for the body */
+    bool too_large, no_room, handled;
     int status;
 };
 
@@ -36,6 +38,7 @@ struct qh_listener {
     struct qh_link *links;
     size_t active;
     bool closing;
+    struct qf_purse bodies; /* any thread */
 };
 
 /* exchange.c: libmicrohttpd's callbacks for requests; @cls is the listener. */

@@ -105,33 +105,52 @@ static bool find_route(const struct qh_router *router, struct qh_visit *visit,
     return false;
 }
 
-static void run(const struct qh_router *router, struct qh_visit *visit)
+static void refuse_caller(struct qh_visit *visit, const struct qf_err *err)
 {
+    if (err->rc == QF_EAUTH)
+        qh_stream_header(visit->stream, "WWW-Authenticate", "Bearer");
+    visit->route->fail(visit, err);
+}
+
+/* Find the route and who asks; false: there is nothing for a handler to do, and it was said. */
+static bool admitted(const struct qh_router *router, struct qh_visit *visit)
+{
+    const struct qh_route *other = NULL;
     struct qf_err err = { 0 };
 
-    if (!visit->route->open &&
-        qh_tenants_of(router->tenants, visit->request, &visit->tenant, &err) != QF_OK) {
-        if (err.rc == QF_EAUTH)
-            qh_stream_header(visit->stream, "WWW-Authenticate", "Bearer");
-        visit->route->fail(visit, &err);
-        return;
+    if (visit->request->method != QH_METHOD_OPTIONS && find_route(router, visit, &other) &&
+        (visit->route->open ||
+         qh_tenants_of(router->tenants, visit->request, &visit->caller, &err) == QF_OK)) {
+        visit->tenant = qf_str_from(visit->caller.tenant);
+        return true;
     }
-    visit->route->handle(visit);
+    add_cors(router, visit);
+    if (visit->request->method == QH_METHOD_OPTIONS)
+        qh_stream_answer(visit->stream, 204, "text/plain", QF_STR(""));
+    else if (visit->route)
+        refuse_caller(visit, &err);
+    else if (other)
+        refuse_method(visit, other->methods);
+    else
+        qh_visit_text(visit, 404, "404 page not found\n");
+    return false;
+}
+
+bool qh_router_admit(const struct qh_router *router, struct qh_request *request,
+                     struct qh_stream *stream)
+{
+    struct qh_visit visit = { .role = router->role, .request = request, .stream = stream };
+
+    return admitted(router, &visit);
 }
 
 void qh_router_handle(const struct qh_router *router, struct qh_request *request,
                       struct qh_stream *stream)
 {
     struct qh_visit visit = { .role = router->role, .request = request, .stream = stream };
-    const struct qh_route *other;
 
+    if (!admitted(router, &visit))
+        return;
     add_cors(router, &visit);
-    if (request->method == QH_METHOD_OPTIONS)
-        qh_stream_answer(stream, 204, "text/plain", QF_STR(""));
-    else if (find_route(router, &visit, &other))
-        run(router, &visit);
-    else if (other)
-        refuse_method(&visit, other->methods);
-    else
-        qh_visit_text(&visit, 404, "404 page not found\n");
+    visit.route->handle(&visit);
 }

@@ -20,8 +20,9 @@ struct qh_visit {
     const struct qh_route *route;
     struct qh_request *request;
     struct qh_stream *stream;
-    struct qf_str tenant; /* empty on open routes */
-    struct qf_str rest;   /* what stands for '*' in the route's path */
+    struct qh_caller caller; /* zero on open routes */
+    struct qf_str tenant;    /* the caller's; empty on open routes */
+    struct qf_str rest;      /* what stands for '*' in the route's path */
 };
 
 struct qh_route {
@@ -44,11 +45,16 @@ struct qh_routes {
 struct qh_router {
     const struct qh_routes *const *families;
     size_t family_count;
-    const struct qh_tenants *tenants;
+    struct qh_tenants *tenants;
     const char *cors_origin; /* whose pages may ask: one origin, "*", or NULL */
     const char *cors_expose; /* headers that such pages may read, besides Date; "" for none */
     void *role;
 };
+
+/* For qh_listener_options.admit: answer what has no handler, or comes from somebody who may not ask,
+ * before its body is read. True: qh_router_handle() will find a handler for it. */
+bool qh_router_admit(const struct qh_router *router, struct qh_request *request,
+                     struct qh_stream *stream);
 
 /* Answer @request, or have it answered. */
 void qh_router_handle(const struct qh_router *router, struct qh_request *request,

@@ -1,140 +1,169 @@
 /* tenants.c - API keys and tenants. */
 #include "base/http/tenants.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/tenant.h"
-#include "base/pure/vec.h"
-
-struct key {
-    char *key, *tenant;
-};
+#include "base/pure/strbuf.h"
+#include "base/sys/thread.h"
 
 struct qh_tenants {
-    QF_VEC(struct key) keys;
-    bool keys_needed;
+    char *file; /* NULL: no keys are needed */
+    struct qf_lock *lock;
+    struct qh_keys *keys; /* under the lock */
+    struct stat seen;     /* of whoever refreshes: the file as it was read */
 };
 
 struct qh_tenants *qh_tenants_free(struct qh_tenants *tenants)
 {
     if (!tenants)
         return NULL;
-    for (size_t i = 0; i < tenants->keys.count; i++) {
-        free(tenants->keys.items[i].key);
-        free(tenants->keys.items[i].tenant);
-    }
-    QF_VEC_DONE(&tenants->keys);
+    (void)qh_keys_free(tenants->keys);
+    (void)qf_lock_free(tenants->lock);
+    free(tenants->file);
     free(tenants);
     return NULL;
 }
 
-/* "KEY TENANT"; false if it is something else. Comments and blank lines are fine. */
-static bool add_line(struct qh_tenants *tenants, struct qf_str line)
+/* The whole file. */
+static qf_rc read_text(int fd, const char *name, struct qf_strbuf *text, struct qf_err *err)
 {
-    const char *hash = memchr(line.data, '#', line.len);
-    struct qf_str key, tenant;
-    size_t end = 0;
+    text->limit = QH_KEY_FILE_BYTES_MAX;
+    for (;;) {
+        char *room = qf_strbuf_reserve(text, 4096);
+        ssize_t got;
 
-    if (hash)
-        line = qf_str_sub(line, 0, (size_t)(hash - line.data));
-    line = qf_str_trim(line);
-    if (line.len == 0)
-        return true;
-    while (end < line.len && line.data[end] != ' ' && line.data[end] != '\t')
-        end++;
-    key = qf_str_sub(line, 0, end);
-    tenant = qf_str_trim(qf_str_sub(line, end, line.len));
-    if (!qf_str_is(tenant, "*") && !qf_tenant_valid(tenant))
-        return false;
-    QF_VEC_PUSH(&tenants->keys, (struct key){ qf_xmemdup0(key.data, key.len),
-                                              qf_xmemdup0(tenant.data, tenant.len) });
-    return true;
+        if (!room)
+            return qf_err_set(err, QF_EINVAL, "%s is larger than %zu bytes", name, text->limit);
+        got = read(fd, room, 4096);
+        if (got == 0)
+            return QF_OK;
+        if (got < 0 && errno != EINTR)
+            return qf_err_set(err, QF_EIO, "cannot read the API keys in %s: %s", name,
+                              strerror(errno));
+        if (got > 0)
+            text->len += (size_t)got;
+    }
+}
+
+/* Who else may write or read the file. */
+static qf_rc check_mode(const struct stat *file, const struct qh_keys *keys, const char *name,
+                        struct qf_err *err)
+{
+    if (file->st_mode & (S_IWGRP | S_IWOTH))
+        return qf_err_set(err, QF_EINVAL, "%s can be written by others: chmod go-w it", name);
+    if ((file->st_mode & S_IROTH) && qh_keys_have_secrets(keys))
+        return qf_err_set(err, QF_EINVAL,
+                          "%s has keys that everybody can read: chmod o-r it, or keep their "
+                          "digests (sha256:...) instead",
+                          name);
+    return QF_OK;
+}
+
+static struct qh_keys *read_keys(const char *name, struct stat *ret_seen, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    struct qh_keys *keys = NULL;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        (void)qf_err_set(err, QF_EIO, "cannot read the API keys in %s: %s", name, strerror(errno));
+        return NULL;
+    }
+    if (fstat(fd, ret_seen) != 0 || !S_ISREG(ret_seen->st_mode))
+        (void)qf_err_set(err, QF_EIO, "the API keys in %s: not a file", name);
+    else if (read_text(fd, name, &text, err) == QF_OK)
+        keys = qh_keys_parse(qf_strbuf_view(&text), name, err);
+    (void)close(fd);
+    if (keys && check_mode(ret_seen, keys, name, err) != QF_OK)
+        keys = qh_keys_free(keys);
+    return keys;
 }
 
 struct qh_tenants *qh_tenants_new(const char *key_file, struct qf_err *err)
 {
     struct qh_tenants *tenants = qf_xcalloc(1, sizeof(*tenants));
-    char line[1024];
-    int number = 0;
-    FILE *file;
 
     if (!key_file)
         return tenants;
-    tenants->keys_needed = true;
-    file = fopen(key_file, "re");
-    if (!file) {
-        (void)qf_err_set(err, QF_EIO, "cannot read the API keys in %s", key_file);
-        return qh_tenants_free(tenants);
-    }
-    while (fgets(line, sizeof(line), file)) {
-        number++;
-        if (add_line(tenants, qf_str_from(line)))
-            continue;
-        (void)qf_err_set(err, QF_EINVAL, "%s:%d: not \"KEY TENANT\"", key_file, number);
-        (void)fclose(file);
-        return qh_tenants_free(tenants);
-    }
-    (void)fclose(file);
-    return tenants;
+    tenants->file = qf_xmemdup0(key_file, strlen(key_file));
+    tenants->lock = qf_lock_new();
+    tenants->keys = read_keys(key_file, &tenants->seen, err);
+    return tenants->keys ? tenants : qh_tenants_free(tenants);
 }
 
-/* Equal, in a time that tells nothing about where they differ. */
-static bool same_secret(struct qf_str given, const char *key)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-    size_t len = strlen(key);
-    unsigned char difference = given.len != len;
-
-    for (size_t i = 0; i < given.len; i++)
-        difference |= (unsigned char)(given.data[i] ^ key[len ? i % len : 0]);
-    return difference == 0;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static const char *tenant_of_key(const struct qh_tenants *tenants, struct qf_str authorization)
+qf_rc qh_tenants_refresh(struct qh_tenants *tenants, bool *ret_changed, struct qf_err *err)
 {
-    const char *found = NULL;
+    struct qf_err cause = { 0 };
+    struct qh_keys *keys, *old;
+    struct stat now;
+
+    *ret_changed = false;
+    if (!tenants->file || (stat(tenants->file, &now) == 0 && same_file(&now, &tenants->seen)))
+        return QF_OK;
+    keys = read_keys(tenants->file, &now, &cause);
+    if (!keys)
+        return qf_err_set(err, cause.rc, "%s", cause.msg);
+    tenants->seen = now;
+    *ret_changed = true;
+    qf_lock_take(tenants->lock);
+    old = tenants->keys;
+    tenants->keys = keys;
+    qf_lock_drop(tenants->lock);
+    (void)qh_keys_free(old);
+    return QF_OK;
+}
+
+/* The key's owner, copied: the table may be another one a moment later. */
+static bool find_owner(struct qh_tenants *tenants, struct qf_str authorization,
+                       struct qh_key_owner *ret_owner)
+{
+    const struct qh_key_owner *owner;
     struct qf_str key;
 
     if (!qf_str_starts(authorization, QF_STR("Bearer ")))
-        return NULL;
+        return false;
     key = qf_str_trim(qf_str_sub(authorization, 7, authorization.len));
-    for (size_t i = 0; i < tenants->keys.count; i++)
-        if (same_secret(key, tenants->keys.items[i].key))
-            found = tenants->keys.items[i].tenant;
-    return found;
+    qf_lock_take(tenants->lock);
+    owner = qh_keys_find(tenants->keys, key);
+    if (owner)
+        *ret_owner = *owner;
+    qf_lock_drop(tenants->lock);
+    return owner != NULL;
 }
 
-bool qh_tenants_confine(const struct qh_tenants *tenants, const struct qh_request *request)
-{
-    const char *own = NULL;
-
-    if (tenants->keys_needed)
-        own = tenant_of_key(tenants, qh_request_header(request, "Authorization"));
-    return own && strcmp(own, "*") != 0;
-}
-
-qf_rc qh_tenants_of(const struct qh_tenants *tenants, const struct qh_request *request,
-                    struct qf_str *ret_tenant, struct qf_err *err)
+qf_rc qh_tenants_of(struct qh_tenants *tenants, const struct qh_request *request,
+                    struct qh_caller *ret_caller, struct qf_err *err)
 {
     struct qf_str asked = qf_str_trim(qh_request_header(request, "X-Scope-OrgID"));
-    const char *own = NULL;
+    struct qh_key_owner owner = { .tenant = "*" };
 
-    if (tenants->keys_needed) {
-        own = tenant_of_key(tenants, qh_request_header(request, "Authorization"));
-        if (!own)
-            return qf_err_set(err, QF_EAUTH, "an API key is needed");
-        if (strcmp(own, "*") == 0)
-            own = NULL;
-        else if (asked.len && !qf_str_is(asked, own))
+    if (tenants->file && !find_owner(tenants, qh_request_header(request, "Authorization"), &owner))
+        return qf_err_set(err, QF_EAUTH, "an API key is needed");
+    ret_caller->sees_all = strcmp(owner.tenant, "*") == 0;
+    memcpy(ret_caller->key_name, owner.name, sizeof(owner.name));
+    if (!ret_caller->sees_all) {
+        if (asked.len && !qf_str_is(asked, owner.tenant))
             return qf_err_set(err, QF_EDENIED, "the API key is not valid for this tenant");
+        asked = qf_str_from(owner.tenant);
     }
-    if (own)
-        asked = qf_str_from(own);
-    else if (asked.len == 0)
+    if (asked.len == 0)
         asked = QF_STR(QH_TENANT_DEFAULT);
     if (!qf_tenant_valid(asked))
         return qf_err_set(err, QF_EINVAL, "invalid tenant in X-Scope-OrgID");
-    *ret_tenant = asked;
+    memcpy(ret_caller->tenant, asked.data, asked.len);
+    ret_caller->tenant[asked.len] = '\0';
     return QF_OK;
 }

@@ -19,6 +19,9 @@ struct wc_api_limits wc_api_limits_default(void)
         .dial_max_ms = 10000,
         .retry_delay_ms = 200,
         .worker_wait_ms = 30000,
+        .hedge_delay_ms = 100,
+        .hedge_percent = 10,
+        .hedges_min = 4,
     };
 }
 
@@ -32,17 +35,21 @@ static struct wc_api_limits completed(const struct wc_api_limits *given)
     limits.attempts_max = limits.attempts_max ? limits.attempts_max : standard.attempts_max;
     limits.heartbeat_ms = limits.heartbeat_ms ? limits.heartbeat_ms : standard.heartbeat_ms;
     limits.heartbeats_max = limits.heartbeats_max ? limits.heartbeats_max : standard.heartbeats_max;
+    limits.hedge_delay_ms = limits.hedge_delay_ms ? limits.hedge_delay_ms : standard.hedge_delay_ms;
+    limits.hedge_percent = limits.hedge_percent ? limits.hedge_percent : standard.hedge_percent;
+    limits.hedges_min = limits.hedges_min ? limits.hedges_min : standard.hedges_min;
     /* Doubled twenty times it must still be a number. */
     limits.dial_max_ms = QF_MIN(limits.dial_max_ms, DIAL_MAX_MS);
     limits.dial_min_ms = QF_MIN(limits.dial_min_ms, limits.dial_max_ms);
     return limits;
 }
 
-/* Most effects one step can have. Per item: CANCEL and ASSIGN, or ACK and COMMITTED. Per worker:
- * LOST, HANGUP, DIAL, HEARTBEAT. Per query: ENDED. One more for an answer to a stranger. */
+/* Most effects one step can have. Per item: CANCEL of both attempts and ASSIGN or HEDGE, or ACK,
+ * COMMITTED and CANCEL. Per worker: LOST, HANGUP, DIAL, HEARTBEAT. Per query: ENDED. One more for
+ * an answer to a stranger. */
 static size_t effects_max(const struct wc_api_limits *limits)
 {
-    return 2 * (size_t)limits->items_max + 4 * (size_t)limits->workers_max + limits->queries_max +
+    return 3 * (size_t)limits->items_max + 4 * (size_t)limits->workers_max + limits->queries_max +
            1;
 }
 
@@ -67,6 +74,7 @@ static void carve(struct wc_api *wc, struct wc_carver *carver)
     wc_index_carve(&wc->item_index, carver, limits->items_max);
     wc->item_query_links = wc_carve(carver, limits->items_max, sizeof(*wc->item_query_links));
     wc->item_place_links = wc_carve(carver, limits->items_max, sizeof(*wc->item_place_links));
+    wc->item_hedge_links = wc_carve(carver, limits->items_max, sizeof(*wc->item_hedge_links));
 
     wc_timers_carve(&wc->timers, carver, wc_timer_beat(wc) + 1);
     wc->state_size = carver->used;
@@ -99,6 +107,7 @@ struct wc_api *wc_api_new(const struct wc_api_limits *limits)
     wc_list_init(&wc->query_order);
     wc_list_init(&wc->fresh);
     wc_list_init(&wc->parked);
+    wc_list_init(&wc->hedge_due);
     wc->now = INT64_MIN;
     wc->stats.oldest_at = QF_TIME_NEVER;
     return wc;
@@ -279,6 +288,7 @@ qf_rc wc_api_step(struct wc_api *wc, const struct wc_api_event *event,
 
     rc = handlers[event->type](wc);
     wc_assign_fresh(wc);
+    wc_hedge_send_due(wc);
     wc_peer_release_idle(wc);
     refresh_gauges(wc);
 

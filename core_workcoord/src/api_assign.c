@@ -43,7 +43,8 @@ struct choice {
     bool home; /* the first choice among all known workers */
 };
 
-static struct choice choose(const struct wc_api *wc, const struct wc_item *item)
+/* Among all but @except. */
+static struct choice choose(const struct wc_api *wc, const struct wc_item *item, uint32_t except)
 {
     const struct wc_ring *ring = &wc->ring;
     struct choice best = { WC_NONE, UINT32_MAX, false };
@@ -54,7 +55,7 @@ static struct choice choose(const struct wc_api *wc, const struct wc_item *item)
         uint32_t rank;
 
         home_score = QF_MAX(home_score, score);
-        if (i >= ring->available)
+        if (i >= ring->available || ring->peers[i] == except)
             continue;
         rank = item->avoid_count ? avoid_rank(item, wc->peers[ring->peers[i]].id.v) : 0;
         if (rank < best.rank || (rank == best.rank && score > best_score)) {
@@ -87,7 +88,7 @@ static void unpark(struct wc_api *wc, uint32_t slot)
 static void assign(struct wc_api *wc, uint32_t slot)
 {
     struct wc_item *item = &wc->items[slot];
-    struct choice choice = choose(wc, item);
+    struct choice choice = choose(wc, item, WC_NONE);
 
     if (choice.rank && item->hold && wc->limits.retry_delay_ms) {
         park(wc, slot, wc->limits.retry_delay_ms);
@@ -122,13 +123,25 @@ void wc_assign_fresh(struct wc_api *wc)
     }
 }
 
-/* A parked item's time is up: its delay is over, or no worker has come in all the time it waited.
- */
+uint32_t wc_assign_second(struct wc_api *wc, const struct wc_item *item)
+{
+    struct choice choice;
+
+    if (wc->ring.stale)
+        rebuild_ring(wc);
+    choice = choose(wc, item, item->peer);
+    return choice.rank == 0 ? choice.peer : WC_NONE;
+}
+
+/* The time of an item is up. Of a parked one: its delay is over, or no worker has come in all the
+ * time it waited. */
 void wc_assign_on_timer(struct wc_api *wc, uint32_t slot)
 {
     struct wc_item *item = &wc->items[slot];
 
-    if (item->hold) {
+    if (item->state != WC_ITEM_PENDING) {
+        wc_hedge_on_timer(wc, slot);
+    } else if (item->hold) {
         item->hold = false;
         unpark(wc, slot);
     } else {

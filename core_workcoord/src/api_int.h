@@ -1,8 +1,9 @@
 /* api_int.h - the tables of the API side, shared by its files.
  *
- * Who writes what: item.c alone writes item->state, peer.c alone writes peer->state. A step runs
- * its event first, which may leave items on the fresh list, then assigns those (assign.c): so each
- * item is sent out at most once per step, however many workers a tick declares lost. */
+ * Who writes what: api_item.c alone writes item->state, api_hedge.c alone item->hedge.state,
+ * api_peer.c alone peer->state. A step runs its event first, which may leave items on the fresh
+ * list, then assigns those (api_assign.c), then sends out hedges that are due: so each item is sent
+ * out at most once per step, however many workers a tick declares lost. */
 #ifndef CORE_WORKCOORD_API_INT_H
 #define CORE_WORKCOORD_API_INT_H
 
@@ -25,7 +26,27 @@ enum wc_item_heard {
     WC_ITEM_HEARD_MOVED,
     WC_ITEM_HEARD_LATE_FETCHED,
     WC_ITEM_HEARD_CANCEL,
+    WC_ITEM_HEARD_HEDGE_FAILED,
+    WC_ITEM_HEARD_ADOPT_ASSIGNED, /* the hedge's attempt, in this state, is now the item's own */
+    WC_ITEM_HEARD_ADOPT_ACCEPTED,
+    WC_ITEM_HEARD_ADOPT_READY,
     WC_ITEM_HEARD__COUNT
+};
+
+enum wc_hedge_heard {
+    WC_HEDGE_HEARD_HEDGE, /* a worker was chosen: hedge.peer */
+    WC_HEDGE_HEARD_ACCEPTED,
+    WC_HEDGE_HEARD_REJECTED,
+    WC_HEDGE_HEARD_READY,
+    WC_HEDGE_HEARD_FETCHED,
+    WC_HEDGE_HEARD_FETCH_FAILED,
+    WC_HEDGE_HEARD_RETRY,
+    WC_HEDGE_HEARD_FAILED,
+    WC_HEDGE_HEARD_LOST,
+    WC_HEDGE_HEARD_MOVED,
+    WC_HEDGE_HEARD_DROP,
+    WC_HEDGE_HEARD_ADOPT,
+    WC_HEDGE_HEARD__COUNT
 };
 
 enum wc_peer_heard {
@@ -38,12 +59,24 @@ enum wc_peer_heard {
     WC_PEER_HEARD__COUNT
 };
 
+/* A second attempt at an item, on another worker. */
+struct wc_hedge {
+    uint32_t peer, attempt;
+    uint8_t state; /* enum wc_hedge_state */
+    struct wc_checksum checksum;
+};
+
 struct wc_item {
     struct wc_work_id work;
     struct wc_leaf_id leaf;
     uint64_t affinity;
     uint32_t query, peer; /* slots; peer: WC_NONE unless assigned, accepted or ready */
     uint32_t attempt, failures;
+    uint32_t attempts; /* the highest number given out */
+    qf_time_ms expect_ms;
+    struct wc_hedge hedge;
+    bool hedged;   /* it has had its hedge */
+    bool due;      /* on the hedge_due list */
     uint32_t late; /* older attempt whose download is still under way, 0: none */
     uint8_t state; /* enum wc_item_state */
     uint8_t avoid_count;
@@ -65,6 +98,7 @@ struct wc_peer {
     uint32_t slots, queue_depth, dials_failed, ready;
     qf_time_ms heard_at, rtt_ms;
     struct wc_list items[WC_PEER__LISTS]; /* assigned; accepted and ready */
+    struct wc_list hedges;                /* items it has as a second worker */
 };
 
 struct wc_query {
@@ -107,6 +141,8 @@ struct wc_api {
     struct wc_index item_index;
     struct wc_link *item_query_links; /* query->items */
     struct wc_link *item_place_links; /* fresh, parked or a peer's lists */
+    struct wc_link *item_hedge_links; /* hedge_due or a peer's hedges */
+    struct wc_list hedge_due;         /* empty between steps */
     uint32_t item_counts[WC_ITEM__COUNT];
     struct wc_list fresh, parked;
     bool unpark; /* a worker became available in this step */
@@ -144,6 +180,27 @@ void wc_item_hear(struct wc_api *wc, uint32_t item, enum wc_item_heard heard);
 void wc_item_on_message(struct wc_api *wc, uint32_t peer); /* ACCEPTED REJECTED READY FAILED */
 void wc_item_on_fetch(struct wc_api *wc);                  /* FETCHED FETCH_FAILED */
 
+/* Cancel an attempt on a worker, unless its stream is just being lost. */
+void wc_item_cancel_on(struct wc_api *wc, const struct wc_item *item, uint32_t peer,
+                       uint32_t attempt);
+struct wc_api_effect *wc_item_emit(struct wc_api *wc, const struct wc_item *item,
+                                   enum wc_api_effect_type type, uint32_t peer, uint32_t attempt);
+void wc_item_avoid(struct wc_item *item, uint64_t worker);
+/* A worker rejects only while it is not accepting: believe that until it says otherwise. */
+void wc_item_believe_reject(struct wc_api *wc, uint32_t peer);
+
+/* api_hedge.c */
+static inline bool wc_hedge_alive(const struct wc_item *item)
+{
+    return item->hedge.state != WC_HEDGE_NONE;
+}
+void wc_hedge_hear(struct wc_api *wc, uint32_t item, enum wc_hedge_heard heard);
+void wc_hedge_arm(struct wc_api *wc, uint32_t item);      /* it was assigned: wait for it */
+void wc_hedge_disarm(struct wc_api *wc, uint32_t item);   /* no longer assigned or accepted */
+void wc_hedge_on_timer(struct wc_api *wc, uint32_t item); /* it takes too long */
+void wc_hedge_adopt(struct wc_api *wc, uint32_t item);    /* a pending one takes it over */
+void wc_hedge_send_due(struct wc_api *wc);
+
 /* api_peer.c */
 qf_rc wc_peer_on_discovered(struct wc_api *wc);
 void wc_peer_hear(struct wc_api *wc, uint32_t peer, enum wc_peer_heard heard);
@@ -158,6 +215,8 @@ qf_rc wc_query_on_begin(struct wc_api *wc);
 void wc_query_end(struct wc_api *wc, uint32_t query, qf_rc rc, struct wc_work_id blame);
 
 /* api_assign.c */
+/* An available worker for a hedge: not the item's own, and none that failed it. WC_NONE: none. */
+uint32_t wc_assign_second(struct wc_api *wc, const struct wc_item *item);
 void wc_assign_fresh(struct wc_api *wc);
 void wc_assign_on_timer(struct wc_api *wc, uint32_t item);
 void wc_assign_forget(struct wc_api *wc, uint32_t item); /* take a pending item off its list */

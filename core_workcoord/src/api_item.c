@@ -7,18 +7,32 @@
 /* Each runs before the state changes, while the item still knows its worker. */
 typedef void move_fn(struct wc_api *wc, struct wc_item *item);
 
-static struct wc_api_effect *emit_to_peer(struct wc_api *wc, const struct wc_item *item,
-                                          enum wc_api_effect_type type)
+struct wc_api_effect *wc_item_emit(struct wc_api *wc, const struct wc_item *item,
+                                   enum wc_api_effect_type type, uint32_t peer, uint32_t attempt)
 {
     struct wc_api_effect *effect = wc_api_emit(wc, type);
 
-    effect->worker = wc->peers[item->peer].id;
-    effect->session = wc->peers[item->peer].session;
+    effect->worker = wc->peers[peer].id;
+    effect->session = wc->peers[peer].session;
     effect->query = wc->queries[item->query].id;
     effect->leaf = item->leaf;
     effect->work = item->work;
-    effect->attempt = item->attempt;
+    effect->attempt = attempt;
     return effect;
+}
+
+static void emit_to_peer(struct wc_api *wc, const struct wc_item *item,
+                         enum wc_api_effect_type type)
+{
+    (void)wc_item_emit(wc, item, type, item->peer, item->attempt);
+}
+
+/* Not on a stream that is just being lost: one of its items may have ended the query of another. */
+void wc_item_cancel_on(struct wc_api *wc, const struct wc_item *item, uint32_t peer,
+                       uint32_t attempt)
+{
+    if (wc->peers[peer].session.v)
+        (void)wc_item_emit(wc, item, WC_API_DO_CANCEL, peer, attempt);
 }
 
 static void nothing(struct wc_api *wc, struct wc_item *item)
@@ -29,18 +43,16 @@ static void nothing(struct wc_api *wc, struct wc_item *item)
 
 static void send_assign(struct wc_api *wc, struct wc_item *item)
 {
-    item->attempt++;
+    item->attempt = ++item->attempts;
     item->hold = false;
     wc->stats.assigned++;
     wc->stats.reassigned += item->attempt > 1;
-    (void)emit_to_peer(wc, item, WC_API_DO_ASSIGN);
+    emit_to_peer(wc, item, WC_API_DO_ASSIGN);
 }
 
-/* Not on a stream that is just being lost: one of its items may have ended the query of another. */
 static void send_cancel(struct wc_api *wc, struct wc_item *item)
 {
-    if (wc->peers[item->peer].session.v)
-        (void)emit_to_peer(wc, item, WC_API_DO_CANCEL);
+    wc_item_cancel_on(wc, item, item->peer, item->attempt);
 }
 
 static void count_accepted(struct wc_api *wc, struct wc_item *item)
@@ -49,19 +61,23 @@ static void count_accepted(struct wc_api *wc, struct wc_item *item)
     wc->stats.accepted++;
 }
 
-/* A worker rejects only while it is not accepting: believe that until it says otherwise. */
-static void believe_reject(struct wc_api *wc, struct wc_item *item)
+void wc_item_believe_reject(struct wc_api *wc, uint32_t peer)
 {
     wc->stats.rejected++;
-    wc->peers[item->peer].accepting = false;
-    wc_peer_changed(wc, item->peer);
+    wc->peers[peer].accepting = false;
+    wc_peer_changed(wc, peer);
+}
+
+static void believe_reject(struct wc_api *wc, struct wc_item *item)
+{
+    wc_item_believe_reject(wc, item->peer);
 }
 
 static void begin_fetch(struct wc_api *wc, struct wc_item *item)
 {
     wc->stats.ready++;
     item->checksum = wc->event->checksum;
-    (void)emit_to_peer(wc, item, WC_API_DO_FETCH);
+    emit_to_peer(wc, item, WC_API_DO_FETCH);
 }
 
 /* The stream is gone or the artifact expired, but its download may still come to a good end. */
@@ -87,16 +103,16 @@ static void commit(struct wc_api *wc, struct wc_item *item, uint32_t attempt)
 
 static void ack_and_commit(struct wc_api *wc, struct wc_item *item)
 {
-    (void)emit_to_peer(wc, item, WC_API_DO_ACK);
+    emit_to_peer(wc, item, WC_API_DO_ACK);
     commit(wc, item, item->attempt);
 }
 
+/* The bytes are those of another attempt than the current one. */
 static void commit_late(struct wc_api *wc, struct wc_item *item)
 {
     if (item->peer != WC_NONE)
         send_cancel(wc, item);
     item->checksum = item->late_checksum;
-    wc->stats.late++;
     commit(wc, item, item->late);
 }
 
@@ -113,6 +129,9 @@ struct move {
 static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
     [WC_ITEM_PENDING] = {
         [WC_ITEM_HEARD_ASSIGN] = { WC_ITEM_ASSIGNED, send_assign, 0 },
+        [WC_ITEM_HEARD_ADOPT_ASSIGNED] = { WC_ITEM_ASSIGNED, nothing, 0 },
+        [WC_ITEM_HEARD_ADOPT_ACCEPTED] = { WC_ITEM_ACCEPTED, nothing, 0 },
+        [WC_ITEM_HEARD_ADOPT_READY] = { WC_ITEM_READY, nothing, 0 },
         [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
         [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, nothing, 0 },
     },
@@ -121,6 +140,7 @@ static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
         [WC_ITEM_HEARD_REJECTED] = { WC_ITEM_PENDING, believe_reject, AVOIDS },
         [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, nothing, COSTS | AVOIDS | HOLDS },
         [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_HEDGE_FAILED] = { WC_ITEM_FAILED, send_cancel, 0 },
         [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, nothing, 0 },
         [WC_ITEM_HEARD_MOVED] = { WC_ITEM_PENDING, send_cancel, 0 },
         [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
@@ -130,6 +150,7 @@ static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
         [WC_ITEM_HEARD_READY] = { WC_ITEM_READY, begin_fetch, 0 },
         [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, nothing, COSTS | AVOIDS | HOLDS },
         [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_HEDGE_FAILED] = { WC_ITEM_FAILED, send_cancel, 0 },
         [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, nothing, COSTS },
         [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
         [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, send_cancel, 0 },
@@ -139,6 +160,7 @@ static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
         [WC_ITEM_HEARD_FETCH_FAILED] = { WC_ITEM_PENDING, send_cancel, COSTS | AVOIDS | HOLDS },
         [WC_ITEM_HEARD_RETRY] = { WC_ITEM_PENDING, keep_fetching, COSTS | AVOIDS | HOLDS },
         [WC_ITEM_HEARD_FAILED] = { WC_ITEM_FAILED, nothing, 0 },
+        [WC_ITEM_HEARD_HEDGE_FAILED] = { WC_ITEM_FAILED, send_cancel, 0 },
         [WC_ITEM_HEARD_LOST] = { WC_ITEM_PENDING, keep_fetching, COSTS },
         [WC_ITEM_HEARD_LATE_FETCHED] = { WC_ITEM_FETCHED, commit_late, 0 },
         [WC_ITEM_HEARD_CANCEL] = { WC_ITEM_CANCELED, send_cancel, 0 },
@@ -151,7 +173,7 @@ static const struct move moves[WC_ITEM__COUNT][WC_ITEM_HEARD__COUNT] = {
     },
 };
 
-static void avoid(struct wc_item *item, uint64_t worker)
+void wc_item_avoid(struct wc_item *item, uint64_t worker)
 {
     uint8_t from = 0, to = 0;
 
@@ -182,6 +204,11 @@ static bool on_a_worker(enum wc_item_state state)
     return state == WC_ITEM_ASSIGNED || state == WC_ITEM_ACCEPTED || state == WC_ITEM_READY;
 }
 
+static bool is_over(enum wc_item_state state)
+{
+    return state == WC_ITEM_FETCHED || state == WC_ITEM_FAILED || state == WC_ITEM_CANCELED;
+}
+
 /* The only function that writes item->state: keeps the lists and gauges in step with it. */
 static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
 {
@@ -194,6 +221,8 @@ static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
         wc_list_remove(place, wc->item_place_links, slot);
     if (item->state == WC_ITEM_READY)
         wc->peers[item->peer].ready--;
+    if (next != WC_ITEM_ACCEPTED)
+        wc_hedge_disarm(wc, slot);
     wc->item_counts[item->state]--;
     wc->item_counts[next]++;
 
@@ -240,18 +269,24 @@ void wc_item_hear(struct wc_api *wc, uint32_t slot, enum wc_item_heard heard)
     }
     move->act(wc, item);
     if (move->flags & AVOIDS)
-        avoid(item, wc->peers[item->peer].id.v);
+        wc_item_avoid(item, wc->peers[item->peer].id.v);
     if (move->flags & HOLDS)
         item->hold = true;
     if (move->flags & COSTS)
         item->failures++;
     set_state(wc, slot, move->next);
+    if (heard == WC_ITEM_HEARD_ASSIGN)
+        wc_hedge_arm(wc, slot);
+    if (wc_hedge_alive(item) && is_over(move->next))
+        wc_hedge_hear(wc, slot, WC_HEDGE_HEARD_DROP);
 
     if (move->next == WC_ITEM_FETCHED && query->committed == query->items.count)
         wc_query_end(wc, item->query, QF_OK, (struct wc_work_id){ 0 });
     else if (move->next == WC_ITEM_FAILED ||
              ((move->flags & COSTS) && item->failures >= wc->limits.attempts_max))
         wc_query_end(wc, item->query, reason(wc->event), item->work);
+    else if (wc_hedge_alive(item) && move->next == WC_ITEM_PENDING)
+        wc_hedge_adopt(wc, slot);
 }
 
 static bool same_checksum(struct wc_checksum a, struct wc_checksum b)
@@ -303,16 +338,39 @@ static enum wc_item_heard heard_in(struct wc_api *wc)
     return WC_ITEM_HEARD_FAILED;
 }
 
+static bool is_hedge(const struct wc_item *item, uint32_t attempt)
+{
+    return wc_hedge_alive(item) && item->hedge.attempt == attempt;
+}
+
+/* What workers and downloads say is the same for both attempts. */
+static enum wc_hedge_heard as_hedge(enum wc_item_heard heard)
+{
+    static const enum wc_hedge_heard same[] = {
+        [WC_ITEM_HEARD_ACCEPTED] = WC_HEDGE_HEARD_ACCEPTED,
+        [WC_ITEM_HEARD_REJECTED] = WC_HEDGE_HEARD_REJECTED,
+        [WC_ITEM_HEARD_READY] = WC_HEDGE_HEARD_READY,
+        [WC_ITEM_HEARD_FETCHED] = WC_HEDGE_HEARD_FETCHED,
+        [WC_ITEM_HEARD_FETCH_FAILED] = WC_HEDGE_HEARD_FETCH_FAILED,
+        [WC_ITEM_HEARD_RETRY] = WC_HEDGE_HEARD_RETRY,
+        [WC_ITEM_HEARD_FAILED] = WC_HEDGE_HEARD_FAILED,
+    };
+
+    return same[heard];
+}
+
 void wc_item_on_message(struct wc_api *wc, uint32_t peer)
 {
     const struct wc_api_event *event = wc->event;
     uint32_t slot = wc_index_first(&wc->item_index, event->work.v);
     struct wc_item *item = slot == WC_NONE ? NULL : &wc->items[slot];
 
-    if (!item || item->peer != peer || item->attempt != event->attempt)
-        answer_stale(wc, peer, item);
-    else
+    if (item && item->peer == peer && item->attempt == event->attempt)
         wc_item_hear(wc, slot, heard_in(wc));
+    else if (item && is_hedge(item, event->attempt) && item->hedge.peer == peer)
+        wc_hedge_hear(wc, slot, as_hedge(heard_in(wc)));
+    else
+        answer_stale(wc, peer, item);
 }
 
 /* A download of an older attempt: good bytes are good bytes, and a failure changes nothing. */
@@ -321,25 +379,24 @@ static void on_late_fetch(struct wc_api *wc, uint32_t slot)
     struct wc_item *item = &wc->items[slot];
 
     if (wc->event->type == WC_API_EV_FETCHED &&
-        same_checksum(wc->event->checksum, item->late_checksum))
+        same_checksum(wc->event->checksum, item->late_checksum)) {
+        wc->stats.late++;
         wc_item_hear(wc, slot, WC_ITEM_HEARD_LATE_FETCHED);
-    else
+    } else {
         item->late = 0;
+    }
 }
 
-static void on_current_fetch(struct wc_api *wc, uint32_t slot)
+/* The end of a download whose bytes were announced with @checksum. */
+static enum wc_item_heard heard_of_fetch(struct wc_api *wc, struct wc_checksum checksum)
 {
     const struct wc_api_event *event = wc->event;
 
-    if (event->type == WC_API_EV_FETCH_FAILED) {
-        wc->stats.fetch_failed[event->fetch_error]++;
-        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCH_FAILED);
-    } else if (!same_checksum(event->checksum, wc->items[slot].checksum)) {
-        wc->stats.fetch_failed[WC_FETCH_CHECKSUM]++;
-        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCH_FAILED);
-    } else {
-        wc_item_hear(wc, slot, WC_ITEM_HEARD_FETCHED);
-    }
+    if (event->type == WC_API_EV_FETCHED && same_checksum(event->checksum, checksum))
+        return WC_ITEM_HEARD_FETCHED;
+    wc->stats
+        .fetch_failed[event->type == WC_API_EV_FETCHED ? WC_FETCH_CHECKSUM : event->fetch_error]++;
+    return WC_ITEM_HEARD_FETCH_FAILED;
 }
 
 void wc_item_on_fetch(struct wc_api *wc)
@@ -356,7 +413,9 @@ void wc_item_on_fetch(struct wc_api *wc)
         if (event->type == WC_API_EV_FETCHED)
             count_duplicate(wc, item);
     } else if (item->state == WC_ITEM_READY && item->attempt == event->attempt) {
-        on_current_fetch(wc, slot);
+        wc_item_hear(wc, slot, heard_of_fetch(wc, item->checksum));
+    } else if (is_hedge(item, event->attempt) && item->hedge.state == WC_HEDGE_READY) {
+        wc_hedge_hear(wc, slot, as_hedge(heard_of_fetch(wc, item->hedge.checksum)));
     } else if (item->late && item->late == event->attempt) {
         on_late_fetch(wc, slot);
     } else {

@@ -63,6 +63,18 @@ static void move_unstarted(struct wc_api *wc, struct wc_peer *peer)
         wc_item_hear(wc, peer->items[WC_PEER_UNSTARTED].head, WC_ITEM_HEARD_MOVED);
 }
 
+/* A hedge is worth no waiting for: @all of a worker that leaves, else what it has not accepted. */
+static void move_hedges(struct wc_api *wc, struct wc_peer *peer, bool all)
+{
+    uint32_t next;
+
+    for (uint32_t slot = peer->hedges.head; slot != WC_NONE; slot = next) {
+        next = wc->item_hedge_links[slot].next;
+        if (all || wc->items[slot].hedge.state == WC_HEDGE_ASSIGNED)
+            wc_hedge_hear(wc, slot, WC_HEDGE_HEARD_MOVED);
+    }
+}
+
 /* Each runs before the state changes. */
 typedef void move_fn(struct wc_api *wc, uint32_t slot);
 
@@ -121,6 +133,8 @@ static void end_stream(struct wc_api *wc, uint32_t slot)
         while (peer->items[list].count)
             wc_item_hear(wc, peer->items[list].head, WC_ITEM_HEARD_LOST);
     }
+    while (peer->hedges.count)
+        wc_hedge_hear(wc, peer->hedges.head, WC_HEDGE_HEARD_LOST);
     peer->accepting = false;
     set_draining(wc, peer, false);
     wc_timers_clear(&wc->timers, slot);
@@ -160,14 +174,17 @@ static void hear_status(struct wc_api *wc, uint32_t slot)
     peer->queue_depth = event->status.queue_depth;
     peer->dials_failed = 0;
     set_draining(wc, peer, event->status.draining);
-    if (peer->draining)
+    if (peer->draining) {
         move_unstarted(wc, peer);
+        move_hedges(wc, peer, false);
+    }
 }
 
 static void leave(struct wc_api *wc, uint32_t slot)
 {
     set_leaving(wc, &wc->peers[slot], true);
     move_unstarted(wc, &wc->peers[slot]);
+    move_hedges(wc, &wc->peers[slot], true);
 }
 
 static void forget(struct wc_api *wc, uint32_t slot)
@@ -256,6 +273,7 @@ qf_rc wc_peer_on_discovered(struct wc_api *wc)
         *peer = (struct wc_peer){ .id = wc->event->worker, .state = WC_WORKER_DOWN, .rtt_ms = -1 };
         for (int list = 0; list < WC_PEER__LISTS; list++)
             wc_list_init(&peer->items[list]);
+        wc_list_init(&peer->hedges);
         wc_index_put(&wc->peer_index, peer->id.v, slot);
         wc_list_push(&wc->peer_order, wc->peer_links, slot);
         wc_peer_hear(wc, slot, WC_PEER_HEARD_DIAL_DUE);

@@ -38,6 +38,7 @@ static void view_worker(const struct wc_api *wc, uint32_t slot, struct wc_api_wo
         .assigned = peer->items[WC_PEER_UNSTARTED].count,
         .accepted = peer->items[WC_PEER_STARTED].count - peer->ready,
         .ready = peer->ready,
+        .hedges = peer->hedges.count,
         .heard_at = peer->heard_at,
         .rtt_ms = peer->rtt_ms,
         .dials_failed = peer->dials_failed,
@@ -85,6 +86,11 @@ bool wc_api_item(const struct wc_api *wc, struct wc_work_id work, struct wc_api_
     };
     if (item->peer != WC_NONE)
         ret_view->worker = wc->peers[item->peer].id;
+    if (wc_hedge_alive(item)) {
+        ret_view->hedge.state = (enum wc_hedge_state)item->hedge.state;
+        ret_view->hedge.worker = wc->peers[item->hedge.peer].id;
+        ret_view->hedge.attempt = item->hedge.attempt;
+    }
     return true;
 }
 

@@ -17,6 +17,7 @@
 NAME_FUNCTION(wc_reject_name, wc_reject, WC_REJECTS)
 NAME_FUNCTION(wc_fetch_error_name, wc_fetch_error, WC_FETCH_ERRORS)
 NAME_FUNCTION(wc_item_state_name, wc_item_state, WC_ITEM_STATES)
+NAME_FUNCTION(wc_hedge_state_name, wc_hedge_state, WC_HEDGE_STATES)
 NAME_FUNCTION(wc_worker_state_name, wc_worker_state, WC_WORKER_STATES)
 NAME_FUNCTION(wc_run_state_name, wc_run_state, WC_RUN_STATES)
 NAME_FUNCTION(wc_api_event_name, wc_api_event_type, WC_API_EVENTS)

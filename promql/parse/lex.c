@@ -19,16 +19,16 @@ static struct pq_token lex_order(struct pq_lexer *lexer, int32_t c);
 static struct pq_token lex_paren(struct pq_lexer *lexer, int32_t c);
 static struct pq_token lex_number_or_duration(struct pq_lexer *lexer);
 
-void pq_lex_init(struct pq_lexer *lexer, struct qf_str text, bool series)
+void pq_lex_init(struct pq_lexer *lexer, struct qf_str text, pq_lex_values_fn *values)
 {
-    *lexer = (struct pq_lexer){ .text = text, .series = series };
+    *lexer = (struct pq_lexer){ .text = text, .values = values };
 }
 
 struct pq_token pq_lex_next(struct pq_lexer *lexer)
 {
     lexer->start = lexer->pos;
     if (lexer->mode != PQ_LEX_STATEMENT && !lexer->brace_open)
-        return pq_lex_series_value(lexer);
+        return lexer->values(lexer);
     while (pq_is_space(pq_lex_peek(lexer)))
         lexer->pos++;
     lexer->start = lexer->pos;
@@ -225,7 +225,7 @@ static struct pq_token lex_in_braces(struct pq_lexer *lexer)
         return pq_lex_fail_rune(lexer, "unexpected left brace", c);
     case '}':
         lexer->brace_open = false;
-        if (lexer->series)
+        if (lexer->values)
             lexer->mode = PQ_LEX_VALUES;
         return pq_lex_emit(lexer, PQ_T_RIGHT_BRACE);
     default:

@@ -42,19 +42,24 @@ enum pq_lex_mode {
     PQ_LEX_AFTER_HISTOGRAM /* a x, + or - directly behind }} */
 };
 
+struct pq_lexer;
+typedef struct pq_token pq_lex_values_fn(struct pq_lexer *lexer);
+
 struct pq_lexer {
     struct qf_str text;
     size_t pos;
     size_t start; /* of the token being read; where an error is reported */
     enum pq_lex_mode mode;
-    bool series; /* the text is a series description */
+    /* Reads the values behind the metric of a series description, as tests write them
+     * (testing/series.h); NULL for a query. */
+    pq_lex_values_fn *values;
     bool brace_open, bracket_open, got_colon, got_duration;
     bool expects_duration; /* inside brackets, before the first number */
     int64_t paren_depth;
     char error[512];
 };
 
-void pq_lex_init(struct pq_lexer *lexer, struct qf_str text, bool series);
+void pq_lex_init(struct pq_lexer *lexer, struct qf_str text, pq_lex_values_fn *values);
 /* The next token; comments are tokens. After PQ_T_EOF or PQ_T_ERROR there is no further one. */
 struct pq_token pq_lex_next(struct pq_lexer *lexer);
 
@@ -65,7 +70,7 @@ void pq_token_describe(struct qf_strbuf *buf, struct qf_str text, struct pq_toke
 bool pq_token_is_keyword(enum pq_token_type type);
 bool pq_token_is_aggregator(enum pq_token_type type);
 
-/* What the modes share; lex_values.c has the modes of series descriptions. */
+/* What the modes share; those of series descriptions are in testing/. */
 enum { PQ_RUNE_EOF = -1 };
 int32_t pq_lex_rune(struct pq_lexer *lexer);   /* read one character; invalid UTF-8 is U+FFFD */
 int pq_lex_peek(const struct pq_lexer *lexer); /* the next byte, PQ_RUNE_EOF at the end */
@@ -76,7 +81,6 @@ struct pq_token pq_lex_fail_rune(struct pq_lexer *lexer, const char *what, int32
 bool pq_lex_scan_number(struct pq_lexer *lexer);
 struct pq_token pq_lex_word(struct pq_lexer *lexer);
 struct pq_token pq_lex_string(struct pq_lexer *lexer, char quote);
-struct pq_token pq_lex_series_value(struct pq_lexer *lexer);
 
 static inline bool pq_is_space(int c)
 {

@@ -60,7 +60,7 @@ bool pq_lex_scan_number(struct pq_lexer *lexer)
     int next;
 
     /* "1x3" repeats in a series description, so there are no hexadecimal numbers. */
-    if (!lexer->series && accept(lexer, "0") && accept(lexer, "xX")) {
+    if (!lexer->values && accept(lexer, "0") && accept(lexer, "xX")) {
         accept(lexer, "_");
         scan.digits = "0123456789abcdefABCDEF";
         scan.hex = true;
@@ -73,7 +73,7 @@ bool pq_lex_scan_number(struct pq_lexer *lexer)
     if (lexer->pos == before)
         return false;
     next = pq_lex_peek(lexer);
-    return (lexer->series && next == 'x') || !pq_is_alnum(next);
+    return (lexer->values && next == 'x') || !pq_is_alnum(next);
 }
 
 struct pq_token pq_lex_word(struct pq_lexer *lexer)
@@ -86,7 +86,7 @@ struct pq_token pq_lex_word(struct pq_lexer *lexer)
         colon = colon || pq_lex_peek(lexer) == ':';
         lexer->pos++;
     }
-    if (lexer->series && pq_lex_peek(lexer) != '{')
+    if (lexer->values && pq_lex_peek(lexer) != '{')
         lexer->mode = PQ_LEX_VALUES;
     word = qf_str_sub(lexer->text, lexer->start, lexer->pos);
     type = colon ? PQ_T_METRIC_IDENTIFIER : pq_word_find(word);

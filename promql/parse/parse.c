@@ -25,7 +25,7 @@ qf_rc pq_parse(struct qf_arena *arena, struct qf_str text, const struct pq_parse
     struct pq_expr *node = NULL;
     qf_rc rc;
 
-    pq_parser_init(&p, arena, text, options, false);
+    pq_parser_init(&p, arena, text, options, NULL);
     if (pq_parser_peek(&p) == PQ_T_EOF)
         pq_parser_fail(&p, (struct pq_pos){ 0, 0 }, "no expression found in input");
     else
@@ -52,7 +52,7 @@ qf_rc pq_parse_selector(struct qf_arena *arena, struct qf_str text,
     enum pq_token_type first;
     qf_rc rc;
 
-    pq_parser_init(&p, arena, text, options, false);
+    pq_parser_init(&p, arena, text, options, NULL);
     first = pq_parser_peek(&p);
     if (first == PQ_T_LEFT_BRACE) {
         node = parse_selector(&p, NULL);

@@ -7,7 +7,7 @@
 #include "base/pure/macros.h"
 
 void pq_parser_init(struct pq_parser *p, struct qf_arena *arena, struct qf_str text,
-                    const struct pq_parse_options *options, bool series)
+                    const struct pq_parse_options *options, pq_lex_values_fn *values)
 {
     size_t length_max;
 
@@ -26,7 +26,7 @@ void pq_parser_init(struct pq_parser *p, struct qf_arena *arena, struct qf_str t
     text = qf_arena_str(arena, text);
     if (!text.data)
         pq_parser_out_of_memory(p);
-    pq_lex_init(&p->lex, text, series);
+    pq_lex_init(&p->lex, text, values);
 }
 
 qf_rc pq_parser_finish(const struct pq_parser *p, struct qf_err *err)

@@ -39,8 +39,9 @@ struct pq_parser {
     const struct pq_check *check;
 };
 
+/* @values as in struct pq_lexer. */
 void pq_parser_init(struct pq_parser *p, struct qf_arena *arena, struct qf_str text,
-                    const struct pq_parse_options *options, bool series);
+                    const struct pq_parse_options *options, pq_lex_values_fn *values);
 /* The end of a parse: copy the first error to @err and return its code. */
 qf_rc pq_parser_finish(const struct pq_parser *p, struct qf_err *err);
 
@@ -90,18 +91,6 @@ bool pq_parse_grouping(struct pq_parser *p, const struct qf_str **ret_labels, si
 bool pq_parse_matching(struct pq_parser *p, bool *ret_bool, struct pq_matching *ret_matching);
 struct pq_expr *pq_make_binary(struct pq_parser *p, struct pq_expr *proto,
                                const struct pq_matching *matching);
-
-/* parse_histogram.c: {{schema:1 sum:2}} after its opening braces were read; NULL and an error if it
- * is wrong. */
-struct pq_histogram *pq_parse_histogram(struct pq_parser *p);
-/* parse_series.c: a number with an optional sign. */
-bool pq_parse_signed(struct pq_parser *p, double *ret_value);
-bool pq_parse_uint(struct pq_parser *p, uint64_t *ret_value);
-
-/* combine.c: @base plus (@factor 1) or minus (-1) @inc, a new histogram in the arena. NULL and an
- * error if they do not fit together. */
-struct pq_histogram *pq_literal_combine(struct pq_parser *p, const struct pq_histogram *base,
-                                        const struct pq_histogram *inc, double factor);
 
 /* parse_postfix.c: [range], [range:step], offset, @, anchored, smoothed. */
 struct pq_expr *pq_parse_postfix(struct pq_parser *p, struct pq_expr *node);

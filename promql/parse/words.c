@@ -24,17 +24,10 @@ static const struct row {
 #undef PQ_HINT
 };
 
-enum {
-    FIRST_WORD = PQ_T_LAND,
-    LAST_WORD = PQ_T_WITHOUT,
-    FIRST_FIELD = PQ_T_SUM_DESC,
-    LAST_FIELD = PQ_T_COUNTER_RESET_HINT_DESC,
-    FIRST_HINT = PQ_T_UNKNOWN_COUNTER_RESET,
-    LAST_HINT = PQ_T_GAUGE_TYPE,
-    WORD_LEN_MAX = 18, /* counter_reset_hint */
-};
+#define WORD_LEN_MAX 18 /* counter_reset_hint */
 
-static enum pq_token_type find(struct qf_str word, int first, int last)
+enum pq_token_type pq_word_among(struct qf_str word, enum pq_token_type first,
+                                 enum pq_token_type last)
 {
     char lower[WORD_LEN_MAX];
 
@@ -43,10 +36,10 @@ static enum pq_token_type find(struct qf_str word, int first, int last)
     for (size_t i = 0; i < word.len; i++)
         lower[i] =
             (char)(word.data[i] >= 'A' && word.data[i] <= 'Z' ? word.data[i] | 0x20 : word.data[i]);
-    for (int type = first; type <= last; type++)
+    for (enum pq_token_type type = first; type <= last; type++)
         if (rows[type].text[0] == lower[0] &&
             qf_str_is((struct qf_str){ lower, word.len }, rows[type].text))
-            return (enum pq_token_type)type;
+            return type;
     return PQ_T_IDENTIFIER;
 }
 
@@ -59,17 +52,7 @@ enum pq_token_type pq_word_find(struct qf_str word)
             if ((word.data[0] | 0x20) == numbers[i][0] && (word.data[1] | 0x20) == numbers[i][1] &&
                 (word.data[2] | 0x20) == numbers[i][2])
                 return PQ_T_NUMBER;
-    return find(word, FIRST_WORD, LAST_WORD);
-}
-
-enum pq_token_type pq_field_find(struct qf_str word)
-{
-    return find(word, FIRST_FIELD, LAST_FIELD);
-}
-
-enum pq_token_type pq_hint_find(struct qf_str word)
-{
-    return find(word, FIRST_HINT, LAST_HINT);
+    return pq_word_among(word, PQ_T_LAND, PQ_T_WITHOUT);
 }
 
 const char *pq_token_name(enum pq_token_type type)
@@ -120,7 +103,7 @@ void pq_token_describe(struct qf_strbuf *buf, struct qf_str text, struct pq_toke
         return;
     case FIELD:
         /* Prometheus has no word for these and prints the number of the token. */
-        qf_strbuf_printf(buf, "\"<Item %d>\" ", 57370 + (int)token.type - FIRST_FIELD);
+        qf_strbuf_printf(buf, "\"<Item %d>\" ", 57370 + (int)token.type - PQ_T_SUM_DESC);
         quote_short(buf, value);
         return;
     case PLAIN:

@@ -6,9 +6,8 @@
 
 /* The keyword's type, PQ_T_NUMBER for inf and nan, or PQ_T_IDENTIFIER for any other word. */
 enum pq_token_type pq_word_find(struct qf_str word);
-/* The key of a histogram literal, or PQ_T_IDENTIFIER. */
-enum pq_token_type pq_field_find(struct qf_str word);
-/* A counter reset hint of a histogram literal, or PQ_T_IDENTIFIER. */
-enum pq_token_type pq_hint_find(struct qf_str word);
+/* The token from @first to @last that is written like that, or PQ_T_IDENTIFIER. */
+enum pq_token_type pq_word_among(struct qf_str word, enum pq_token_type first,
+                                 enum pq_token_type last);
 
 #endif

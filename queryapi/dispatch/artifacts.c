@@ -41,6 +41,14 @@ static void unlist_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
         fetch->next->prev = fetch->prev;
 }
 
+/* One attempt's bytes are here: downloads of the others are not needed. */
+static void forget_rivals(struct qa_coord *coord, uint64_t work)
+{
+    for (struct qa_fetch *at = coord->fetches; at; at = at->next)
+        if (at->work == work)
+            atomic_store(&at->unwanted, true);
+}
+
 void co_forget_fetches(struct qa_coord *coord, uint64_t query)
 {
     for (struct qa_fetch *at = coord->fetches; at; at = at->next)
@@ -186,5 +194,6 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struc
     work->scan_us = fetch->scan_us;
     query->co.artifact_bytes += fetch->size_bytes;
     query->co.committed++;
+    forget_rivals(coord, effect->work.v);
     co_progress(coord, query);
 }

@@ -58,6 +58,7 @@ static void perform_work(struct qa_coord *coord, struct event *cause,
         log_lost(coord, effect);
         break;
     case WC_API_DO_ASSIGN:
+    case WC_API_DO_HEDGE:
         co_assign(coord, effect);
         break;
     case WC_API_DO_CANCEL:
@@ -262,6 +263,7 @@ static bool make_machines(struct qa_coord *coord)
 
     work.queries_max = life.queries_max = (uint32_t)coord->options.queries_max;
     work.worker_wait_ms = coord->options.worker_wait_ms;
+    work.hedge_after = coord->options.hedge_after;
     life.active_max = (uint32_t)QF_MIN(coord->options.queries_active_max, (size_t)UINT32_MAX);
     life.tenant_queue_max = (uint32_t)QF_MIN(coord->options.tenant_queue_max, (size_t)UINT32_MAX);
     coord->life = wc_life_new(&life);
@@ -362,8 +364,10 @@ void co_free(struct qa_coord *coord)
     (void)qf_mailbox_free(coord->box, drop_msg);
     (void)wc_api_free(coord->wc);
     (void)wc_life_free(coord->life);
-    for (size_t i = 0; i < coord->endpoints.count; i++)
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
         free(coord->endpoints.items[i].address);
+        free(coord->endpoints.items[i].base_url);
+    }
     QF_VEC_DONE(&coord->endpoints);
     QF_VEC_DONE(&coord->events);
     free(coord->slots);

@@ -32,6 +32,7 @@ struct qa_coord_options {
     size_t tenant_queue_max;           /* waiting queries of one tenant; beyond it 429 */
     int64_t query_timeout_ms;
     int64_t worker_wait_ms;
+    double hedge_after;    /* see wc_api_limits.hedge_after; 0: no hedges */
     int64_t slow_query_ms; /* < 0: none */
     size_t fetch_concurrency_max;
     const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */

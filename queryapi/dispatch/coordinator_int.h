@@ -58,6 +58,7 @@ struct endpoint {
     uint64_t session; /* of the current dial or stream; 0: none */
     bool connected;   /* its first message has come */
     bool present;     /* in the latest discovery */
+    char *base_url;   /* where its artifacts are, as it said first; NULL before that */
     char name[PB_ID_BYTES_MAX + 1];
     int64_t lost_ns; /* when the last stream went away; 0: never had one */
 };

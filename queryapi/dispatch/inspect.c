@@ -178,6 +178,9 @@ void co_update_metrics(struct qa_coord *coord)
     COUNT(work_accepted, 0, accepted);
     COUNT(work_rejected, 0, rejected);
     COUNT(work_reassigned, 0, reassigned);
+    COUNT(work_hedges, 0, hedged);
+    COUNT(work_hedges, 1, hedges_won);
+    COUNT(work_hedges, 2, hedges_lost);
     COUNT(affinity, 0, affinity_hits);
     COUNT(affinity, 1, affinity_misses);
     COUNT(work_committed, 0, committed);

@@ -279,7 +279,8 @@ static void work(struct qa_coord *coord, struct qa_query *query)
         query->works[i].waiting_ns = now;
         items[i] = (struct wc_api_item_spec){ .work.v = query->co.first_work + i,
                                               .leaf.v = query->works[i].leaf_id,
-                                              .affinity = query->works[i].affinity };
+                                              .affinity = query->works[i].affinity,
+                                              .expect_ms = query->works[i].expect_ms };
     }
     co_progress(coord, query);
     co_tell(coord, (struct event){ .machine = MACHINE_WORK,

@@ -7,6 +7,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
+#include "queryapi/fetch/url.h"
 
 #define CHECKSUM_TEXT 40
 
@@ -38,10 +39,12 @@ static void forget_endpoints(struct qa_coord *coord)
         struct endpoint *endpoint = &coord->endpoints.items[i];
 
         if (endpoint->present || endpoint->session ||
-            wc_api_worker(coord->wc, endpoint->worker, &view))
+            wc_api_worker(coord->wc, endpoint->worker, &view)) {
             coord->endpoints.items[kept++] = *endpoint;
-        else
+        } else {
             free(endpoint->address);
+            free(endpoint->base_url);
+        }
     }
     coord->endpoints.count = kept;
 }
@@ -128,19 +131,34 @@ void co_closed(void *ctx, uint64_t session, const char *why)
 }
 
 /* The first message of a stream: it is up. */
+static void refuse_stream(struct qa_coord *coord, const struct endpoint *endpoint, const char *why)
+{
+    QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
+                 QF_KV_STR("reason", why));
+    qa_rpc_hangup(coord->rpc, endpoint->session, why);
+}
+
 static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
                            const struct pb_status *status)
 {
+    bool tls = coord->options.tls_ca_file != NULL;
+
     if (status->protocol_version != PB_PROTOCOL_VERSION) {
         char why[100];
 
         (void)snprintf(why, sizeof(why), "the worker speaks protocol %" PRIu32 ", this API %d",
                        status->protocol_version, PB_PROTOCOL_VERSION);
-        QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
-                     QF_KV_STR("reason", why));
-        qa_rpc_hangup(coord->rpc, endpoint->session, why);
+        refuse_stream(coord, endpoint, why);
         return;
     }
+    if (!qa_artifact_base_valid(status->artifact_base_url, tls)) {
+        refuse_stream(coord, endpoint,
+                      tls ? "the worker serves its artifacts without TLS: give it --http-tls-cert"
+                          : "the worker's --advertise-url is not an http address");
+        return;
+    }
+    free(endpoint->base_url);
+    endpoint->base_url = qf_xmemdup0(status->artifact_base_url.data, status->artifact_base_url.len);
     (void)snprintf(endpoint->name, sizeof(endpoint->name), "%.*s", QF_STR_ARG(status->worker_id));
     endpoint->connected = true;
     if (endpoint->lost_ns)
@@ -254,13 +272,13 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
     co_tell_work(coord, *event);
 }
 
-static void hear_ready(struct qa_coord *coord, struct wc_api_event *event,
-                       const struct pb_ready *ready)
+static void hear_ready(struct qa_coord *coord, const struct endpoint *endpoint,
+                       struct wc_api_event *event, const struct pb_ready *ready)
 {
     event->type = WC_API_EV_READY;
     if (!qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                            &event->checksum) ||
-        ready->artifact_url.len == 0) {
+        !qa_artifact_url_below(ready->artifact_url, qf_str_from(endpoint->base_url))) {
         event->type = WC_API_EV_FAILED;
         event->failure.rc = QF_EPROTO;
         event->failure.retryable = true;
@@ -304,7 +322,7 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
     case PB_WORKER_READY:
         event.work.v = message->u.ready.work_id;
         event.attempt = message->u.ready.attempt;
-        hear_ready(coord, &event, &message->u.ready);
+        hear_ready(coord, endpoint, &event, &message->u.ready);
         break;
     case PB_WORKER_FAILED:
         event.work.v = message->u.failed.work_id;
@@ -317,6 +335,19 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
 }
 
 /* --- what we say to workers --- */
+
+static void log_assignment(const struct qa_query *query, const struct wc_api_effect *effect)
+{
+    const char *what = "work assigned";
+
+    if (effect->type == WC_API_DO_HEDGE)
+        what = "work takes long, assigned to one more worker";
+    else if (effect->attempt > 1)
+        what = "work assigned again";
+    QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG, what,
+              QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
+              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
+}
 
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
@@ -341,17 +372,14 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .limits = query->env->limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };
-    if (work->waiting_ns)
+    if (effect->type == WC_API_DO_ASSIGN && work->waiting_ns)
         qf_metric_observe(coord->options.metrics->assign_seconds,
                           (double)(now - work->waiting_ns) / 1e9);
     work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
     work->assigned_ns = now;
     query->co.reason[0] = '\0'; /* what failed is being run again */
     qa_rpc_send(coord->rpc, effect->session.v, &message);
-    QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG,
-              effect->attempt > 1 ? "work assigned again" : "work assigned",
-              QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
-              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
+    log_assignment(query, effect);
 }
 
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)

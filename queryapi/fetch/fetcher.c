@@ -166,6 +166,7 @@ static void set_options(struct transfer *transfer)
     (void)curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 3000L);
     (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,

@@ -5,6 +5,29 @@
 #include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
 
+/* Indented, a query of a megabyte is hundreds: what is printed has a limit, and its memory is taken
+ * before. It is held up to three times: printed, quoted, in its envelope. */
+#define PRINTED_BYTES_MAX ((size_t)8 << 20)
+#define LANGUAGE_MEMORY_MAX ((size_t)128 << 20)
+
+/* What one request may use, paid from what all queries may use together: many at once find no room
+ * rather than take it. */
+static struct qf_purse purse_of(const struct qh_visit *visit)
+{
+    const struct qa_query_env *env = qa_routes_of(visit)->env;
+
+    return (struct qf_purse){ .limit = QF_MIN(env->memory_bytes_max, LANGUAGE_MEMORY_MAX),
+                              .parent = env->purse };
+}
+
+/* Say what went wrong; that it was others who had the memory, if so. */
+static void fail(struct qh_visit *visit, const struct qf_purse *purse, struct qf_err *err)
+{
+    if (err->rc == QF_ELIMIT && qf_purse_parent_empty(purse))
+        (void)qf_err_set(err, QF_EUNAVAILABLE, "other queries use all memory: try again");
+    visit->route->fail(visit, err);
+}
+
 static void handle_metadata(struct qh_visit *visit)
 {
     static const char *const limits[] = { "limit", "limit_per_metric" };
@@ -86,12 +109,13 @@ static qf_rc check_exemplars(struct qh_visit *visit, struct qf_arena *arena, boo
 
 static void handle_exemplars(struct qh_visit *visit)
 {
-    struct qf_arena *arena = qf_arena_new(qa_routes_of(visit)->env->memory_bytes_max);
+    struct qf_purse purse = purse_of(visit);
+    struct qf_arena *arena = qf_arena_new_from(&purse);
     struct qf_err err = { 0 };
     bool selector = false;
 
     if (check_exemplars(visit, arena, &selector, &err) != QF_OK)
-        visit->route->fail(visit, &err);
+        fail(visit, &purse, &err);
     else if (selector)
         qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
     else
@@ -117,46 +141,61 @@ static void handle_buildinfo(struct qh_visit *visit)
                          "\"buildDate\":\"\",\"goVersion\":\"\"}}"));
 }
 
+static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = { .limit = PRINTED_BYTES_MAX };
+
+    pq_pretty(&text, expr, 100);
+    qf_strbuf_json(buf, qf_strbuf_view(&text));
+    buf->overflowed |= text.overflowed;
+}
+
+/* Parse the query and print it into @body. */
+static qf_rc print_query(struct qh_visit *visit, struct qf_arena *arena,
+                         void (*print)(struct qf_strbuf *, const struct pq_expr *),
+                         struct qf_strbuf *body, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = { .limit = PRINTED_BYTES_MAX };
+    struct qf_str query = qh_visit_param(visit, "query");
+    struct qf_err cause = { 0 };
+    struct pq_expr *expr;
+    qf_rc rc = qa_check_text(query, err);
+
+    if (rc != QF_OK)
+        return rc;
+    rc = pq_parse(arena, query, &qa_routes_of(visit)->env->features.parse, &expr, &cause);
+    if (rc == QF_EPARSE) {
+        pq_parse_error_print(&text, query, &cause);
+        return qf_err_set(err, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&text));
+    }
+    if (rc != QF_OK)
+        return qf_err_set(err, rc, "%s", cause.msg);
+    if (!qf_arena_charge(arena, 3 * PRINTED_BYTES_MAX))
+        return qf_err_set(err, QF_ELIMIT, "the query needs more memory than its limit");
+    print(&text, expr);
+    if (text.overflowed)
+        return qf_err_set(err, QF_ELIMIT, "the answer would be longer than %zu bytes",
+                          PRINTED_BYTES_MAX);
+    qf_strbuf_puts(body, "{\"status\":\"success\",\"data\":");
+    qf_strbuf_str(body, qf_strbuf_view(&text));
+    qf_strbuf_putc(body, '}');
+    return QF_OK;
+}
+
 /* format_query and parse_query: parse, and print in one form or the other. */
 static void handle_parsed(struct qh_visit *visit,
                           void (*print)(struct qf_strbuf *, const struct pq_expr *))
 {
-    struct qf_arena *arena = qf_arena_new(qa_routes_of(visit)->env->memory_bytes_max);
-    struct qf_strbuf text = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
-    struct qf_str query = qh_visit_param(visit, "query");
-    struct qf_err err = { 0 }, framed = { 0 };
-    struct pq_expr *expr;
-    qf_rc rc = qa_check_text(query, &framed);
+    struct qf_purse purse = purse_of(visit);
+    struct qf_arena *arena = qf_arena_new_from(&purse);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct qf_err err = { 0 };
 
-    if (rc == QF_OK)
-        rc = pq_parse(arena, query, &qa_routes_of(visit)->env->features.parse, &expr, &err);
-    if (rc == QF_OK) {
-        print(&text, expr);
-        qf_strbuf_puts(&body, "{\"status\":\"success\",\"data\":");
-        qf_strbuf_str(&body, qf_strbuf_view(&text));
-        qf_strbuf_putc(&body, '}');
+    if (print_query(visit, arena, print, &body, &err) == QF_OK)
         qh_visit_json(visit, 200, qf_strbuf_view(&body));
-    } else {
-        if (rc == QF_EPARSE) {
-            pq_parse_error_print(&text, query, &err);
-            (void)qf_err_set(&framed, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&text));
-        } else {
-            (void)qf_err_set(&framed, rc, "%s", err.msg);
-        }
-        visit->route->fail(visit, &framed);
-    }
-    qf_strbuf_done(&text);
-    qf_strbuf_done(&body);
+    else
+        fail(visit, &purse, &err);
     (void)qf_arena_free(arena);
-}
-
-static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
-{
-    struct qf_strbuf text = QF_STRBUF_INIT;
-
-    pq_pretty(&text, expr, 100);
-    qf_strbuf_json(buf, qf_strbuf_view(&text));
-    qf_strbuf_done(&text);
 }
 
 static void handle_format_query(struct qh_visit *visit)

@@ -22,12 +22,19 @@ static void handle_ready(struct qh_visit *visit)
 /* The tenant whose queries the request may see; empty: all of them. */
 static struct qf_str sight(const struct qh_visit *visit)
 {
-    return qh_tenants_confine(qa_routes_of(visit)->tenants, visit->request) ? visit->tenant
-                                                                            : QF_STR("");
+    return visit->caller.sees_all ? QF_STR("") : visit->tenant;
 }
 
+/* Addresses and names of workers are no tenant's business. */
 static void handle_workers(struct qh_visit *visit)
 {
+    struct qf_err err = { 0 };
+
+    if (!visit->caller.sees_all) {
+        (void)qf_err_set(&err, QF_EDENIED, "workers are shown to operators: a key for all tenants");
+        visit->route->fail(visit, &err);
+        return;
+    }
     qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_WORKERS, QF_STR(""), visit->stream);
 }
 

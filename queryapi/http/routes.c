@@ -63,15 +63,26 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
     qa_coord_submit(routes->coord, query);
 }
 
+static struct qh_router router_of(struct qa_routes *of)
+{
+    return (struct qh_router){ .families = families,
+                               .family_count = QF_COUNT_OF(families),
+                               .tenants = of->tenants,
+                               .cors_origin = of->cors_origin,
+                               .cors_expose = "X-Query-Id",
+                               .role = of };
+}
+
+bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
+{
+    const struct qh_router router = router_of(ctx);
+
+    return qh_router_admit(&router, request, stream);
+}
+
 void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
-    struct qa_routes *of = ctx;
-    struct qh_router router = { .families = families,
-                                .family_count = QF_COUNT_OF(families),
-                                .tenants = of->tenants,
-                                .cors_origin = of->cors_origin,
-                                .cors_expose = "X-Query-Id",
-                                .role = of };
+    const struct qh_router router = router_of(ctx);
 
     qh_router_handle(&router, request, stream);
 }

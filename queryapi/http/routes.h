@@ -11,13 +11,14 @@ struct qa_routes {
     struct qa_coord *coord;
     const struct qa_query_env *env;
     struct qa_metrics *metrics;
-    const struct qh_tenants *tenants;
+    struct qh_tenants *tenants;
     const char *cors_origin; /* one origin, "*", or NULL */
     uint64_t points_max;     /* steps of a range query */
     atomic_bool ready;       /* /readyz */
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */
+bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream);
 void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream);
 void qa_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
 

@@ -86,6 +86,25 @@ qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err)
     return qf_err_set(err, QF_ELIMIT, "the query needs more memory than it may have");
 }
 
+/* How long each work should take, from what its leaf took before. Works of a leaf are in a row. */
+static void expect_costs(struct qa_query *query)
+{
+    const struct qa_costs *costs = query->env->costs;
+
+    for (size_t first = 0, end; first < query->work_count; first = end) {
+        const struct qa_work *work = &query->works[first];
+        uint64_t scan_us;
+
+        for (end = first; end < query->work_count; end++)
+            if (query->works[end].leaf_id != work->leaf_id)
+                break;
+        if (!costs || !qa_costs_find(costs, qa_leaf_key(query, work->plan, work->leaf), &scan_us))
+            continue;
+        for (size_t i = first; i < end; i++)
+            query->works[i].expect_ms = 1 + (int64_t)(scan_us / (end - first) / 1000);
+    }
+}
+
 void qa_query_turn(struct qa_query *query, enum qa_turn turn)
 {
     qf_rc rc;
@@ -96,8 +115,10 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     else
         rc = turn == QA_TURN_PLAN ? qa_query_plan(query, &query->err)
                                   : qa_query_answer(query, &query->err);
-    if (rc == QF_OK && turn == QA_TURN_PLAN)
+    if (rc == QF_OK && turn == QA_TURN_PLAN) {
+        expect_costs(query);
         qa_answer_begin(query);
+    }
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */
     if (rc == QF_ELIMIT && qf_purse_parent_empty(&query->purse)) {

@@ -63,6 +63,7 @@ struct qa_work {
     struct qf_str affinity_key;
     struct pb_segment *segments;
     size_t segment_count;
+    int64_t expect_ms; /* how long such a work takes a worker; 0: not known */
     /* Set by the coordinator. */
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
     uint64_t announced_bytes;    /* what the worker says it is */

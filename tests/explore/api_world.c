@@ -110,6 +110,7 @@ static void on_effect(struct world *world, const struct wc_api_effect *effect)
             hang_up(world, effect->worker.v - 1);
         break;
     case WC_API_DO_ASSIGN:
+    case WC_API_DO_HEDGE:
         on_assign(world, effect);
         break;
     case WC_API_DO_CANCEL:
@@ -227,6 +228,7 @@ void api_world_begin(struct world *world)
         .queries_max = 1,
         .items_max = (uint32_t)world->items,
         .attempts_max = 3,
+        .hedge_after = world->faults[HEDGE] ? 1 : 0,
     };
     struct wc_api_item_spec items[ITEMS_MAX];
     struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { 1 } };
@@ -237,7 +239,7 @@ void api_world_begin(struct world *world)
     for (size_t i = 0; i < world->items; i++) {
         uint64_t order[] = { i % world->workers + 1, (i + 1) % world->workers + 1 };
 
-        items[i] = (struct wc_api_item_spec){ { i + 1 }, { 1 }, 0 };
+        items[i] = (struct wc_api_item_spec){ { i + 1 }, { 1 }, 0, 100000 };
         items[i].affinity = core_affinity(order, QF_MIN(world->workers, (size_t)2), world->workers);
     }
     for (size_t i = 0; i < world->workers; i++) {
@@ -358,6 +360,30 @@ static void apply_to_record(struct world *world, enum kind kind, size_t w, size_
     }
 }
 
+static uint32_t timer_of(const struct world *world, size_t item)
+{
+    uint32_t slot = wc_index_first(&world->wc->item_index, item + 1);
+
+    return slot == WC_NONE ? WC_NONE : wc_timer_item(world->wc, slot);
+}
+
+bool api_world_waits(const struct world *world, size_t item)
+{
+    uint32_t timer = timer_of(world, item);
+
+    return timer != WC_NONE && world->wc->timers.pos[timer] != 0;
+}
+
+/* Time stands still but for this item's patience; when it is over it may be sent once more. */
+static void run_out(struct world *world, size_t item)
+{
+    struct wc_api_event tick = { .type = WC_API_EV_TICK };
+
+    world->model.faults[HEDGE]--;
+    wc_timers_set(&world->wc->timers, timer_of(world, item), NOW);
+    step(world, &tick);
+}
+
 const char *api_world_apply(void *ctx, uint16_t move)
 {
     struct world *world = ctx;
@@ -373,6 +399,8 @@ const char *api_world_apply(void *ctx, uint16_t move)
     } else if (kind == K_FETCH_FAILED) {
         spend(world, FETCH);
         step_fetch(world, WC_API_EV_FETCH_FAILED, item, i);
+    } else if (kind == K_HEDGE) {
+        run_out(world, item);
     } else {
         struct wc_api_event event = { .type = WC_API_EV_QUERY_CANCEL, .query = { 1 } };
 

@@ -10,7 +10,7 @@
 
 enum { WORKERS_MAX = 3, ITEMS_MAX = 3, RECORDS = 4, NOW = 1000 };
 
-enum fault { LOSE, DRAIN, PAUSE, REJECT, RETRY, FINAL, FETCH, DUP, CANCEL, REMOVE, FAULTS };
+enum fault { LOSE, DRAIN, PAUSE, REJECT, RETRY, FINAL, FETCH, DUP, CANCEL, REMOVE, HEDGE, FAULTS };
 
 enum kind {
     K_CONNECT,
@@ -30,6 +30,7 @@ enum kind {
     K_FETCHED,
     K_FETCH_FAILED,
     K_CANCEL,
+    K_HEDGE, /* an item has taken too long */
     K__COUNT
 };
 
@@ -90,6 +91,8 @@ static inline bool can(const struct world *world, enum fault fault)
 }
 
 void api_world_begin(struct world *world);
+/* Is the item on a worker, and would be sent to one more if it took too long? */
+bool api_world_waits(const struct world *world, size_t item);
 /* Callbacks of struct explore_world. */
 void api_world_save(void *ctx, uint32_t level);
 void api_world_restore(void *ctx, uint32_t level);

@@ -1,7 +1,8 @@
 /* explore_api.c - every reachable state of the API side in a small world, all invariants in each.
  *
  * usage: explore_api [workers=N] [items=N] [lose=N] [drain=N] [pause=N] [reject=N] [retry=N]
- *                    [final=N] [fetch=N] [dup=N] [cancel=N] [remove=N] [any=N] [warm] [states=N]
+ *                    [final=N] [fetch=N] [dup=N] [cancel=N] [remove=N] [hedge=N] [any=N] [warm]
+ *                    [states=N]
  *
  * The core under test is the real one; workers and network are modelled as everything that can
  * happen: each worker answers what it was sent in any order relative to the others, messages to it
@@ -14,12 +15,14 @@
 
 #include "tests/explore/api_world.h"
 
-static const char *const fault_names[FAULTS] = { "lose",  "drain", "pause", "reject", "retry",
-                                                 "final", "fetch", "dup",   "cancel", "remove" };
+static const char *const fault_names[FAULTS] = { "lose",   "drain",  "pause", "reject",
+                                                 "retry",  "final",  "fetch", "dup",
+                                                 "cancel", "remove", "hedge" };
 
 static const char *const kind_names[K__COUNT] = {
-    "connect", "greet", "lose",  "drain", "pause", "discover", "remove",    "dup",         "accept",
-    "reject",  "ready", "retry", "final", "reads", "fetched",  "fetchfail", "cancel query"
+    "connect", "greet", "lose",    "drain",     "pause",        "discover",
+    "remove",  "dup",   "accept",  "reject",    "ready",        "retry",
+    "final",   "reads", "fetched", "fetchfail", "cancel query", "hedge"
 };
 
 static bool idle(const struct world *world, const struct peer_model *peer)
@@ -95,6 +98,8 @@ static size_t moves(void *ctx, uint16_t *out)
             add(&list, fetching, move_of(K_FETCHED, 0, item, i));
             add(&list, fetching && can(world, FETCH), move_of(K_FETCH_FAILED, 0, item, i));
         }
+        add(&list, world->model.faults[HEDGE] && api_world_waits(world, item),
+            move_of(K_HEDGE, 0, item, 0));
     }
     add(&list, !world->model.ended && can(world, CANCEL), move_of(K_CANCEL, 0, 0, 0));
     return list.count;
@@ -124,6 +129,30 @@ static bool downloading(const struct world *world, size_t item, uint32_t attempt
 }
 
 /* Whoever holds an item will move it: that is what "not lost" means. */
+static const char *check_hedge(const struct world *world, const struct wc_api_item_view *view,
+                               size_t item)
+{
+    struct wc_api_item_view as = { .worker = view->hedge.worker, .attempt = view->hedge.attempt };
+    struct wc_api_worker_view worker;
+
+    if (view->hedge.state == WC_HEDGE_NONE)
+        return NULL;
+    if (view->state != WC_ITEM_ASSIGNED && view->state != WC_ITEM_ACCEPTED &&
+        view->state != WC_ITEM_READY)
+        return "a hedge without an attempt beside it";
+    if (!wc_api_worker(world->wc, as.worker, &worker) || worker.state != WC_WORKER_ALIVE ||
+        worker.leaving || as.worker.v == view->worker.v)
+        return "a hedge sits on a worker that is not alive, leaves or is the item's own";
+    if (view->hedge.state == WC_HEDGE_ASSIGNED &&
+        (worker.draining || !worker_has(world, &as, item, SENT)))
+        return "an assigned hedge is unknown to its worker, or that drains";
+    if (view->hedge.state == WC_HEDGE_ACCEPTED && !worker_has(world, &as, item, ACCEPTED))
+        return "an accepted hedge is unknown to its worker";
+    if (view->hedge.state == WC_HEDGE_READY && !downloading(world, item, as.attempt))
+        return "a ready hedge is not being downloaded";
+    return NULL;
+}
+
 static const char *check_item(const struct world *world, size_t item)
 {
     const struct wc_api_stats *stats = wc_api_stats(world->wc);
@@ -148,7 +177,7 @@ static const char *check_item(const struct world *world, size_t item)
         return "an accepted item is unknown to its worker";
     if (view.state == WC_ITEM_READY && !downloading(world, item, view.attempt))
         return "a ready item is not being downloaded";
-    return NULL;
+    return check_hedge(world, &view, item);
 }
 
 /* Can anything still happen that is not a fault? */
@@ -249,8 +278,14 @@ static void encode_item(const struct world *world, size_t slot, struct bytes *by
     put(bytes, item->state);
     put(bytes, item->peer == WC_NONE ? 0 : world->wc->peers[item->peer].id.v);
     put(bytes, item->failures);
-    put(bytes, relative(item->late, item->attempt));
+    put(bytes, relative(item->late, item->attempts));
     put(bytes, item->hold);
+    put(bytes, (unsigned)item->hedged << 7 | item->hedge.state);
+    if (item->hedge.state) {
+        put(bytes, world->wc->peers[item->hedge.peer].id.v);
+        put(bytes, relative(item->hedge.attempt, item->attempts));
+    }
+    put(bytes, relative(item->attempt, item->attempts));
     put(bytes, item->avoid_count);
     for (int i = 0; i < item->avoid_count; i++)
         put(bytes, item->avoid[i]);
@@ -263,7 +298,7 @@ static size_t encode(void *ctx, uint8_t *out)
     uint32_t base[ITEMS_MAX] = { 0 };
 
     for (size_t slot = 0; slot < world->items; slot++)
-        base[world->wc->items[slot].work.v - 1] = world->wc->items[slot].attempt;
+        base[world->wc->items[slot].work.v - 1] = world->wc->items[slot].attempts;
     for (size_t w = 0; w < world->workers; w++)
         encode_worker(world, w, base, &bytes);
     put(&bytes, world->model.ended);

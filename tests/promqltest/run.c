@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/pure/alloc.h"
-#include "promql/engine.h"
+#include "promql/testing/engine.h"
 #include "segments/parquet/artifact.h"
 #include "tests/promqltest/http.h"
 #include "tests/promqltest/judge.h"

@@ -14,6 +14,7 @@
 #include "base/pure/err.h"
 #include "base/pure/labels.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 
 struct qf_regex;
 

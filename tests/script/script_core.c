@@ -125,6 +125,7 @@ static size_t item_words(const struct script *script, struct wc_api_item_spec *i
             continue;
         items[count].work.v = strtoull(script->words[i] + 1, &end, 10);
         items[count].leaf.v = 1;
+        items[count].expect_ms = number(script, "expect=", 0);
         items[count++].affinity = *end == '=' ? affinity_of(end + 1) : 1;
     }
     return count;
@@ -261,7 +262,11 @@ static void show_api(struct script *script)
                          wc_item_state_name(item.state));
         if (item.worker.v)
             qf_strbuf_printf(&script->out, " w%" PRIu64, item.worker.v);
-        qf_strbuf_printf(&script->out, " failures=%u\n", item.failures);
+        qf_strbuf_printf(&script->out, " failures=%u", item.failures);
+        if (item.hedge.worker.v)
+            qf_strbuf_printf(&script->out, " hedge #%u %s w%" PRIu64, item.hedge.attempt,
+                             wc_hedge_state_name(item.hedge.state), item.hedge.worker.v);
+        qf_strbuf_puts(&script->out, "\n");
     }
 }
 
@@ -290,6 +295,7 @@ static void new_core(struct script *script)
             .dial_max_ms = number(script, "dial_max=", 10000),
             .retry_delay_ms = number(script, "retry_delay=", 0),
             .worker_wait_ms = number(script, "worker_wait=", 0),
+            .hedge_after = (double)number(script, "hedge_after=", 0),
         };
 
         script->api = wc_api_new(&limits);

@@ -55,6 +55,8 @@ static void add(struct sim_result *sum, const struct sim_result *one)
     sum->assigned += one->assigned;
     sum->reassigned += one->reassigned;
     sum->late += one->late;
+    sum->hedged += one->hedged;
+    sum->hedges_won += one->hedges_won;
     sum->duplicates += one->duplicates;
     sum->illegal += one->illegal;
     sum->stale += one->stale;
@@ -74,9 +76,11 @@ static void print(const struct sim_result *sum, uint64_t seeds, double seconds)
            " replans\n",
            seeds, sum->steps, (double)sum->steps / seconds, sum->queries, sum->queries_ok,
            sum->queries_failed, sum->refused, sum->replanned);
-    printf("assigned %" PRIu64 ", reassigned %" PRIu64 ", late commits %" PRIu64
-           ", duplicates %" PRIu64 ", illegal %" PRIu64 ", stale %" PRIu64 "\n",
-           sum->assigned, sum->reassigned, sum->late, sum->duplicates, sum->illegal, sum->stale);
+    printf("assigned %" PRIu64 ", reassigned %" PRIu64 ", hedges %" PRIu64 " (%" PRIu64
+           " won), late commits %" PRIu64 ", duplicates %" PRIu64 ", illegal %" PRIu64
+           ", stale %" PRIu64 "\n",
+           sum->assigned, sum->reassigned, sum->hedged, sum->hedges_won, sum->late, sum->duplicates,
+           sum->illegal, sum->stale);
     printf("faults: %" PRIu64 " streams broken, %" PRIu64 " half open, %" PRIu64
            " crashes, %" PRIu64 " drains, %" PRIu64 " repeated messages, %" PRIu64
            " evictions; %" PRIu64 " sessions lost\n",

@@ -21,6 +21,8 @@ void sim_api_start(struct sim *sim, uint32_t api)
     limits.workers_max = sim->worker_count;
     limits.queries_max = 16;
     limits.items_max = 48;
+    limits.hedge_after = sim_chance(sim, 0.7) ? 1.5 : 0;
+    limits.hedges_min = 1 + (uint32_t)sim_below(sim, 4);
     sim->apis[api].core = wc_api_new(&limits);
     sim->apis[api].life = wc_life_new(&(struct wc_life_limits){
         .queries_max = 20, .active_max = 6, .tenant_queue_max = 5, .replans_max = 2 });
@@ -47,6 +49,8 @@ static void add_stats(struct sim *sim, const struct wc_api *core)
     sim->result.assigned += stats->assigned;
     sim->result.reassigned += stats->reassigned;
     sim->result.late += stats->late;
+    sim->result.hedged += stats->hedged;
+    sim->result.hedges_won += stats->hedges_won;
     sim->result.duplicates += stats->duplicates;
     sim->result.illegal += stats->illegal;
     sim->result.stale += stats->stale;
@@ -136,6 +140,16 @@ static void on_assign(struct sim *sim, uint32_t api, const struct wc_api_effect 
     to_worker(sim, WC_WORKER_EV_ASSIGN, effect);
 }
 
+static void on_hedge(struct sim *sim, uint32_t api, const struct wc_api_effect *effect)
+{
+    struct sim_work *work = &sim->works.items[effect->work.v - 1];
+
+    if (work->hedged)
+        sim_fail(sim, "an item was hedged twice");
+    work->hedged = true;
+    on_assign(sim, api, effect);
+}
+
 static void on_effect(struct sim *sim, uint32_t api, const struct wc_api_effect *effect)
 {
     switch (effect->type) {
@@ -150,6 +164,9 @@ static void on_effect(struct sim *sim, uint32_t api, const struct wc_api_effect 
         break;
     case WC_API_DO_ASSIGN:
         on_assign(sim, api, effect);
+        break;
+    case WC_API_DO_HEDGE:
+        on_hedge(sim, api, effect);
         break;
     case WC_API_DO_CANCEL:
         to_worker(sim, WC_WORKER_EV_CANCEL, effect);

@@ -89,7 +89,7 @@ struct sim_query {
 
 struct sim_work {
     uint64_t query;
-    bool committed;
+    bool committed, hedged;
 };
 
 struct sim {

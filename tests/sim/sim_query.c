@@ -84,8 +84,9 @@ void sim_query_begin(struct sim *sim, const struct sim_event *event)
     query->items = (uint32_t)sim_below(sim, SIM_ITEMS + 1);
     query->committed = 0;
     for (uint32_t i = 0; i < query->items; i++) {
-        QF_VEC_PUSH(&sim->works, (struct sim_work){ id.v, false });
-        items[i] = (struct wc_api_item_spec){ { sim->works.count }, { 1 + i % 2 }, 0 };
+        QF_VEC_PUSH(&sim->works, (struct sim_work){ .query = id.v });
+        items[i] = (struct wc_api_item_spec){ { sim->works.count }, { 1 + i % 2 }, 0, 0 };
+        items[i].expect_ms = sim_chance(sim, 0.8) ? 30 + (qf_time_ms)sim_below(sim, 60) : 0;
         items[i].affinity = wc_affinity_key(QF_STR("sim"), sim_below(sim, 16));
     }
     begin.begin.items = items;

@@ -1,5 +1,7 @@
 /* api.h - the API side of work coordination: which worker runs which item, without doing any I/O.
  *
+ * When a query plans, works and answers is decided elsewhere (life.h); here is its work.
+ *
  * Feed one event, perform the effects it returns, in order. Equal states given equal events yield
  * equal effects. Time and randomness come inside the event; time never runs backwards (an earlier
  * `now` counts as the latest one seen). Nothing is allocated in a step and every table is bounded
@@ -52,7 +54,25 @@
  * or failed this item; if there is none, the one for which that was longest ago, after
  * retry_delay_ms. With no worker available the item waits for one, until the query's deadline or
  * worker_wait_ms. Runs that were accepted and came to nothing (RETRY, FETCH_FAILED, LOST) count
- * against attempts_max; being rejected, moved, or lost before acceptance does not. */
+ * against attempts_max; being rejected, moved, or lost before acceptance does not.
+ *
+ * Hedges: an item that is assigned or accepted for hedge_after times as long as its like takes
+ * (expect_ms) is sent to one more worker, the next in rendezvous order that has not failed it. Of
+ * two attempts the first whose bytes are here commits, and the other is canceled. An item has one
+ * hedge in its life, and all hedges together are a share of the items in flight: who comes too late
+ * for that asks again after the same time. A hedge that comes to nothing costs no attempt; when the
+ * item's own attempt does, the hedge takes its place (and is no hedge any more).
+ *
+ *                HEDGE    ACCEPTED REJECTED READY FETCHED FETCH_FAILED RETRY FAILED LOST MOVED DROP
+ *     none       assigned
+ *     assigned            accepted none                                none  none   none none  none
+ *     accepted                              ready                      none  none   none none  none
+ *     ready                                       none    none         none  none   none none  none
+ *
+ *   FETCHED: its bytes commit (LATE_FETCHED for the item). FAILED: HEDGE_FAILED for the item, which
+ *   is then failed, as with FAILED. MOVED: its worker leaves, or drains and has not accepted it.
+ *   DROP: the item is fetched, failed or canceled, or has taken over the hedge's attempt (ADOPT: a
+ *   pending item becomes assigned, accepted or ready, as the hedge was). */
 #ifndef WORKCOORD_API_H
 #define WORKCOORD_API_H
 
@@ -73,6 +93,11 @@ struct wc_api_limits {
     qf_time_ms dial_max_ms;    /* longest redial delay (daemons use 10000) */
     qf_time_ms retry_delay_ms; /* before an item goes back to a worker it failed on; 0: at once */
     qf_time_ms worker_wait_ms; /* how long an item waits for any worker; 0: to the deadline */
+
+    double hedge_after;        /* times expect_ms; 0: no hedges */
+    qf_time_ms hedge_delay_ms; /* but no sooner than this; 0: 100 */
+    uint32_t hedge_percent;    /* 10: hedges under way, of the items in flight... */
+    uint32_t hedges_min;       /* ...or so many; 0: 4 */
 };
 
 /* What a daemon starts from: the defaults above, redial 100 ms to 10 s, retry delay 200 ms, wait
@@ -101,7 +126,8 @@ enum wc_api_event_type { WC_API_EVENTS(WC_ENUM_ENTRY) WC_API_EV__COUNT };
 struct wc_api_item_spec {
     struct wc_work_id work;
     struct wc_leaf_id leaf;
-    uint64_t affinity; /* wc_affinity_key() */
+    uint64_t affinity;    /* wc_affinity_key() */
+    qf_time_ms expect_ms; /* from its assignment to READY; 0: not known, never hedged */
 };
 
 struct wc_api_event {
@@ -156,6 +182,7 @@ struct wc_api_event {
     X(WC_API_DO_HEARTBEAT, "heartbeat") /* worker, session */                                      \
     X(WC_API_DO_LOST, "lost")           /* worker, session, rc */                                  \
     X(WC_API_DO_ASSIGN, "assign")       /* worker, session, query, leaf, work, attempt */          \
+    X(WC_API_DO_HEDGE, "hedge")         /* as ASSIGN: the same work, on one more worker */         \
     X(WC_API_DO_CANCEL, "cancel")       /* worker, session, query, work, attempt */                \
     X(WC_API_DO_FETCH, "fetch")         /* worker, session, query, leaf, work, attempt */          \
     X(WC_API_DO_ACK, "ack")             /* worker, session, work, attempt */                       \
@@ -203,6 +230,7 @@ struct wc_api_stats {
     /* gauges */
     uint32_t items_pending, items_assigned, items_accepted, items_ready; /* sum: in flight */
     uint32_t items_fetched;                                              /* of live queries */
+    uint32_t hedges;                                                     /* under way */
     uint32_t queries;
     uint32_t workers;                             /* known */
     uint32_t workers_alive;                       /* with a status */
@@ -215,8 +243,9 @@ struct wc_api_stats {
     uint64_t duplicates; /* completions after the first with the same checksum... */
     uint64_t conflicts;  /* ...and with another one, which deterministic work never has */
     uint64_t late;       /* committed from an older attempt's download */
-    uint64_t reassigned; /* assignments after the first of an item */
-    uint64_t affinity_hits, affinity_misses; /* the worker chosen is (not) the first choice among
+    uint64_t reassigned; /* assignments after the first of an item, hedges not counted */
+    uint64_t hedged, hedges_won, hedges_lost; /* won: committed, or took the item's own place */
+    uint64_t affinity_hits, affinity_misses;  /* the worker chosen is (not) the first choice among
                                                 all known workers */
     uint64_t failed_retryable, failed_final, fetch_failed[WC_FETCH__COUNT];
     uint64_t workers_lost, workers_silent, redials; /* silent: lost by missed heartbeats */
@@ -240,6 +269,7 @@ struct wc_api_worker_view {
     uint64_t worker_key; /* 0 until the first status */
     uint32_t slots, queue_depth;
     uint32_t assigned, accepted, ready; /* items it holds for us */
+    uint32_t hedges;                    /* and those it holds as a second worker */
     qf_time_ms heard_at;                /* last message of this session */
     qf_time_ms rtt_ms;                  /* last heartbeat's round trip, -1 before the first */
     uint32_t dials_failed;              /* redials since its last status */
@@ -258,6 +288,11 @@ struct wc_api_item_view {
     uint32_t attempt;            /* 0 before the first assignment */
     uint32_t failures;           /* counted against attempts_max */
     struct wc_checksum checksum; /* ready, fetched */
+    struct {
+        enum wc_hedge_state state;
+        struct wc_worker_id worker;
+        uint32_t attempt;
+    } hedge;
 };
 /* False if the work is unknown, or its query has ended. */
 bool wc_api_item(const struct wc_api *wc, struct wc_work_id work,

@@ -85,6 +85,13 @@ typedef void wc_trace_fn(void *ctx, const char *line, size_t len);
     X(WC_ITEM_FAILED, "failed")     /* ends its query, and is released with it */                  \
     X(WC_ITEM_CANCELED, "canceled") /* released with its query */
 
+/* Life of an item's second attempt on the API side; the table of moves is in api.h. */
+#define WC_HEDGE_STATES(X)                                                                         \
+    X(WC_HEDGE_NONE, "none")         /* there is none */                                           \
+    X(WC_HEDGE_ASSIGNED, "assigned") /* as those of items */                                       \
+    X(WC_HEDGE_ACCEPTED, "accepted")                                                               \
+    X(WC_HEDGE_READY, "ready")
+
 /* Life of a worker on the API side. */
 #define WC_WORKER_STATES(X)                                                                        \
     X(WC_WORKER_DOWN, "down")           /* waits for the next dial */                              \
@@ -107,6 +114,7 @@ typedef void wc_trace_fn(void *ctx, const char *line, size_t len);
 enum wc_reject { WC_REJECTS(WC_ENUM_ENTRY) WC_REJECT__COUNT };
 enum wc_fetch_error { WC_FETCH_ERRORS(WC_ENUM_ENTRY) WC_FETCH__COUNT };
 enum wc_item_state { WC_ITEM_STATES(WC_ENUM_ENTRY) WC_ITEM__COUNT };
+enum wc_hedge_state { WC_HEDGE_STATES(WC_ENUM_ENTRY) WC_HEDGE__COUNT };
 enum wc_worker_state { WC_WORKER_STATES(WC_ENUM_ENTRY) WC_WORKER__COUNT };
 enum wc_run_state { WC_RUN_STATES(WC_ENUM_ENTRY) WC_RUN__COUNT };
 
@@ -114,6 +122,7 @@ enum wc_run_state { WC_RUN_STATES(WC_ENUM_ENTRY) WC_RUN__COUNT };
 const char *wc_reject_name(enum wc_reject reject);
 const char *wc_fetch_error_name(enum wc_fetch_error error);
 const char *wc_item_state_name(enum wc_item_state state);
+const char *wc_hedge_state_name(enum wc_hedge_state state);
 const char *wc_worker_state_name(enum wc_worker_state state);
 const char *wc_run_state_name(enum wc_run_state state);
 

@@ -165,9 +165,4 @@ QF_MUST_CHECK qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *so
                                 struct qf_arena *arena, struct pq_leaf_result *ret_result,
                                 struct qf_err *err);
 
-/* A reader over a result in memory, for when both halves of a query share a process. The result is
- * borrowed; the reader itself lives in @arena and its close frees nothing. NULL: budget spent. */
-struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
-                                             const struct pq_leaf_result *result);
-
 #endif

@@ -54,29 +54,7 @@ void pq_pretty(struct qf_strbuf *buf, const struct pq_expr *expr, size_t columns
 /* The data of /api/v1/parse_query. */
 void pq_ast_json(struct qf_strbuf *buf, const struct pq_expr *expr);
 
-/* Every vector selector of @expr, left to right, those of range selectors included; in @arena. NULL
- * with *ret_count 0 if there is none or the budget is spent. */
-const struct pq_expr **pq_selectors(struct qf_arena *arena, const struct pq_expr *expr,
-                                    size_t *ret_count);
 /* {a="b", c=~"d"} in the order given. */
 void pq_print_matchers(struct qf_strbuf *buf, const struct pq_matcher *matchers, size_t count);
-
-/* One value slot of a series line in a test script. */
-struct pq_sequence_value {
-    double value;
-    struct pq_histogram *histogram; /* NULL for a float; see reset_hint_given there */
-    bool omitted;
-};
-
-/* How many values one line may stand for. */
-#define PQ_SEQUENCE_MAX ((size_t)1 << 20)
-
-/* A line `metric{labels} 1 2 3+1x5 _ stale {{...}}` of a test script.
- * @ret_values may come back NULL with count 0 for a bare description. QF_EPARSE as above, QF_ELIMIT
- * for more than PQ_SEQUENCE_MAX values. */
-QF_MUST_CHECK qf_rc pq_parse_series(struct qf_arena *arena, struct qf_str text,
-                                    struct qf_labels *ret_labels,
-                                    struct pq_sequence_value **ret_values, size_t *ret_count,
-                                    struct qf_err *err);
 
 #endif

@@ -195,4 +195,5 @@ def main():
         reassignment(args.kills)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
-#include "promql/engine.h"
+#include "promql/testing/engine.h"
 #include "promql/parse.h"
 
 #define SCRAPE_MS 15000

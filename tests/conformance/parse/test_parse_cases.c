@@ -8,6 +8,8 @@
 
 #include "promql/parse.h"
 #include "promql/parse/lex.h"
+#include "promql/testing/selectors.h"
+#include "promql/testing/series.h"
 #include "tests/conformance/parse/compare.h"
 #include "tests/lib/test.h"
 
@@ -121,7 +123,9 @@ TEST(texts_split_into_the_same_tokens)
         struct pq_token token;
         size_t count = 0;
 
-        pq_lex_init(&lexer, input, json_is_true(json_object_get(test, "series_desc")));
+        pq_lex_init(&lexer, input,
+                    json_is_true(json_object_get(test, "series_desc")) ? pq_lex_series_value
+                                                                       : NULL);
         for (token = pq_lex_next(&lexer); token.type != PQ_T_EOF && token.type != PQ_T_ERROR;
              token = pq_lex_next(&lexer), count++)
             if (!fail && !same_token(token, input, json_array_get(tokens, count)))

@@ -7,6 +7,7 @@
 
 #include "base/pure/alloc.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "tests/lib/test.h"
 
 static const struct pq_parse_options all = {

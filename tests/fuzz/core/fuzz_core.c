@@ -56,7 +56,9 @@ static void api_event(const uint8_t *bytes, struct wc_api_event *event,
         event->begin.count = bytes[3] % 6;
         event->begin.deadline = bytes[3] & 64 ? event->now + bytes[3] : QF_TIME_NEVER;
         for (size_t i = 0; i < event->begin.count; i++)
-            items[i] = (struct wc_api_item_spec){ { 1 + (bytes[2] + i) % 12 }, { 1 }, bytes[2] };
+            items[i] = (struct wc_api_item_spec){
+                { 1 + (bytes[2] + i) % 12 }, { 1 }, bytes[2], bytes[3] & 32 ? 20 : 0
+            };
     }
 }
 
@@ -72,6 +74,8 @@ static void fuzz_api(const uint8_t *bytes, size_t size)
         .dial_max_ms = 100,
         .retry_delay_ms = size & 1 ? 20 : 0,
         .worker_wait_ms = size & 2 ? 200 : 0,
+        .hedge_after = size & 4 ? 1.5 : 0,
+        .hedge_delay_ms = 10,
     };
     struct wc_api *wc = wc_api_new(&limits);
     qf_time_ms now = 0;

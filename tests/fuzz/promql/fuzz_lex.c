@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "promql/parse/lex.h"
+#include "promql/testing/series.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,7 +14,7 @@ static void lex(struct qf_str text, bool series)
     struct pq_token token;
     size_t end = 0, count = 0;
 
-    pq_lex_init(&lexer, text, series);
+    pq_lex_init(&lexer, text, series ? pq_lex_series_value : NULL);
     do {
         token = pq_lex_next(&lexer);
         assert(token.pos.start >= end);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "promql/parse.h"
+#include "promql/testing/selectors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

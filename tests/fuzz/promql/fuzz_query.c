@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "promql/engine.h"
+#include "promql/testing/engine.h"
 #include "promql/parse.h"
 #include "tests/lib/promql/tiny_source.h"
 

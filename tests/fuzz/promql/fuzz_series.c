@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "promql/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

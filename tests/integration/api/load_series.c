@@ -13,6 +13,7 @@
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/store/store.h"
 

@@ -65,6 +65,18 @@ class Hostile(FabricTest):
         answer = self.refused("/api/v1/query", [("query", text), ("time", str(END))])
         self.assertIn("memory limit exceeded", answer)
 
+    def test_a_query_that_is_long_when_printed(self):
+        """A megabyte of text that is hundreds of megabytes when it is indented, or a tree."""
+        nested = "(" * 900 + "sum(x)" + ")" * 900
+        wide = "(" * 900 + 'label_join(x, "a", "", ' + ",".join(['"b"'] * 120_000) + ")" + ")" * 900
+        for path in ("/api/v1/format_query", "/api/v1/parse_query"):
+            status, _, answer = self.fabric.request(
+                "POST", path, body=urllib.parse.urlencode({"query": nested}),
+                headers={"Content-Type": "application/x-www-form-urlencoded"})
+            self.assertEqual(status, 200, answer[:200])
+        answer = self.refused("/api/v1/format_query", [("query", wide)])
+        self.assertIn("longer than", answer)
+
     def test_large_expressions_in_many_selectors(self):
         matches = [("match[]", f'{{a=~"b{{1000}}c{{1000}}{i}"}}') for i in range(64)]
         answer = self.refused("/api/v1/series", [*matches, ("start", str(START)), ("end", str(END))])

@@ -1,4 +1,5 @@
 """test_security.py - API keys, and TLS on HTTP and on the control streams."""
+import hashlib
 import http.client
 import json
 import os
@@ -9,13 +10,69 @@ import tempfile
 import threading
 import unittest
 
-from harness import START, Fabric, load, standard_lines, wait_for
+from harness import BINARY, START, Fabric, load, standard_lines, wait_for
+
+
+def private(path, flags):
+    """Opens a file that nobody else may read."""
+    return os.open(path, flags, 0o600)
 
 
 class Keys(unittest.TestCase):
+    def test_keys_are_read_again_and_may_be_digests(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        self.addCleanup(shutil.rmtree, folder)
+
+        def write(text):
+            with open(f"{folder}/new", "w", opener=private) as file:
+                file.write(text)
+            os.rename(f"{folder}/new", f"{folder}/keys")
+
+        def status(key):
+            return fabric.get("/api/v1/labels", headers={"Authorization": f"Bearer {key}"})[0]
+
+        write("old team-a\n")
+        fabric = Fabric(1, (f"--api-keys={folder}/keys",))
+        self.addCleanup(fabric.close)
+        fabric.wait_workers(1)
+        self.assertEqual((status("old"), status("abc")), (200, 401))
+        digest = hashlib.sha256(b"abc").hexdigest()
+        write(f"sha256:{digest} team-a alice\n")
+        wait_for("the new keys", lambda: status("abc") == 200)
+        self.assertEqual(status("old"), 401)
+        write("nonsense\n")
+        wait_for("a warning", lambda: "API keys cannot be read" in fabric.api.log_text())
+        self.assertEqual(status("abc"), 200)
+
+    def test_a_key_file_that_everybody_reads_is_refused(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/keys", "w") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write("alpha team-a\n")
+        run = subprocess.run([BINARY, "api", f"--store={folder}", "--http-listen=127.0.0.1:0",
+                              "--worker=127.0.0.1:1",
+                              f"--spool={folder}/spool", f"--api-keys={folder}/keys"],
+                             capture_output=True, text=True, timeout=30)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("has keys that everybody can read", run.stderr)
+
+    def test_workers_are_shown_to_operators_alone(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/keys", "w", opener=private) as file:
+            file.write("alpha team-a\nroot *\n")
+        fabric = Fabric(1, (f"--api-keys={folder}/keys",))
+        self.addCleanup(fabric.close)
+
+        def status(key):
+            return fabric.get("/api/v1/workers", headers={"Authorization": f"Bearer {key}"})[0]
+
+        self.assertEqual((status("alpha"), status("root")), (403, 200))
+
     def test_a_key_opens_its_tenant(self):
         folder = tempfile.mkdtemp(prefix="pf-keys-")
-        with open(f"{folder}/keys", "w") as file:
+        with open(f"{folder}/keys", "w", opener=private) as file:
             file.write("alpha team-a\nroot *\n")
         fabric = Fabric(1, (f"--api-keys={folder}/keys",))
         try:
@@ -43,7 +100,7 @@ class Keys(unittest.TestCase):
     def test_a_key_sees_and_cancels_its_own_queries_only(self):
         folder = tempfile.mkdtemp(prefix="pf-keys-")
         self.addCleanup(shutil.rmtree, folder)
-        with open(f"{folder}/keys", "w") as file:
+        with open(f"{folder}/keys", "w", opener=private) as file:
             file.write("alpha team-a\nbeta team-b\nroot *\n")
         fabric = Fabric(1, (f"--api-keys={folder}/keys", "--worker-wait=60s"), start_workers=False)
         self.addCleanup(fabric.close)
@@ -93,19 +150,19 @@ class Tls(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def test_mutual_tls_on_the_control_streams(self):
+    def test_a_worker_without_tls_for_artifacts_is_refused(self):
+        """Who asks for certificates on the control streams does not fetch results in the clear."""
         tls = [f"--control-tls-cert={self.folder}/tls.crt",
                f"--control-tls-key={self.folder}/tls.key"]
         fabric = Fabric(1, (*tls, f"--control-tls-ca={self.folder}/ca.crt"),
                         (*tls, f"--control-tls-client-ca={self.folder}/ca.crt"))
         try:
-            load(fabric.store, standard_lines(2, 50))
-            fabric.wait_workers(1)
-            self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
+            wait_for("the refusal", lambda: "serves its artifacts without TLS" in fabric.api.log_text())
+            self.assertEqual(fabric.scaling()["workers"]["accepting"], 0)
         finally:
             fabric.close()
 
-    def test_artifacts_over_https(self):
+    def test_mutual_tls_on_the_control_streams_and_artifacts_over_https(self):
         control = [f"--control-tls-cert={self.folder}/tls.crt",
                    f"--control-tls-key={self.folder}/tls.key"]
         fabric = Fabric(1, (*control, f"--control-tls-ca={self.folder}/ca.crt"),

@@ -119,6 +119,7 @@ class Endpoint(unittest.TestCase):
     def test_keys_do_not_shut_out_the_scaler(self):
         keys = os.path.join(self.idle.folder, "keys")
         with open(keys, "w") as file:
+            os.fchmod(file.fileno(), 0o600)
             file.write("k default\n")
         fabric = Fabric(1, (f"--api-keys={keys}",), start_workers=False)
         self.addCleanup(fabric.close)

@@ -13,6 +13,35 @@ static uint32_t list_len(const struct wc_list *list, const struct wc_link *links
     return count;
 }
 
+static bool waits_for_a_hedge(const struct wc_api *wc, const struct wc_item *item)
+{
+    return (item->state == WC_ITEM_ASSIGNED || item->state == WC_ITEM_ACCEPTED) &&
+           wc->limits.hedge_after > 0 && item->expect_ms && !item->hedged;
+}
+
+static const char *check_hedge(const struct wc_api *wc, const struct wc_item *item, uint32_t slot)
+{
+    const struct wc_hedge *hedge = &item->hedge;
+    const struct wc_peer *peer = &wc->peers[hedge->peer];
+
+    if (item->state != WC_ITEM_PENDING &&
+        waits_for_a_hedge(wc, item) != (wc->timers.pos[wc_timer_item(wc, slot)] != 0))
+        return "an item waits for a hedge without an end, or cannot have one and waits";
+    if (hedge->state == WC_HEDGE_NONE)
+        return NULL;
+    if (!item->hedged)
+        return "a hedge is not counted as the item's";
+    if (item->peer == WC_NONE || item->peer == hedge->peer)
+        return "a hedge without an attempt of the item, or on the same worker";
+    if (hedge->attempt == item->attempt || hedge->attempt > item->attempts)
+        return "a hedge with the number of another attempt";
+    if (peer->state != WC_WORKER_ALIVE || !peer->session.v || peer->leaving)
+        return "a hedge sits on a worker that is not alive, or leaves";
+    if (hedge->state == WC_HEDGE_ASSIGNED && peer->draining)
+        return "an unstarted hedge sits on a draining worker";
+    return NULL;
+}
+
 static const char *check_item(const struct wc_api *wc, const struct wc_item *item, uint32_t slot)
 {
     const struct wc_peer *peer = item->peer == WC_NONE ? NULL : &wc->peers[item->peer];
@@ -33,9 +62,9 @@ static const char *check_item(const struct wc_api *wc, const struct wc_item *ite
         return "an item is held back without an end";
     if (item->failures >= wc->limits.attempts_max)
         return "an item outlived its attempts";
-    if (item->late > item->attempt)
-        return "a late download of the future";
-    return NULL;
+    if (item->late > item->attempts || item->attempt > item->attempts)
+        return "an attempt of the future";
+    return check_hedge(wc, item, slot);
 }
 
 static const char *check_queries(const struct wc_api *wc, uint32_t *counts, uint32_t *ret_items)
@@ -65,7 +94,7 @@ static const char *check_queries(const struct wc_api *wc, uint32_t *counts, uint
 
 static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
 {
-    uint32_t available = 0, draining = 0, alive = 0, streams = 0;
+    uint32_t hedges = 0, available = 0, draining = 0, alive = 0, streams = 0;
 
     for (uint32_t p = wc->peer_order.head; p != WC_NONE; p = wc->peer_links[p].next) {
         const struct wc_peer *peer = &wc->peers[p];
@@ -78,6 +107,7 @@ static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
             return "a worker has no timer: it would never be dialed or missed";
         for (int list = 0; list < WC_PEER__LISTS; list++)
             *ret_placed += list_len(&peer->items[list], wc->item_place_links);
+        hedges += list_len(&peer->hedges, wc->item_hedge_links);
         available += takes;
         draining += peer->draining;
         alive += peer->state == WC_WORKER_ALIVE;
@@ -86,6 +116,10 @@ static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
     if (available != wc->stats.workers_available || draining != wc->stats.workers_draining ||
         alive != wc->stats.workers_alive || streams != wc->streams)
         return "the gauges of workers are wrong";
+    if (hedges != wc->stats.hedges || wc->hedge_due.count)
+        return "the gauge of hedges is wrong, or one is left due";
+    if (wc->stats.hedged != hedges + wc->stats.hedges_won + wc->stats.hedges_lost)
+        return "a hedge ended without being counted";
     return NULL;
 }
 

@@ -91,20 +91,26 @@ static void begin(struct world *world, uint64_t q, const struct wc_api_item_spec
     world_step(world, &event);
 }
 
-void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home)
+void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size_t count,
+                           uint64_t home, qf_time_ms expect_ms)
 {
     struct wc_api_item_spec items[32];
     uint64_t affinity = core_affinity_to(home, WORLD_WORKERS);
 
     for (size_t i = 0; i < count; i++)
-        items[i] = (struct wc_api_item_spec){ { first + i }, { 1 }, affinity };
+        items[i] = (struct wc_api_item_spec){ { first + i }, { 1 }, affinity, expect_ms };
     begin(world, q, items, count, QF_TIME_NEVER);
+}
+
+void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home)
+{
+    world_begin_expecting(world, q, first, count, home, 0);
 }
 
 void world_begin_until(struct world *world, uint64_t q, uint64_t first, uint64_t home,
                        qf_time_ms deadline)
 {
-    struct wc_api_item_spec item = { { first }, { 1 }, core_affinity_to(home, WORLD_WORKERS) };
+    struct wc_api_item_spec item = { { first }, { 1 }, core_affinity_to(home, WORLD_WORKERS), 0 };
 
     begin(world, q, &item, 1, deadline);
 }

@@ -7,6 +7,7 @@
 #include "base/pure/number.h"
 #include "base/pure/vec.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "tests/lib/test.h"
 
 struct line {

@@ -8,7 +8,7 @@
 #ifndef TESTS_LIB_PROMQL_MEMORY_SERIES_H
 #define TESTS_LIB_PROMQL_MEMORY_SERIES_H
 
-#include "promql/engine.h"
+#include "promql/testing/engine.h"
 
 struct memory_series;
 

@@ -12,10 +12,11 @@
 
 /* p pending, a assigned, c accepted, r ready, f fetched, X ends the query, . illegal. */
 static const char *const item_table[] = {
-    /* ASSIGN ACCEPTED REJECTED READY FETCHED FETCH_FAILED RETRY FAILED LOST MOVED LATE CANCEL */
-    [WC_ITEM_PENDING] = "a.........fX",  [WC_ITEM_ASSIGNED] = ".cp...pXppfX",
-    [WC_ITEM_ACCEPTED] = "...r..pXp.fX", [WC_ITEM_READY] = "....fppXp.fX",
-    [WC_ITEM_FETCHED] = "...........X",
+    /* ASSIGN ACCEPTED REJECTED READY FETCHED FETCH_FAILED RETRY FAILED LOST MOVED LATE CANCEL
+     * HEDGE_FAILED ADOPT_ASSIGNED ADOPT_ACCEPTED ADOPT_READY */
+    [WC_ITEM_PENDING] = "a.........fX.acr",  [WC_ITEM_ASSIGNED] = ".cp...pXppfXX...",
+    [WC_ITEM_ACCEPTED] = "...r..pXp.fXX...", [WC_ITEM_READY] = "....fppXp.fXX...",
+    [WC_ITEM_FETCHED] = "...........X....",
 };
 
 static struct world *item_in(enum wc_item_state state)
@@ -50,7 +51,8 @@ static void hear(struct world *world, uint32_t item, enum wc_item_heard heard)
     struct wc_api_event event = { .type = WC_API_EV_FAILED, .failure = { QF_EIO, true } };
 
     world->wc->effect_count = 0;
-    if (heard == WC_ITEM_HEARD_ASSIGN && world->wc->items[item].state == WC_ITEM_PENDING)
+    if ((heard == WC_ITEM_HEARD_ASSIGN || heard >= WC_ITEM_HEARD_ADOPT_ASSIGNED) &&
+        world->wc->items[item].state == WC_ITEM_PENDING)
         world->wc->items[item].peer = 0;
     if (heard == WC_ITEM_HEARD_LATE_FETCHED &&
         item_table[world->wc->items[item].state][heard] != '.')
@@ -95,6 +97,77 @@ TEST(every_item_state_hears_everything_as_the_manual_says)
     for (int state = WC_ITEM_PENDING; state <= WC_ITEM_FETCHED; state++) {
         for (int heard = 0; heard < WC_ITEM_HEARD__COUNT; heard++)
             check_item_cell((enum wc_item_state)state, (enum wc_item_heard)heard);
+    }
+}
+
+/* n none, a assigned, c accepted, r ready, X ends the query, . illegal. A won hedge is gone too. */
+static const char *const hedge_table[] = {
+    /* HEDGE ACCEPTED REJECTED READY FETCHED FETCH_FAILED RETRY FAILED LOST MOVED DROP ADOPT */
+    [WC_HEDGE_NONE] = "a...........",
+    [WC_HEDGE_ASSIGNED] = ".cn...nXnnnn",
+    [WC_HEDGE_ACCEPTED] = "...r..nXnnnn",
+    [WC_HEDGE_READY] = "....nnnXnnnn",
+};
+
+/* Item 1 of two is accepted by worker 1 and takes too long: worker 2 has it too. */
+static struct world *hedge_in(enum wc_hedge_state state)
+{
+    struct wc_api_limits limits = { .workers_max = 4, .items_max = 4, .hedge_after = 2 };
+    struct world *world = world_new(&limits);
+    struct wc_api_item_view view;
+
+    world_up(world, 1);
+    world_up(world, 2);
+    world_begin_expecting(world, 1, 1, 2, 1, 100);
+    world_say(world, WC_API_EV_ACCEPTED, 1, 1, 1);
+    if (state >= WC_HEDGE_ASSIGNED)
+        world_tick(world, 200);
+    if (state >= WC_HEDGE_ACCEPTED)
+        world_say(world, WC_API_EV_ACCEPTED, 2, 1, 2);
+    if (state >= WC_HEDGE_READY)
+        world_say(world, WC_API_EV_READY, 2, 1, 2);
+    CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+    CHECK_EQ(view.hedge.state, state);
+    return world;
+}
+
+static void check_hedge_cell(enum wc_hedge_state state, enum wc_hedge_heard heard)
+{
+    QF_CLEANUP(world_freep) struct world *world = hedge_in(state);
+    QF_CLEANUP(qf_freep) struct wc_api *before = NULL;
+    struct wc_api_event event = { .type = WC_API_EV_FAILED, .failure = { QF_EIO, true } };
+    static const char letters[] = "nacr";
+    uint32_t item = wc_index_first(&world->wc->item_index, 1);
+    char want = hedge_table[state][heard];
+
+    world->wc->effect_count = 0;
+    world->wc->event = &event;
+    if (state == WC_HEDGE_NONE)
+        world->wc->items[item].hedge.peer = 1;
+    before = snapshot(world->wc);
+    wc_hedge_hear(world->wc, item, heard);
+    world->wc->event = NULL;
+    if (want == '.') {
+        before->stats.illegal++;
+        before->event = NULL;
+        CHECK_MSG(memcmp(before, world->wc, world->wc->state_size) == 0,
+                  "hedge in %d changed by illegal %d", state, heard);
+        return;
+    }
+    CHECK_EQ(world->wc->stats.illegal, before->stats.illegal);
+    if (want == 'X')
+        CHECK_EQ(world_item(world, 1), WC_ITEM__COUNT);
+    else
+        CHECK_MSG(letters[world->wc->items[item].hedge.state] == want, "hedge %d hears %d: not %c",
+                  state, heard, want);
+}
+
+/* The same for hedges. */
+TEST(every_hedge_state_hears_everything_as_the_manual_says)
+{
+    for (int state = WC_HEDGE_NONE; state < WC_HEDGE__COUNT; state++) {
+        for (int heard = 0; heard < WC_HEDGE_HEARD__COUNT; heard++)
+            check_hedge_cell((enum wc_hedge_state)state, (enum wc_hedge_heard)heard);
     }
 }
 

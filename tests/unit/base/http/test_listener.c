@@ -51,13 +51,26 @@ static void handle(void *ctx, struct qh_request *request, struct qh_stream *stre
     qf_strbuf_done(&text);
 }
 
+/* Those without a word of welcome are sent away before their body is read. */
+static bool admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
+{
+    (void)ctx;
+    if (!qf_str_is(qh_request_header(request, "X-Key"), "wrong"))
+        return true;
+    qh_stream_answer(stream, 401, "text/plain", QF_STR("no"));
+    return false;
+}
+
 static void start(struct fixture *fixture)
 {
     struct qf_err err = { 0 };
     struct qh_listener_options options = { .listen = "127.0.0.1:0",
+                                           .admit = admit,
                                            .handle = handle,
                                            .ctx = fixture,
+                                           .address_connections_max = 8,
                                            .body_bytes_max = 1000,
+                                           .bodies_bytes_max = 4000,
                                            .stream_bytes_max = 4096,
                                            .keepalive_ms = 50,
                                            .header_timeout_ms = 300 };
@@ -132,6 +145,80 @@ TEST(a_request_reaches_the_handler_whole)
     CHECK(qf_str_ends(qf_strbuf_view(&answer), QF_STR("\r\n\r\n")));
     ask(&fixture, "BREW /x HTTP/1.1\r\n" END, &answer);
     CHECK(strstr(answer.data, "\r\n\r\n32 /x "));
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
+}
+
+/* The answer comes while the body is still being sent, and nothing of it was kept. */
+TEST(who_may_not_ask_is_refused_at_the_headers)
+{
+    struct fixture fixture = { 0 };
+    struct qf_strbuf answer = QF_STRBUF_INIT;
+    int fd;
+
+    start(&fixture);
+    fd = dial(&fixture);
+    say(fd, "POST /keep HTTP/1.1\r\nHost: x\r\nX-Key: wrong\r\nContent-Length: 900\r\n\r\nfirst");
+    hear(fd, &answer, "\r\n\r\nno");
+    CHECK(strstr(answer.data, "HTTP/1.1 401 "));
+    CHECK(!atomic_load(&fixture.kept));
+    (void)close(fd);
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
+}
+
+/* Two bodies of 900 bytes have room; while they wait for their ends a third has none. */
+TEST(bodies_of_all_requests_have_one_budget)
+{
+    struct fixture fixture = { 0 };
+    struct qf_strbuf answer = QF_STRBUF_INIT, request = QF_STRBUF_INIT;
+    int waiting[2];
+
+    start(&fixture);
+    qf_strbuf_puts(&request, "POST / HTTP/1.1\r\nContent-Length: 950\r\n" END);
+    for (int i = 0; i < 90; i++)
+        qf_strbuf_puts(&request, "0123456789");
+    for (size_t i = 0; i < 2; i++) {
+        waiting[i] = dial(&fixture);
+        say(waiting[i], request.data);
+    }
+    do { /* until the server has read both */
+        qf_strbuf_reset(&answer);
+        ask(&fixture,
+            "POST / HTTP/1.1\r\nContent-Length: 300\r\n" END
+            "012345678901234567890123456789012345678901234567890123456789012345678901234567"
+            "890123456789012345678901234567890123456789012345678901234567890123456789012345"
+            "678901234567890123456789012345678901234567890123456789012345678901234567890123"
+            "456789012345678901234567890123456789012345678901234567890123456789",
+            &answer);
+    } while (strstr(answer.data, "HTTP/1.1 200 "));
+    CHECK(strstr(answer.data, "HTTP/1.1 503 "));
+    CHECK(strstr(answer.data, "Retry-After: 1"));
+    for (size_t i = 0; i < 2; i++)
+        (void)close(waiting[i]);
+    do /* and there is room again once they are gone */
+        ask(&fixture, "POST / HTTP/1.1\r\nContent-Length: 3\r\n" END "abc", &answer);
+    while (!strstr(answer.data, "HTTP/1.1 200 "));
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
+    qf_strbuf_done(&request);
+}
+
+TEST(one_address_has_a_share_of_the_connections)
+{
+    struct fixture fixture = { 0 };
+    struct qf_strbuf answer = QF_STRBUF_INIT;
+    char byte;
+    int fds[9];
+
+    start(&fixture);
+    for (size_t i = 0; i < 9; i++)
+        fds[i] = dial(&fixture);
+    CHECK(recv(fds[8], &byte, 1, 0) <= 0);
+    say(fds[0], "GET /x HTTP/1.1\r\n" END);
+    hear(fds[0], &answer, "\r\n\r\n1 /x");
+    for (size_t i = 0; i < 9; i++)
+        (void)close(fds[i]);
     (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
 }

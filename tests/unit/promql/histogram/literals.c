@@ -6,6 +6,7 @@
 #include "base/pure/number.h"
 #include "promql/histogram/build.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "tests/lib/test.h"
 
 const struct pq_histogram *literal(struct qf_arena *arena, const char *text)

@@ -1,6 +1,7 @@
 /* test_merge_sorted.c - shards become one, and results that no leaf can have are refused. */
 #include "promql/leaf.h"
 #include "promql/merge/merge_sorted.h"
+#include "promql/testing/engine.h"
 #include "tests/lib/test.h"
 
 #define STEPS 3

@@ -7,6 +7,7 @@
 #include "base/pure/prng.h"
 #include "promql/parse.h"
 #include "promql/parse/lex.h"
+#include "promql/testing/selectors.h"
 #include "tests/lib/test.h"
 
 enum { MEGABYTE = 1 << 20, DEEP = 100000 };

@@ -4,6 +4,7 @@
 
 #include "base/pure/number.h"
 #include "promql/parse.h"
+#include "promql/testing/series.h"
 #include "promql/value.h"
 #include "tests/lib/test.h"
 

@@ -24,6 +24,7 @@ struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue
                                         .query_artifact_bytes_max = 1000,
                                         .query_timeout_ms = 60000,
                                         .worker_wait_ms = 30000,
+                                        .hedge_after = 2,
                                         .slow_query_ms = 0 };
 
     desk_now = desk;
@@ -154,6 +155,7 @@ void desk_worker_up(struct desk *desk, uint64_t session)
     desk_pump(desk);
     message.u.status = (struct pb_status){ .protocol_version = PB_PROTOCOL_VERSION,
                                            .worker_id = qf_str_from(name),
+                                           .artifact_base_url = QF_STR("http://w"),
                                            .accepting_work = true,
                                            .slots = 1 };
     desk_say(desk, session, &message);

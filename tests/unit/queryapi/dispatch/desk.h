@@ -26,9 +26,10 @@ struct desk {
     int64_t later_ms; /* how far the clock is ahead */
 
     /* How turns go. */
-    size_t items;  /* works of a plan */
-    int pauses;    /* so many answer turns end with a full stream */
-    qf_rc plan_rc; /* a plan fails with it */
+    size_t items;      /* works of a plan */
+    int pauses;        /* so many answer turns end with a full stream */
+    qf_rc plan_rc;     /* a plan fails with it */
+    int64_t expect_ms; /* what a work is expected to take; twice that is too long */
 };
 
 /* The one that is in use; fakes write to it. */

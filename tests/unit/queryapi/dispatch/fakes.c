@@ -176,7 +176,8 @@ static void plan(struct qa_query *query)
     query->works = QF_ARENA_ARRAY(query->arena, struct qa_work, QF_MAX(desk_now->items, (size_t)1));
     query->work_count = desk_now->items;
     for (size_t i = 0; i < query->work_count; i++)
-        query->works[i] = (struct qa_work){ .leaf_id = 1, .affinity = i };
+        query->works[i] =
+            (struct qa_work){ .leaf_id = 1, .affinity = i, .expect_ms = desk_now->expect_ms };
     query->next = QA_NEXT_WORK;
 }
 

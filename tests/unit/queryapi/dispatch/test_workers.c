@@ -32,6 +32,10 @@ TEST(a_stream_begins_with_a_status)
     status.u.status.protocol_version = PB_PROTOCOL_VERSION + 1;
     desk_say(desk, 1, &status);
     CHECK(strstr(desk_log(desk), "hang up s1: the worker speaks protocol"));
+    status.u.status.protocol_version = PB_PROTOCOL_VERSION;
+    status.u.status.artifact_base_url = QF_STR("ftp://w");
+    desk_say(desk, 1, &status);
+    CHECK(strstr(desk_log(desk), "hang up s1: the worker's --advertise-url is not"));
 }
 
 /* Heartbeats of a worker are echoed, our own measured. */
@@ -101,6 +105,30 @@ TEST(a_ready_without_a_checksum_is_a_failure)
     desk_time_passes(desk, 250);
     CHECK_STR(desk_log(desk), "s1 assign k1#2");
     (void)qh_stream_drop(client);
+}
+
+/* The API fetches from where the worker said its artifacts are, and from nowhere else. */
+TEST(an_artifact_elsewhere_is_a_failure)
+{
+    static const char *const elsewhere[] = { "http://169.254.169.254/latest", "file:///etc/passwd",
+                                             "http://w.example/a", "http://w@other/a", "" };
+
+    for (size_t i = 0; i < QF_COUNT_OF(elsewhere); i++) {
+        DESK();
+        struct qh_stream *client = assigned(desk);
+        struct pb_worker_message ready = { .kind = PB_WORKER_READY };
+
+        desk_accept(desk, 1, 1, 1);
+        ready.u.ready = (struct pb_ready){ .work_id = 1,
+                                           .attempt = 1,
+                                           .artifact_url = qf_str_from(elsewhere[i]),
+                                           .artifact_checksum = QF_STR("7") };
+        desk_say(desk, 1, &ready);
+        CHECK_STR(desk_log(desk), "");
+        desk_time_passes(desk, 250);
+        CHECK_STR(desk_log(desk), "s1 assign k1#2");
+        (void)qh_stream_drop(client);
+    }
 }
 
 /* A download that fails, or cannot even be queued, means running the work again. */
@@ -216,5 +244,32 @@ TEST(a_final_failure_is_the_clients_error)
     desk_accept(desk, 1, 1, 1);
     desk_fail(desk, 1, 1, 1, "limit", false);
     CHECK(strstr(desk_answer(client), "the disk says no"));
+    (void)qh_stream_drop(client);
+}
+
+/* A slow worker: one more gets the work, the first bytes count and the other download is not
+ * needed. */
+TEST(slow_work_is_given_to_one_more_worker)
+{
+    DESK();
+    struct qh_stream *client;
+
+    desk->expect_ms = 100;
+    client = assigned(desk);
+    desk_worker_up(desk, 2);
+    (void)desk_log(desk);
+    desk_time_passes(desk, 250);
+    CHECK_STR(desk_log(desk), "s2 assign k1#2");
+    desk_accept(desk, 2, 1, 2);
+    desk_accept(desk, 1, 1, 1);
+    desk_ready(desk, 1, 1, 1, 10);
+    desk_ready(desk, 2, 1, 2, 10);
+    CHECK_STR(desk_log(desk), "fetch k1#1 http://w/a; fetch k1#2 http://w/a");
+    desk_fetched(desk, true);
+    CHECK_STR(desk_log(desk), "s1 ack k1#1 xxh3:00000000000000000000000000000007; s2 cancel k1#2");
+    CHECK(atomic_load(&desk->fetches.items[0]->unwanted));
+    desk_turn(desk);
+    CHECK_STR(desk_answer(client), "200 done");
+    co_update_metrics(desk->coord);
     (void)qh_stream_drop(client);
 }

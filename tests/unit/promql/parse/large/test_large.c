@@ -72,7 +72,7 @@ TEST(a_megabyte_is_lexed_at_once)
     size_t tokens = 0;
     double start = seconds();
 
-    pq_lex_init(&lexer, qf_str_from(text), false);
+    pq_lex_init(&lexer, qf_str_from(text), NULL);
     while (pq_lex_next(&lexer).type > PQ_T_ERROR)
         tokens++;
     printf("  %zu bytes, %zu tokens, %.1f ms\n", strlen(text), tokens, (seconds() - start) * 1e3);

@@ -1,6 +1,6 @@
 /* combine.c - a histogram plus or minus another, for series such as {{sum:1}}+{{sum:2}}x5. */
 #include "promql/histogram/arith.h"
-#include "promql/parse/parser.h"
+#include "promql/testing/series_int.h"
 
 struct pq_histogram *pq_literal_combine(struct pq_parser *p, const struct pq_histogram *base,
                                         const struct pq_histogram *inc, double factor)

@@ -1,9 +1,8 @@
-/* parse_series.c - series descriptions of test scripts: metric{labels} 1 2+3x4 _x2 stale {{...}}.
+/* series.c - series descriptions of test scripts: metric{labels} 1 2+3x4 _x2 stale {{...}}.
  */
 #include "base/pure/macros.h"
 #include "base/pure/number.h"
-#include "promql/parse/parser.h"
-#include "promql/value.h"
+#include "promql/testing/series_int.h"
 
 struct sequence {
     struct pq_sequence_value *values;
@@ -22,7 +21,7 @@ qf_rc pq_parse_series(struct qf_arena *arena, struct qf_str text, struct qf_labe
     struct pq_parser p;
     qf_rc rc;
 
-    pq_parser_init(&p, arena, text, NULL, true);
+    pq_parser_init(&p, arena, text, NULL, pq_lex_series_value);
     if (!p.failed && parse_metric(&p, &labels))
         (void)parse_values(&p, &sequence);
     rc = pq_parser_finish(&p, err);

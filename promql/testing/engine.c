@@ -1,5 +1,5 @@
 /* engine.c - the whole pipeline in one process. */
-#include "promql/engine.h"
+#include "promql/testing/engine.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * The same code as in the daemons, in the same order: plan, encode each leaf and decode it again,
  * run it on each shard, pass each leaf result through the artifact codec, merge, evaluate. */
-#ifndef PROMQL_ENGINE_H
-#define PROMQL_ENGINE_H
+#ifndef PROMQL_TESTING_ENGINE_H
+#define PROMQL_TESTING_ENGINE_H
 
 #include "promql/eval.h"
 #include "promql/leaf.h"
@@ -36,5 +36,10 @@ QF_MUST_CHECK qf_rc pq_engine_run(const struct pq_engine *engine, struct qf_aren
                                   const struct pq_expr *expr, struct qf_str query,
                                   const struct pq_query_params *params,
                                   struct pq_result *ret_result, struct qf_err *err);
+
+/* A reader over a result in memory, for when both halves of a query share a process. The result is
+ * borrowed; the reader itself lives in @arena and its close frees nothing. NULL: budget spent. */
+struct pq_leaf_reader *pq_leaf_result_reader(struct qf_arena *arena,
+                                             const struct pq_leaf_result *result);
 
 #endif

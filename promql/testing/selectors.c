@@ -1,6 +1,6 @@
 /* selectors.c - the selectors of a tree. */
 #include "base/pure/macros.h"
-#include "promql/parse.h"
+#include "promql/testing/selectors.h"
 
 struct found {
     struct qf_arena *arena;

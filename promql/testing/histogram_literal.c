@@ -1,8 +1,7 @@
-/* parse_histogram.c - histogram literals: {{schema:1 sum:0.3 count:3 buckets:[5 10 7] offset:-3}}.
+/* histogram_literal.c - histogram literals: {{schema:1 sum:0.3 count:3 buckets:[5 10 7] offset:-3}}.
  */
 #include "base/pure/macros.h"
-#include "promql/parse/parser.h"
-#include "promql/value.h"
+#include "promql/testing/series_int.h"
 
 struct numbers {
     double *items;

@@ -1,8 +1,8 @@
 /* lex_values.c - the values of a series description: 1 2+3x4 _ stale {{schema:1 sum:2}}x3.
  *
  * Blanks are tokens here, since "1 -1" are two values and "1-1x2" is one item. */
-#include "promql/parse/lex.h"
 #include "promql/parse/words.h"
+#include "promql/testing/series.h"
 
 static struct pq_token lex_value(struct pq_lexer *lexer);
 static struct pq_token lex_in_histogram(struct pq_lexer *lexer);
@@ -89,7 +89,7 @@ static struct pq_token lex_histogram_word(struct pq_lexer *lexer)
     while (pq_is_alpha(pq_lex_peek(lexer)))
         lexer->pos++;
     word = qf_str_sub(lexer->text, lexer->start, lexer->pos);
-    type = pq_field_find(word);
+    type = pq_word_among(word, PQ_T_SUM_DESC, PQ_T_COUNTER_RESET_HINT_DESC);
     if (type != PQ_T_IDENTIFIER) {
         if (pq_lex_peek(lexer) != ':')
             return pq_lex_fail(lexer, "missing `:` for histogram descriptor");
@@ -98,7 +98,7 @@ static struct pq_token lex_histogram_word(struct pq_lexer *lexer)
     type = pq_word_find(word);
     if (type == PQ_T_NUMBER)
         return pq_lex_emit(lexer, type);
-    type = pq_hint_find(word);
+    type = pq_word_among(word, PQ_T_UNKNOWN_COUNTER_RESET, PQ_T_GAUGE_TYPE);
     if (type != PQ_T_IDENTIFIER)
         return pq_lex_emit(lexer, type);
     return pq_lex_fail(lexer, "bad histogram descriptor found: \"%.*s\"", QF_STR_ARG(word));
