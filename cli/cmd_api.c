@@ -116,6 +116,8 @@ static const struct cli_flag flags[] = {
     { "control-tls-cert", CLI_FLAG_STR, &o.control_cert_file, "FILE", NULL,
       "certificate shown to workers (PEM)" },
     { "control-tls-key", CLI_FLAG_STR, &o.control_key_file, "FILE", NULL, "its key (PEM)" },
+    { "control-tls-server-name", CLI_FLAG_STR, &o.control_server_name, "NAME", NULL,
+      "the name in workers' certificates, where discovery finds them by address" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
       "after SIGTERM: how long running queries may take to finish" },
     CLI_LOG_FLAGS(log_flags),

@@ -168,6 +168,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .tls_ca_file = options->control_ca_file,
         .tls_cert_file = options->control_cert_file,
         .tls_key_file = options->control_key_file,
+        .tls_server_name = options->control_server_name,
     };
     struct qa_discovery_options discovery = options->discovery;
 

@@ -21,6 +21,7 @@ struct qa_api_options {
     struct qa_features features;
     const char *tls_cert_file, *tls_key_file;                           /* HTTP */
     const char *control_ca_file, *control_cert_file, *control_key_file; /* control streams */
+    const char *control_server_name; /* in workers' certificates instead of their address */
 
     size_t http_threads, eval_threads; /* 0: from the number of cores */
     size_t connections_max, address_connections_max;

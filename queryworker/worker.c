@@ -110,25 +110,33 @@ static qf_rc open_listeners(struct parts *p, struct qf_err *err)
         rc = qf_address_split(o->http_listen, &p->http_host, &port, err);
     if (rc)
         return rc;
+    if (given(o->control_tls_cert) && !given(o->control_tls_client_ca) &&
+        !qf_host_is_loopback(p->control_host))
+        return qf_err_set(err, QF_EINVAL,
+                          "--control-tls-cert without --control-tls-client-ca lets anybody give "
+                          "work: say who signs the APIs' certificates");
     atomic_store(&p->http_state.alive_ms, qf_clock_mono_ms());
-    p->server =
-        qw_server_new(&(struct qw_server_options){ .listen = o->control_listen,
-                                                   .tls_cert = given(o->control_tls_cert),
-                                                   .tls_key = given(o->control_tls_key),
-                                                   .tls_client_ca = given(o->control_tls_client_ca),
-                                                   .mailbox = p->mailbox,
-                                                   .handler = qw_coordinator_handler(p->co) },
-                      err);
+    p->server = qw_server_new(
+        &(struct qw_server_options){ .listen = o->control_listen,
+                                     .tls_cert = given(o->control_tls_cert),
+                                     .tls_key = given(o->control_tls_key),
+                                     .tls_client_ca = given(o->control_tls_client_ca),
+                                     .tls_client_name = given(o->control_tls_client_name),
+                                     .mailbox = p->mailbox,
+                                     .handler = qw_coordinator_handler(p->co) },
+        err);
     if (!p->server)
         return err->rc;
-    p->http = qw_http_new(&(struct qw_http_options){ .listen = o->http_listen,
-                                                     .tls_cert = given(o->http_tls_cert),
-                                                     .tls_key = given(o->http_tls_key),
-                                                     .spool = p->spool,
-                                                     .metrics = p->metrics,
-                                                     .state = &p->http_state,
-                                                     .mailbox = p->mailbox },
-                          err);
+    p->http =
+        qw_http_new(&(struct qw_http_options){ .listen = o->http_listen,
+                                               .tls_cert = given(o->http_tls_cert),
+                                               .tls_key = given(o->http_tls_key),
+                                               .tls_client_ca = given(o->control_tls_client_ca),
+                                               .spool = p->spool,
+                                               .metrics = p->metrics,
+                                               .state = &p->http_state,
+                                               .mailbox = p->mailbox },
+                    err);
     return p->http ? QF_OK : err->rc;
 }
 

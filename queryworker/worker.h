@@ -20,6 +20,7 @@ struct qw_options {
     const char *control_listen; /* host:port */
     const char *advertise_url;  /* how APIs reach http_listen; NULL or "": made from it */
     const char *control_tls_cert, *control_tls_key, *control_tls_client_ca; /* PEM files or NULL */
+    const char *control_tls_client_name; /* in the APIs' certificates; NULL: any */
     const char *http_tls_cert, *http_tls_key;
 
     uint64_t slots;        /* works that run at once; 0: one per core */

@@ -1,4 +1,5 @@
 /* exchange.c - one request and its answer: from libmicrohttpd to the handler and back. */
+#include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +67,20 @@ static enum qh_method method_of(const char *word)
     return QH_METHOD_OTHER;
 }
 
+/* Whether the client's certificate is good, where one is asked for. */
+static bool verify_peer(const struct qh_listener *listener, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info;
+    unsigned status = 0;
+
+    if (!listener->client_ca)
+        return true;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info && info->tls_session &&
+           gnutls_certificate_verify_peers2(info->tls_session, &status) == GNUTLS_E_SUCCESS &&
+           status == 0;
+}
+
 static struct qh_exchange *exchange_new(struct qh_listener *listener,
                                         struct MHD_Connection *connection, const char *url,
                                         const char *method)
@@ -86,6 +101,7 @@ static struct qh_exchange *exchange_new(struct qh_listener *listener,
     request->arena =
         qf_arena_new(4 * (listener->options.body_bytes_max + listener->options.header_bytes_max));
     request->method = method_of(method);
+    request->peer_verified = verify_peer(listener, connection);
     request->path = qf_arena_str(request->arena, qf_str_from(url));
     list_exchange(exchange);
     return exchange;

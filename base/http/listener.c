@@ -99,6 +99,7 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
         { MHD_OPTION_HTTPS_MEM_CERT, 0, NULL },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, NULL },
         { MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
+        { MHD_OPTION_END, 0, NULL }, /* room for those who sign clients' certificates */
         { MHD_OPTION_END, 0, NULL },
     };
 
@@ -109,10 +110,14 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
 
         if (rc == QF_OK)
             rc = qf_pem_read(options->tls_key_file, &listener->key, err);
+        if (rc == QF_OK && options->tls_client_ca_file)
+            rc = qf_pem_read(options->tls_client_ca_file, &listener->client_ca, err);
         if (rc)
             return rc;
         tls[0].ptr_value = listener->cert;
         tls[1].ptr_value = listener->key;
+        if (listener->client_ca)
+            tls[3] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_TRUST, 0, listener->client_ca };
         flags |= MHD_USE_TLS;
     } else {
         tls[0].option = MHD_OPTION_END;
@@ -180,6 +185,7 @@ struct qh_listener *qh_listener_free(struct qh_listener *listener)
         (void)close(listener->fd);
     free(listener->cert);
     free(listener->key);
+    free(listener->client_ca);
     (void)qf_lock_free(listener->lock);
     free(listener);
     return NULL;

@@ -32,6 +32,9 @@ struct qh_listener_options {
     int64_t header_timeout_ms; /* 30 s from the first byte of a connection to a whole request */
     int64_t keepalive_ms;      /* 5 s between comment lines of idle event streams */
     const char *tls_cert_file, *tls_key_file; /* PEM; both or neither, else QF_EINVAL */
+    /* With TLS: clients are asked for a certificate that one of these signed (PEM). Who has none is
+     * served all the same: qh_request.peer_verified says it, the handler decides. */
+    const char *tls_client_ca_file;
 
     /* The headers are there, the body is not: false if @request was answered through @stream and its
      * body is not worth reading. Same rules as for `handle`; NULL: all are. */

@@ -32,7 +32,7 @@ struct qh_listener {
     struct MHD_Daemon *daemon;
     int fd;
     uint16_t port;
-    char *cert, *key;
+    char *cert, *key, *client_ca;
     struct qf_lock *lock; /* guards the lists and `closing` */
     struct qh_exchange *exchanges;
     struct qh_link *links;

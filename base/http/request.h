@@ -36,6 +36,9 @@ struct qh_request {
     struct qh_params headers;   /* in the order in which they came */
     struct qf_str content_type; /* without its parameters, lower case */
     bool accepts_gzip;
+    /* The client showed a certificate of qh_listener_options.tls_client_ca_file, or none is asked
+     * for. */
+    bool peer_verified;
     void *note; /* of whoever handles it, until it is told that the exchange is over */
 };
 

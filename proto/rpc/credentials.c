@@ -1,6 +1,8 @@
 /* credentials.c - gRPC credentials from PEM files. */
 #include "proto/rpc/credentials.h"
 
+#include <string.h>
+
 #include "base/net/pem.h"
 #include "base/pure/alloc.h"
 
@@ -71,4 +73,28 @@ grpc_server_credentials *rpc_server_credentials(const struct rpc_tls *tls, struc
     if (!credentials)
         (void)qf_err_set(err, QF_EINVAL, "bad TLS files");
     return credentials;
+}
+
+static bool has_property(const grpc_auth_context *context, const char *property, const char *name)
+{
+    grpc_auth_property_iterator iterator =
+        grpc_auth_context_find_properties_by_name(context, property);
+    const grpc_auth_property *found;
+
+    while ((found = grpc_auth_property_iterator_next(&iterator)) != NULL)
+        if (found->value_length == strlen(name) &&
+            memcmp(found->value, name, found->value_length) == 0)
+            return true;
+    return false;
+}
+
+bool rpc_peer_has_name(grpc_call *call, const char *name)
+{
+    grpc_auth_context *context = grpc_call_auth_context(call);
+    bool found = context && grpc_auth_context_peer_is_authenticated(context) &&
+                 (has_property(context, GRPC_X509_CN_PROPERTY_NAME, name) ||
+                  has_property(context, GRPC_X509_SAN_PROPERTY_NAME, name));
+
+    grpc_auth_context_release(context);
+    return found;
 }

@@ -20,4 +20,8 @@ grpc_channel_credentials *rpc_channel_credentials(const struct rpc_tls *tls, str
  * certificate too. NULL and @err filled: QF_EIO, QF_EINVAL. */
 grpc_server_credentials *rpc_server_credentials(const struct rpc_tls *tls, struct qf_err *err);
 
+/* The peer of @call showed a certificate with @name as its common name or among its alternative
+ * names. */
+bool rpc_peer_has_name(grpc_call *call, const char *name);
+
 #endif

@@ -286,13 +286,17 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
                                   .ctx = coord,
                                   .tls_ca_file = coord->options.tls_ca_file,
                                   .tls_cert_file = coord->options.tls_cert_file,
-                                  .tls_key_file = coord->options.tls_key_file };
+                                  .tls_key_file = coord->options.tls_key_file,
+                                  .tls_server_name = coord->options.tls_server_name };
     struct qa_fetcher_options fetch = { .spool_dir = coord->options.spool_dir,
                                         .spool_bytes_max = coord->options.spool_bytes_max,
                                         .spool_bytes = &coord->spool_bytes,
                                         .memory_bytes_max = coord->options.artifact_memory_bytes,
                                         .concurrency_max = coord->options.fetch_concurrency_max,
                                         .tls_ca_file = coord->options.tls_ca_file,
+                                        .tls_cert_file = coord->options.tls_cert_file,
+                                        .tls_key_file = coord->options.tls_key_file,
+                                        .tls_server_name = coord->options.tls_server_name,
                                         .done = post_fetched,
                                         .ctx = coord };
 

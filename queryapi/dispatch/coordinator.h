@@ -36,6 +36,7 @@ struct qa_coord_options {
     int64_t slow_query_ms; /* < 0: none */
     size_t fetch_concurrency_max;
     const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */
+    const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */
 };
 
 /* Start the thread. NULL and @err filled on failure. */

@@ -25,6 +25,7 @@ struct transfer {
     struct qa_fetcher *fetcher;
     struct qa_fetch *fetch;
     CURL *easy; /* kept with its slot, so that its settings and connection are reused */
+    struct curl_slist *connect_to; /* where it really goes, if not where the URL says */
     int fd;
     uint64_t received;
     XXH3_state_t *hash;
@@ -173,6 +174,36 @@ static void set_options(struct transfer *transfer)
                            (long)QF_MAX(options->stall_timeout_ms / 1000, (int64_t)1));
     if (options->tls_ca_file)
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, options->tls_ca_file);
+    if (options->tls_cert_file) {
+        (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, options->tls_cert_file);
+        (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, options->tls_key_file);
+    }
+}
+
+/* Where to go. A certificate has the name that the URL has: with a name of their own for all workers
+ * the URL gets that name, and the connection goes to the host that it had. */
+static void set_address(struct transfer *transfer)
+{
+    const char *name = transfer->fetcher->options.tls_server_name;
+    char *host = NULL, *port = NULL, *url = NULL, to[700];
+    CURLU *parts = name ? curl_url() : NULL;
+
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, transfer->fetch->url);
+    if (parts && curl_url_set(parts, CURLUPART_URL, transfer->fetch->url, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+        curl_url_set(parts, CURLUPART_HOST, name, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_URL, &url, 0) == CURLUE_OK) {
+        (void)snprintf(to, sizeof(to), "%s:%s:%s:%s", name, port, host, port);
+        curl_slist_free_all(transfer->connect_to);
+        transfer->connect_to = curl_slist_append(NULL, to);
+        (void)curl_easy_setopt(transfer->easy, CURLOPT_CONNECT_TO, transfer->connect_to);
+        (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, url);
+    }
+    curl_free(url);
+    curl_free(port);
+    curl_free(host);
+    curl_url_cleanup(parts);
 }
 
 /* Room in the spool is taken before the first byte comes. */
@@ -239,7 +270,7 @@ static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
         finish(transfer);
         return;
     }
-    (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, fetch->url);
+    set_address(transfer);
     (void)curl_multi_add_handle(fetcher->multi, transfer->easy);
     fetcher->running++;
 }
@@ -374,6 +405,7 @@ struct qa_fetcher *qa_fetcher_free(struct qa_fetcher *fetcher)
         if (slot->fd >= 0)
             (void)close(slot->fd);
         curl_easy_cleanup(slot->easy);
+        curl_slist_free_all(slot->connect_to);
         (void)XXH3_freeState(slot->hash);
     }
     (void)curl_multi_cleanup(fetcher->multi);

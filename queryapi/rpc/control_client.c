@@ -194,8 +194,12 @@ static grpc_channel *make_channel(const struct qa_rpc *rpc, const char *address)
         rpc_int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)PB_MESSAGE_BYTES_MAX),
         rpc_int_arg(GRPC_ARG_ENABLE_RETRIES, 0),
         rpc_int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+        { .type = GRPC_ARG_STRING,
+          .key = GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+          .value.string = (char *)(uintptr_t)rpc->options.tls_server_name },
     };
-    grpc_channel_args all = { QF_COUNT_OF(args), args };
+    /* The last one only if there is such a name. */
+    grpc_channel_args all = { QF_COUNT_OF(args) - !rpc->options.tls_server_name, args };
 
     return grpc_channel_create(address, rpc->credentials, &all);
 }

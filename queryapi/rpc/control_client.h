@@ -35,6 +35,7 @@ struct qa_rpc_options {
     int64_t dial_timeout_ms;   /* 5 s to the first message */
     /* Mutual TLS: PEM files, all or none. */
     const char *tls_ca_file, *tls_cert_file, *tls_key_file;
+    const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */
 };
 
 struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *err);

@@ -138,6 +138,8 @@ static void handle(void *ctx, struct qh_request *request, struct qh_stream *stre
     if (request->method != QH_METHOD_GET && request->method != QH_METHOD_HEAD) {
         qh_stream_header(stream, "Allow", "GET, HEAD");
         reply_text(stream, 405, "only GET and HEAD\n");
+    } else if (qf_str_starts(path, QF_STR(QW_ARTIFACT_PATH)) && !request->peer_verified) {
+        reply_text(stream, 403, "artifacts are for those who show a certificate\n");
     } else if (qf_str_starts(path, QF_STR(QW_ARTIFACT_PATH))) {
         reply_artifact(http, request, qf_str_sub(path, sizeof(QW_ARTIFACT_PATH) - 1, path.len),
                        stream);
@@ -188,6 +190,7 @@ struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err
                                                        .idle_timeout_ms = QW_HTTP_IDLE_MS,
                                                        .tls_cert_file = options->tls_cert,
                                                        .tls_key_file = options->tls_key,
+                                                       .tls_client_ca_file = options->tls_client_ca,
                                                        .handle = handle,
                                                        .finished = finished,
                                                        .ctx = http },

@@ -31,6 +31,7 @@ struct qw_http_state { /* written by the coordinator */
 struct qw_http_options {
     const char *listen;             /* "host:port" or "[v6]:port"; port 0: any */
     const char *tls_cert, *tls_key; /* PEM files; NULL: plain HTTP */
+    const char *tls_client_ca; /* PEM file; with TLS, who fetches artifacts shows its certificate */
     struct qw_spool *spool;
     struct qw_metrics *metrics;
     const struct qw_http_state *state;

@@ -164,6 +164,14 @@ static void open_session(struct qw_call *call)
     }
 }
 
+/* Whether the certificate of who calls is one of an API. */
+static bool is_api(const struct qw_server *server, grpc_call *call)
+{
+    const char *wanted = server->options.tls_client_name;
+
+    return !wanted || rpc_peer_has_name(call, wanted);
+}
+
 static void accept_call(struct qw_server *server, bool ok)
 {
     struct qw_call *call;
@@ -178,6 +186,9 @@ static void accept_call(struct qw_server *server, bool ok)
         qw_call_start(call, kind != QW_CALL_UNKNOWN && kind != QW_CALL_REFUSED);
         if (server->stopping) /* it came just before: nobody else would end it */
             qw_call_end(call, GRPC_STATUS_UNAVAILABLE, "worker is shutting down");
+        else if (kind == QW_CALL_CONTROL && !is_api(server, call->call))
+            qw_call_end(call, GRPC_STATUS_PERMISSION_DENIED,
+                        "the certificate has not the name of an API");
         else if (kind == QW_CALL_CONTROL)
             open_session(call);
         else if (kind == QW_CALL_UNKNOWN)

@@ -46,6 +46,7 @@ struct qw_server_options {
     const char *listen; /* "host:port"; port 0: any */
     /* PEM files; all NULL: no TLS. With client_ca clients must show a certificate it signed. */
     const char *tls_cert, *tls_key, *tls_client_ca;
+    const char *tls_client_name; /* a name that an API's certificate must have; NULL: any */
     struct qf_mailbox *mailbox;
     struct qw_server_handler handler;
 };

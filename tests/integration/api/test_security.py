@@ -126,18 +126,25 @@ class Keys(unittest.TestCase):
         self.assertEqual(got[0][0], 499)
 
 
+def openssl(folder, *args):
+    subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
+
+
+def make_certificate(folder, name, common_name, alternatives):
+    """NAME.crt and NAME.key, signed by the CA of the folder."""
+    openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key",
+            "-out", f"{name}.csr", "-subj", f"/CN={common_name}")
+    with open(f"{folder}/ext", "w") as file:
+        file.write(f"subjectAltName={alternatives}\n")
+    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+            "-CAcreateserial", "-out", f"{name}.crt", "-days", "2", "-extfile", "ext")
+
+
 def make_certificates(folder):
     """A CA, and a certificate for localhost signed by it."""
-    def openssl(*args):
-        subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt",
-            "-days", "2", "-subj", "/CN=test CA")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "tls.key", "-out", "tls.csr",
-            "-subj", "/CN=localhost")
-    with open(f"{folder}/ext", "w") as file:
-        file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-            "-CAcreateserial", "-out", "tls.crt", "-days", "2", "-extfile", "ext")
+    openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key",
+            "-out", "ca.crt", "-days", "2", "-subj", "/CN=test CA")
+    make_certificate(folder, "tls", "localhost", "DNS:localhost,IP:127.0.0.1")
 
 
 class Tls(unittest.TestCase):
@@ -150,31 +157,76 @@ class Tls(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def api_flags(self, name="tls", *more):
+        return (f"--control-tls-cert={self.folder}/{name}.crt",
+                f"--control-tls-key={self.folder}/{name}.key",
+                f"--control-tls-ca={self.folder}/ca.crt", *more)
+
+    def worker_flags(self, name="tls", *more):
+        return (f"--control-tls-cert={self.folder}/{name}.crt",
+                f"--control-tls-key={self.folder}/{name}.key",
+                f"--control-tls-client-ca={self.folder}/ca.crt",
+                f"--http-tls-cert={self.folder}/{name}.crt",
+                f"--http-tls-key={self.folder}/{name}.key", *more)
+
+    def fabric(self, api, worker):
+        fabric = Fabric(1, api, worker)
+        self.addCleanup(fabric.close)
+        load(fabric.store, standard_lines(2, 50))
+        return fabric
+
     def test_a_worker_without_tls_for_artifacts_is_refused(self):
         """Who asks for certificates on the control streams does not fetch results in the clear."""
-        tls = [f"--control-tls-cert={self.folder}/tls.crt",
-               f"--control-tls-key={self.folder}/tls.key"]
-        fabric = Fabric(1, (*tls, f"--control-tls-ca={self.folder}/ca.crt"),
-                        (*tls, f"--control-tls-client-ca={self.folder}/ca.crt"))
-        try:
-            wait_for("the refusal", lambda: "serves its artifacts without TLS" in fabric.api.log_text())
-            self.assertEqual(fabric.scaling()["workers"]["accepting"], 0)
-        finally:
-            fabric.close()
+        fabric = self.fabric(self.api_flags(), self.worker_flags()[:3])
+        wait_for("the refusal", lambda: "serves its artifacts without TLS" in fabric.api.log_text())
+        self.assertEqual(fabric.scaling()["workers"]["accepting"], 0)
 
-    def test_mutual_tls_on_the_control_streams_and_artifacts_over_https(self):
-        control = [f"--control-tls-cert={self.folder}/tls.crt",
-                   f"--control-tls-key={self.folder}/tls.key"]
-        fabric = Fabric(1, (*control, f"--control-tls-ca={self.folder}/ca.crt"),
-                        (*control, f"--control-tls-client-ca={self.folder}/ca.crt",
-                         f"--http-tls-cert={self.folder}/tls.crt",
-                         f"--http-tls-key={self.folder}/tls.key"))
-        try:
-            load(fabric.store, standard_lines(2, 50))
-            fabric.wait_workers(1)
-            self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
-        finally:
-            fabric.close()
+    def test_mutual_tls_on_the_control_streams_and_for_artifacts(self):
+        fabric = self.fabric(self.api_flags(), self.worker_flags())
+        fabric.wait_workers(1)
+        self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
+
+        def status(path, certificate):
+            context = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
+            if certificate:
+                context.load_cert_chain(f"{self.folder}/tls.crt", f"{self.folder}/tls.key")
+            connection = http.client.HTTPSConnection("localhost", fabric.http_ports[0],
+                                                     context=context, timeout=20)
+            connection.request("GET", path)
+            got = connection.getresponse().status
+            connection.close()
+            return got
+
+        token = "/artifacts/" + "0" * 32
+        self.assertEqual(status(token, certificate=False), 403)
+        self.assertEqual(status(token, certificate=True), 404)
+        self.assertEqual(status("/livez", certificate=False), 200)
+
+    def test_workers_found_by_address_have_a_name_of_their_own(self):
+        make_certificate(self.folder, "named", "fabric", "DNS:workers.internal")
+        worker = self.worker_flags("named")
+        fabric = self.fabric(self.api_flags("tls", "--control-tls-server-name=workers.internal"), worker)
+        fabric.wait_workers(1)
+        self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
+
+    def test_a_workers_certificate_gives_no_work(self):
+        make_certificate(self.folder, "api", "query-api", "DNS:query-api")
+        worker = self.worker_flags("tls", "--control-tls-client-name=query-api")
+        good = self.fabric(self.api_flags("api"), worker)
+        good.wait_workers(1)
+        bad = Fabric(1, self.api_flags("tls"), worker)
+        self.addCleanup(bad.close)
+        wait_for("a refused stream", lambda: "has not the name of an API" in bad.api.log_text())
+        self.assertEqual(bad.scaling()["workers"]["accepting"], 0)
+
+    def test_tls_without_a_client_ca_is_refused_off_loopback(self):
+        run = subprocess.run([BINARY, "worker", f"--store={self.folder}", f"--spool={self.folder}/s",
+                              "--http-listen=127.0.0.1:0", "--control-listen=0.0.0.0:0",
+                              f"--control-tls-cert={self.folder}/tls.crt",
+                              f"--control-tls-key={self.folder}/tls.key"],
+                             capture_output=True, text=True, timeout=30)
+        self.assertIn(run.returncode, (1, 2))
+        self.assertIn("--control-tls-client-ca", run.stderr)
 
     def test_queries_over_https(self):
         fabric = Fabric(1)
