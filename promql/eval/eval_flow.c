@@ -33,7 +33,7 @@ static qf_rc build(struct pq_eval *eval, struct qf_err *err)
             return rc;
     }
     if (plan->root->kind == PQ_PLAN_STRING ||
-        (plan->root->kind == PQ_PLAN_LEAF && plan->root->leaf->kind == PQ_LEAF_SAMPLES))
+        (plan->root->kind == PQ_PLAN_LEAF && plan->root->leaf->kind == &pq_leaf_samples))
         return QF_OK;
     /* A bare subquery is the values of its expression. */
     eval->root = pq_exec_build(eval, plan->root->kind == PQ_PLAN_SUBQUERY ? plan->root->children[0]

@@ -43,7 +43,7 @@ struct pq_exec *pq_exec_build(struct pq_eval *eval, const struct pq_plan_node *p
     for (size_t i = 0; i < plan->child_count; i++) {
         /* A window over raw samples reads its leaf by itself. */
         if (plan->kind == PQ_PLAN_WINDOW && plan->children[i]->kind == PQ_PLAN_LEAF &&
-            plan->children[i]->leaf->kind == PQ_LEAF_SAMPLES)
+            plan->children[i]->leaf->kind == &pq_leaf_samples)
             continue;
         exec->children[i] = pq_exec_build(eval, plan->children[i]);
         if (!exec->children[i])

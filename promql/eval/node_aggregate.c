@@ -4,13 +4,13 @@
 #include "promql/eval/groups.h"
 #include "promql/func/quantile.h"
 #include "promql/func/texts.h"
-#include "promql/leaf/cells.h"
+#include "promql/partial/cells.h"
 
 struct aggregate {
     struct pq_exec exec;
     struct pq_groups groups;
     struct pq_members members;
-    enum pq_leaf_kind kind;
+    const struct pq_aggregation *agg;
     struct pq_cells *cells; /* per group */
     size_t cells_count, cells_capacity;
     /* quantile: the values of one group and step. */
@@ -22,27 +22,6 @@ struct aggregate {
     size_t group_end_capacity;
     struct pq_param_range params;
 };
-
-static enum pq_leaf_kind cell_kind(enum pq_agg op)
-{
-    switch ((int)op) {
-    case PQ_AGG_SUM:
-        return PQ_LEAF_SUM;
-    case PQ_AGG_AVG:
-        return PQ_LEAF_AVG;
-    case PQ_AGG_MIN:
-        return PQ_LEAF_MIN;
-    case PQ_AGG_MAX:
-        return PQ_LEAF_MAX;
-    case PQ_AGG_GROUP:
-        return PQ_LEAF_GROUP;
-    case PQ_AGG_STDDEV:
-    case PQ_AGG_STDVAR:
-        return PQ_LEAF_VARIANCE;
-    default:
-        return PQ_LEAF_COUNT;
-    }
-}
 
 static qf_rc update_groups(struct aggregate *self, struct qf_err *err)
 {
@@ -70,14 +49,11 @@ static qf_rc clear_cells(struct aggregate *self, struct qf_err *err)
                  sizeof(*self->cells)))
         return pq_eval_no_memory(err);
     for (; self->cells_count < exec->set.count; self->cells_count++)
-        if (!pq_cells_init(&self->cells[self->cells_count], self->kind, exec->eval->arena,
+        if (!pq_cells_init(&self->cells[self->cells_count], self->agg, exec->eval->arena,
                            exec->batch.stride, NULL))
             return pq_eval_no_memory(err);
-    for (size_t g = 0; g < exec->set.count; g++) {
-        memset(self->cells[g].present, 0, exec->batch.stride);
-        for (size_t c = 0; c < pq_leaf_columns(self->kind); c++)
-            memset(self->cells[g].columns[c], 0, exec->batch.stride * sizeof(double));
-    }
+    for (size_t g = 0; g < exec->set.count; g++)
+        pq_cells_clear(&self->cells[g], self->agg, exec->batch.stride);
     return QF_OK;
 }
 
@@ -85,7 +61,7 @@ static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_batch *in = &exec->children[0]->batch;
-    size_t steps = exec->batch.steps, columns = pq_leaf_columns(self->kind);
+    size_t steps = exec->batch.steps;
     uint8_t present[PQ_BLOCK];
     qf_rc rc = clear_cells(self, err);
 
@@ -95,18 +71,15 @@ static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
         if (!in->present[s])
             continue;
         expand(in->present[s], steps, present);
-        pq_cells_add(&self->cells[self->members.group_of[s]], self->kind, pq_row(in, s), present,
+        pq_cells_add(&self->cells[self->members.group_of[s]], self->agg, pq_row(in, s), present,
                      steps, &exec->eval->poll);
         exec->batch.present[self->members.group_of[s]] |= in->present[s];
     }
     for (size_t g = 0; g < exec->set.count; g++)
         for (uint64_t bits = exec->batch.present[g]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
-            double cell[PQ_LEAF_COLUMNS_MAX];
 
-            for (size_t c = 0; c < columns; c++)
-                cell[c] = self->cells[g].columns[c][k];
-            pq_row(&exec->batch, g)[k] = pq_cell_value(self->kind, exec->plan->agg, cell, 1);
+            pq_row(&exec->batch, g)[k] = pq_cells_value(&self->cells[g], self->agg, k);
         }
     return QF_OK;
 }
@@ -179,18 +152,18 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
 }
 
 /* Some count histograms as well, some leave them out, some would have to compute with them. */
-static qf_rc sort_out_histograms(struct pq_exec *exec, struct qf_err *err)
+static qf_rc sort_out_histograms(struct aggregate *self, struct qf_err *err)
 {
-    enum pq_agg op = exec->plan->agg;
+    struct pq_exec *exec = &self->exec;
     struct pq_batch *in = &exec->children[0]->batch;
+    const char *name = pq_agg_text(self->agg->id);
 
-    if (!in->histograms || op == PQ_AGG_COUNT || op == PQ_AGG_GROUP)
+    if (!in->histograms || self->agg->histograms == PQ_HISTOGRAMS_ALIKE)
         return QF_OK;
-    if (op == PQ_AGG_SUM || op == PQ_AGG_AVG)
-        return pq_eval_refuse(pq_agg_text(op), err);
+    if (self->agg->histograms == PQ_HISTOGRAMS_EITHER)
+        return pq_eval_refuse(name, err);
     if (pq_batch_drop_histograms(in))
-        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
-                                      pq_agg_text(op));
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0], name);
     return QF_OK;
 }
 
@@ -202,14 +175,14 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
     if (rc == QF_OK)
-        rc = sort_out_histograms(exec, err);
+        rc = sort_out_histograms(self, err);
     if (rc == QF_OK)
         rc = update_groups(self, err);
     if (rc == QF_OK)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
-    return exec->plan->agg == PQ_AGG_QUANTILE ? quantiles(self, err) : accumulate(self, err);
+    return self->agg->kind ? accumulate(self, err) : quantiles(self, err);
 }
 
 static void aggregate_close(struct pq_exec *exec)
@@ -227,6 +200,6 @@ struct pq_exec *pq_node_aggregate(struct pq_eval *eval, const struct pq_plan_nod
     if (!self ||
         !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count, plan->without))
         return NULL;
-    self->kind = cell_kind(plan->agg);
+    self->agg = pq_aggregation_get(plan->agg);
     return &self->exec;
 }

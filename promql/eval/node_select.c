@@ -4,10 +4,12 @@
 #include "base/pure/number.h"
 #include "promql/eval/groups.h"
 #include "promql/func/texts.h"
-#include "promql/leaf/topk.h"
+#include "promql/partial/partial.h"
+#include "promql/partial/topk.h"
 
 struct select {
     struct pq_exec exec;
+    const struct pq_aggregation *agg;
     struct pq_groups groups;
     struct pq_members members;
     struct pq_topk *heaps; /* per group */
@@ -55,7 +57,7 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
     for (size_t s = 0; s < self->members.known; s++)
         self->sizes[self->members.group_of[s]]++;
     for (size_t g = 0; g < groups; g++) {
-        self->heaps[g].op = self->exec.plan->agg;
+        self->heaps[g].better = self->agg->better;
         self->heaps[g].items = self->items + used;
         used += self->sizes[g];
     }
@@ -87,7 +89,7 @@ static void select_step(struct select *self, size_t step, size_t k)
             self->order[ordered++] = self->heaps[g].items[i].id;
         }
     }
-    if (exec->plan->agg != PQ_AGG_LIMITK) {
+    if (self->agg->ordered) {
         batch->order = self->order;
         batch->order_count = ordered;
     }
@@ -149,7 +151,6 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
 static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct select *self = (struct select *)exec;
-    enum pq_agg op = exec->plan->agg;
     qf_rc rc = pq_exec_next(exec->children[0], err);
 
     if (rc == QF_OK)
@@ -161,10 +162,10 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
-    if ((op == PQ_AGG_TOPK || op == PQ_AGG_BOTTOMK) && pq_batch_drop_histograms(&exec->batch))
+    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE && pq_batch_drop_histograms(&exec->batch))
         pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
-                                      pq_agg_text(op));
-    return exec->plan->agg == PQ_AGG_LIMIT_RATIO ? select_ratio(self, err) : select_best(self, err);
+                                      pq_agg_text(self->agg->id));
+    return self->agg->better ? select_best(self, err) : select_ratio(self, err);
 }
 
 static void select_close(struct pq_exec *exec)
@@ -181,5 +182,6 @@ struct pq_exec *pq_node_select(struct pq_eval *eval, const struct pq_plan_node *
     if (!self ||
         !pq_groups_init(&self->groups, eval, plan->grouping, plan->grouping_count, plan->without))
         return NULL;
+    self->agg = pq_aggregation_get(plan->agg);
     return &self->exec;
 }

@@ -5,45 +5,6 @@
 #include "base/pure/number.h"
 #include "promql/func/range.h"
 
-size_t pq_leaf_columns(enum pq_leaf_kind kind)
-{
-    switch (kind) {
-    case PQ_LEAF_SUM:
-        return 3;
-    case PQ_LEAF_AVG:
-        return 5;
-    case PQ_LEAF_VARIANCE:
-        return 5;
-    case PQ_LEAF_SERIES:
-    case PQ_LEAF_SAMPLES:
-    case PQ_LEAF_MIN:
-    case PQ_LEAF_MAX:
-    case PQ_LEAF_COUNT:
-    case PQ_LEAF_GROUP:
-    case PQ_LEAF_COUNT_VALUES:
-    case PQ_LEAF_CANDIDATES:
-    case PQ_LEAF__COUNT:
-        break;
-    }
-    return 1;
-}
-
-const char *pq_leaf_column_name(enum pq_leaf_kind kind, size_t column)
-{
-    static const char *const sum[] = { "sum", "compensation", "compensation_low", "count", "mean" };
-    static const char *const variance[] = { "count", "mean", "mean_low", "m2", "m2_low" };
-
-    if (column >= pq_leaf_columns(kind))
-        return "";
-    if (kind == PQ_LEAF_SUM || kind == PQ_LEAF_AVG)
-        return sum[column];
-    if (kind == PQ_LEAF_VARIANCE)
-        return variance[column];
-    if (kind == PQ_LEAF_COUNT || kind == PQ_LEAF_COUNT_VALUES)
-        return "count";
-    return "value";
-}
-
 static bool has_grid(const struct pq_stage *stage)
 {
     return stage->kind == PQ_STAGE_INSTANT || stage->kind == PQ_STAGE_WINDOW ||
@@ -202,21 +163,20 @@ static void print_stages(struct qf_strbuf *buf, const struct pq_leaf *leaf, size
 
 void pq_leaf_print(struct qf_strbuf *buf, const struct pq_leaf *leaf)
 {
-    bool aggregates = leaf->kind != PQ_LEAF_SERIES && leaf->kind != PQ_LEAF_SAMPLES;
-
-    if (aggregates) {
-        qf_strbuf_printf(buf, "%s %s (", pq_agg_text(leaf->agg), leaf->without ? "without" : "by");
+    if (leaf->agg) {
+        qf_strbuf_printf(buf, "%s %s (", pq_agg_text(leaf->agg->id),
+                         leaf->without ? "without" : "by");
         for (size_t i = 0; i < leaf->grouping_count; i++)
             qf_strbuf_printf(buf, "%s%.*s", i ? ", " : "", QF_STR_ARG(leaf->grouping[i]));
         qf_strbuf_puts(buf, ") (");
-        if (leaf->kind == PQ_LEAF_CANDIDATES)
+        if (leaf->agg->shape == PQ_AGG_SELECTS)
             qf_strbuf_printf(buf, "%.17g, ", leaf->param);
-        if (leaf->kind == PQ_LEAF_COUNT_VALUES) {
+        if (leaf->agg->shape == PQ_AGG_TALLIES) {
             qf_strbuf_quote(buf, leaf->label);
             qf_strbuf_puts(buf, ", ");
         }
     }
     print_stages(buf, leaf, leaf->stage_count);
-    if (aggregates)
+    if (leaf->agg)
         qf_strbuf_putc(buf, ')');
 }

@@ -6,9 +6,9 @@
 #include "promql/func/poll.h"
 #include "promql/func/range.h"
 #include "promql/leaf.h"
-#include "promql/leaf/cells.h"
 #include "promql/leaf/grouping.h"
 #include "promql/leaf/values.h"
+#include "promql/partial/cells.h"
 
 /* The values of one series on a grid. present[k] is 0 or 1. */
 struct pq_lane {

@@ -4,7 +4,7 @@
 #include "base/pure/alloc.h"
 #include "promql/func/sort.h"
 #include "promql/leaf/leaf_int.h"
-#include "promql/leaf/topk.h"
+#include "promql/partial/topk.h"
 
 /* Streams that the memory system keeps apart well: steps times columns of rows. */
 #define TILE_STEPS ((size_t)16)
@@ -43,7 +43,7 @@ static bool allocate(struct pq_sink *sink, size_t series_count, size_t row_count
     result->rows.count = row_count;
     result->rows.ts = qf_arena_alloc(arena, row_count * sizeof(int64_t));
     result->rows.series = qf_arena_alloc(arena, row_count * sizeof(uint32_t));
-    for (size_t c = 0; c < pq_leaf_columns(sink->leaf->kind); c++) {
+    for (size_t c = 0; c < sink->leaf->kind->column_count; c++) {
         columns[c] = qf_arena_alloc(arena, row_count * sizeof(double));
         result->rows.columns[c] = columns[c];
     }
@@ -86,7 +86,7 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
     const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
     size_t rows = count_rows(lanes, count, sink->steps, sink->poll, next);
-    size_t column_count = pq_leaf_columns(sink->leaf->kind);
+    size_t column_count = sink->leaf->kind->column_count;
     const struct pq_histogram **histograms;
     double *columns[PQ_LEAF_COLUMNS_MAX];
     int64_t *ts;
@@ -198,7 +198,7 @@ static struct pq_topk_item *make_heaps(const struct pq_sink *sink, const uint32_
     for (size_t i = 0; i < sink->kept_count; i++)
         heaps[group_of[i]].k++;
     for (size_t g = 0; g < groups; g++) {
-        heaps[g].op = sink->leaf->agg;
+        heaps[g].better = sink->leaf->agg->better;
         heaps[g].k = (size_t)QF_MIN(sink->leaf->param, (double)heaps[g].k);
         heaps[g].items = items + used;
         used += heaps[g].k;
@@ -286,15 +286,19 @@ static qf_rc counted_rows(struct pq_sink *sink, struct pq_leaf_result *result, s
 
 qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
 {
+    const struct pq_aggregation *agg = sink->leaf->agg;
     qf_rc rc = QF_OK;
 
-    if (sink->leaf->kind == PQ_LEAF_SERIES)
+    if (!agg)
         return kept_rows(sink, result, err);
-    if (sink->leaf->kind == PQ_LEAF_CANDIDATES) {
+    switch (agg->shape) {
+    case PQ_AGG_FOLDS:
+        return group_rows(sink, result, err);
+    case PQ_AGG_TALLIES:
+        return counted_rows(sink, result, err);
+    case PQ_AGG_SELECTS:
         rc = keep_candidates(sink, err);
         return rc == QF_OK ? kept_rows(sink, result, err) : rc;
     }
-    if (sink->leaf->kind == PQ_LEAF_COUNT_VALUES)
-        return counted_rows(sink, result, err);
-    return group_rows(sink, result, err);
+    return rc;
 }

@@ -56,7 +56,7 @@ qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
 
     if (!limits)
         limits = &no_limits;
-    if (leaf->kind == PQ_LEAF_SAMPLES) {
+    if (leaf->kind == &pq_leaf_samples) {
         rc = pq_samples_run(leaf, source, limits, poll, arena, &result, err);
         if (rc == QF_OK)
             *ret_result = result;

@@ -7,7 +7,6 @@
 #include "promql/func/aggregate.h"
 #include "promql/func/histogram.h"
 #include "promql/func/texts.h"
-#include "promql/leaf/cells.h"
 #include "promql/leaf/leaf_int.h"
 
 bool pq_select_pins_name(const struct pq_select *select)
@@ -82,15 +81,13 @@ static qf_rc sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane, str
 {
     const struct pq_leaf *leaf = sink->leaf;
 
-    if (leaf->kind == PQ_LEAF_SUM || leaf->kind == PQ_LEAF_AVG ||
-        leaf->kind == PQ_LEAF_COUNT_VALUES)
-        return pq_leaf_refuse(pq_agg_text(leaf->agg), err);
-    if (leaf->kind == PQ_LEAF_SERIES || leaf->kind == PQ_LEAF_COUNT ||
-        leaf->kind == PQ_LEAF_GROUP || leaf->agg == PQ_AGG_LIMITK)
+    if (!leaf->agg || leaf->agg->histograms == PQ_HISTOGRAMS_ALIKE)
         return QF_OK;
+    if (leaf->agg->histograms == PQ_HISTOGRAMS_EITHER)
+        return pq_leaf_refuse(pq_agg_text(leaf->agg->id), err);
     if (pq_lane_drop_histograms(lane) > 0)
         pq_note_histogram_ignored_agg(sink->notes, leaf->stages[leaf->stage_count - 1].pos,
-                                      pq_agg_text(leaf->agg));
+                                      pq_agg_text(leaf->agg->id));
     return QF_OK;
 }
 
@@ -138,8 +135,8 @@ static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq
     if (!qf_labels_copy(sink->arena, labels, &group->labels))
         return pq_leaf_no_memory(err);
     /* Values are too many groups with too few steps each for a cell per step. */
-    if (sink->leaf->kind != PQ_LEAF_COUNT_VALUES &&
-        !pq_cells_init(&group->cells, sink->leaf->kind, sink->arena, sink->steps, sink->poll))
+    if (sink->leaf->agg->shape == PQ_AGG_FOLDS &&
+        !pq_cells_init(&group->cells, sink->leaf->agg, sink->arena, sink->steps, sink->poll))
         return pq_leaf_no_memory(err);
     (void)qf_map_put(&sink->groups, key, sink->group_count++, NULL);
     *ret_group = group;
@@ -224,7 +221,7 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     }
     if (lane->points == 0)
         return QF_OK;
-    if (leaf->kind == PQ_LEAF_SERIES)
+    if (!leaf->agg)
         return keep_lane(sink, labels, lane, err);
     if (sink->unnames) {
         if (!pq_labels_unnamed(sink->arena, labels, &named))
@@ -233,15 +230,15 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
         if (rc != QF_OK)
             return rc;
     }
-    if (leaf->kind == PQ_LEAF_CANDIDATES)
+    if (leaf->agg->shape == PQ_AGG_SELECTS)
         return keep_lane(sink, labels, lane, err);
     if (!pq_grouping_labels(&sink->grouping, sink->arena, named, &grouped))
         return pq_leaf_no_memory(err);
-    if (leaf->kind == PQ_LEAF_COUNT_VALUES)
+    if (leaf->agg->shape == PQ_AGG_TALLIES)
         return count_values(sink, grouped, lane, err);
     rc = find_group(sink, grouped, &group, err);
     if (rc == QF_OK)
-        pq_cells_add(&group->cells, leaf->kind, lane->values, lane->present, lane->count,
+        pq_cells_add(&group->cells, leaf->agg, lane->values, lane->present, lane->count,
                      sink->poll);
     return rc;
 }

@@ -74,34 +74,23 @@ static bool stage_valid(const struct pq_stage *stage, size_t index, const struct
     return false;
 }
 
+/* The kind is that of the aggregation, and what the aggregation needs is there. */
 static bool aggregation_valid(const struct pq_leaf *leaf)
 {
-    switch (leaf->kind) {
-    case PQ_LEAF_SERIES:
-    case PQ_LEAF_SAMPLES:
-        return leaf->grouping_count == 0;
-    case PQ_LEAF_SUM:
-        return leaf->agg == PQ_AGG_SUM;
-    case PQ_LEAF_AVG:
-        return leaf->agg == PQ_AGG_AVG;
-    case PQ_LEAF_VARIANCE:
-        return leaf->agg == PQ_AGG_STDDEV || leaf->agg == PQ_AGG_STDVAR;
-    case PQ_LEAF_MIN:
-        return leaf->agg == PQ_AGG_MIN;
-    case PQ_LEAF_MAX:
-        return leaf->agg == PQ_AGG_MAX;
-    case PQ_LEAF_COUNT:
-        return leaf->agg == PQ_AGG_COUNT;
-    case PQ_LEAF_GROUP:
-        return leaf->agg == PQ_AGG_GROUP;
-    case PQ_LEAF_COUNT_VALUES:
-        return leaf->agg == PQ_AGG_COUNT_VALUES && leaf->label.len > 0;
-    case PQ_LEAF_CANDIDATES:
-        return (leaf->agg == PQ_AGG_TOPK || leaf->agg == PQ_AGG_BOTTOMK ||
-                leaf->agg == PQ_AGG_LIMITK) &&
-               leaf->param >= 1 && leaf->param <= (double)UINT32_MAX;
-    case PQ_LEAF__COUNT:
-        break;
+    const struct pq_aggregation *agg = leaf->agg;
+
+    if (!agg)
+        return (leaf->kind == &pq_leaf_series || leaf->kind == &pq_leaf_samples) &&
+               leaf->grouping_count == 0;
+    if (!agg->kind || leaf->kind != agg->kind)
+        return false;
+    switch (agg->shape) {
+    case PQ_AGG_FOLDS:
+        return true;
+    case PQ_AGG_SELECTS:
+        return leaf->param >= 1 && leaf->param <= (double)UINT32_MAX;
+    case PQ_AGG_TALLIES:
+        return leaf->label.len > 0;
     }
     return false;
 }
@@ -110,7 +99,7 @@ bool pq_leaf_valid(const struct pq_leaf *leaf)
 {
     if (leaf->stage_count == 0 || !aggregation_valid(leaf))
         return false;
-    if ((leaf->kind == PQ_LEAF_SAMPLES) != (leaf->stages[0].kind == PQ_STAGE_SAMPLES))
+    if ((leaf->kind == &pq_leaf_samples) != (leaf->stages[0].kind == PQ_STAGE_SAMPLES))
         return false;
     for (size_t i = 0; i < leaf->stage_count; i++)
         if (!stage_valid(&leaf->stages[i], i, leaf))

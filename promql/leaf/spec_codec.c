@@ -4,7 +4,7 @@
 #include "promql/leaf/leaf_int.h"
 #include "promql/parse/pattern.h"
 
-#define SPEC_VERSION 1
+#define SPEC_VERSION 2
 
 /* Wire types. */
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
@@ -92,18 +92,13 @@ static void encode_stage(struct qf_strbuf *buf, const struct pq_stage *stage)
     put_uint(buf, 15, stage->return_bool);
 }
 
-static bool aggregates(enum pq_leaf_kind kind)
-{
-    return kind != PQ_LEAF_SERIES && kind != PQ_LEAF_SAMPLES;
-}
-
 void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf inner = QF_STRBUF_INIT;
 
     put_uint(buf, 1, SPEC_VERSION);
     put_uint(buf, 2, leaf->id);
-    put_uint(buf, 3, (uint64_t)leaf->kind);
+    put_bytes(buf, 3, qf_str_from(leaf->kind->name));
     for (size_t i = 0; i < leaf->select.matcher_count; i++) {
         const struct pq_matcher *m = &leaf->select.matchers[i];
 
@@ -122,8 +117,8 @@ void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf)
         encode_stage(&inner, &leaf->stages[i]);
         put_element(buf, 9, qf_strbuf_view(&inner));
     }
-    if (aggregates(leaf->kind))
-        put_bytes(buf, 10, qf_str_from(pq_agg_text(leaf->agg)));
+    if (leaf->agg)
+        put_bytes(buf, 10, qf_str_from(pq_agg_text(leaf->agg->id)));
     for (size_t i = 0; i < leaf->grouping_count; i++)
         put_element(buf, 11, leaf->grouping[i]);
     put_uint(buf, 12, leaf->without);
@@ -394,16 +389,6 @@ static bool decode_grouping(struct decoder *d, const struct field *field)
     return true;
 }
 
-static bool find_agg(struct qf_str name, enum pq_agg *ret)
-{
-    for (int agg = 0; agg < PQ_AGG__COUNT; agg++)
-        if (qf_str_is(name, pq_agg_text((enum pq_agg)agg))) {
-            *ret = (enum pq_agg)agg;
-            return true;
-        }
-    return false;
-}
-
 static bool decode_field(struct decoder *d, const struct field *field)
 {
     struct pq_leaf *leaf = d->leaf;
@@ -415,8 +400,8 @@ static bool decode_field(struct decoder *d, const struct field *field)
     case 2:
         return get_u32(field, &leaf->id);
     case 3:
-        leaf->kind = (enum pq_leaf_kind)field->value;
-        return field->wire == WIRE_VARINT && field->value < PQ_LEAF__COUNT;
+        leaf->kind = field->wire == WIRE_BYTES ? pq_leaf_kind_find(field->bytes) : NULL;
+        return leaf->kind != NULL;
     case 4:
         return field->wire == WIRE_BYTES && decode_matcher(d, field->bytes);
     case 5:
@@ -430,7 +415,8 @@ static bool decode_field(struct decoder *d, const struct field *field)
     case 9:
         return field->wire == WIRE_BYTES && decode_stage(d, field->bytes);
     case 10:
-        return field->wire == WIRE_BYTES && find_agg(field->bytes, &leaf->agg);
+        leaf->agg = field->wire == WIRE_BYTES ? pq_aggregation_find(field->bytes) : NULL;
+        return leaf->agg != NULL;
     case 11:
         return decode_grouping(d, field);
     case 12:

@@ -6,7 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
-#include "promql/leaf/cells.h"
+#include "promql/partial/partial.h"
 
 #define BLOCK_STEPS 64
 
@@ -201,20 +201,22 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
                      struct pq_merge_block *block, struct qf_err *err)
 {
     uint32_t local = shard->rows.series[row];
-    double partial[PQ_LEAF_COLUMNS_MAX] = { 0 };
+    double partial[PQ_LEAF_COLUMNS_MAX], *into;
     uint64_t bit = (uint64_t)1 << step;
-    size_t columns = pq_leaf_columns(merge->leaf->kind);
-    size_t cell;
+    size_t columns = merge->leaf->kind->column_count;
     uint32_t id;
 
     if (local >= shard->reader->series_count ||
         (shard->rows.histograms && shard->rows.histograms[row]))
         return corrupt_row(err);
     id = shard->ids[local];
-    cell = (id * block->stride + step) * columns;
+    into = merge->cells + (id * block->stride + step) * columns;
     for (size_t c = 0; c < columns; c++)
         partial[c] = shard->rows.columns[c][row];
-    pq_cell_merge(merge->leaf->kind, merge->cells + cell, 1, partial, !(block->present[id] & bit));
+    if (block->present[id] & bit)
+        merge->leaf->agg->merge(into, partial);
+    else
+        memcpy(into, partial, columns * sizeof(*into));
     block->present[id] |= bit;
     return QF_OK;
 }
@@ -296,23 +298,22 @@ static qf_rc after_the_end(struct pq_merge *merge, struct qf_err *err)
 
 static void finish_cells(const struct pq_merge *merge, struct pq_merge_block *block)
 {
-    size_t columns = pq_leaf_columns(merge->leaf->kind);
+    size_t columns = merge->leaf->kind->column_count;
 
     for (size_t s = 0; s < merge->series_count; s++)
         for (uint64_t bits = block->present[s]; bits; bits &= bits - 1) {
             size_t at = s * block->stride + (size_t)__builtin_ctzll(bits);
 
-            block->values[at] =
-                pq_cell_value(merge->leaf->kind, merge->leaf->agg, merge->cells + at * columns, 1);
+            block->values[at] = merge->leaf->agg->value(merge->cells + at * columns);
         }
 }
 
 /* Read the block at merge->position from all shards. */
 static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, struct qf_err *err)
 {
-    enum pq_leaf_kind kind = merge->leaf->kind;
-    bool plain = kind == PQ_LEAF_SERIES || kind == PQ_LEAF_CANDIDATES;
-    size_t cell_count = merge->series_count * merge->stride * pq_leaf_columns(kind);
+    const struct pq_leaf *leaf = merge->leaf;
+    bool plain = !leaf->agg || leaf->agg->shape == PQ_AGG_SELECTS;
+    size_t cell_count = merge->series_count * merge->stride * leaf->kind->column_count;
 
     qf_arena_reset(merge->scope);
     block->stride = merge->stride;

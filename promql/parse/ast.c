@@ -43,26 +43,30 @@ const char *pq_op_text(enum pq_op op)
     return (size_t)op < QF_COUNT_OF(texts) ? texts[op] : "";
 }
 
+static const struct {
+    const char *name;
+    enum pq_type param;
+    bool experimental;
+} aggregations[PQ_AGG__COUNT] = {
+#define PQ_AGGREGATION(id, name, param, experimental, object)                                      \
+    [PQ_AGG_##id] = { name, PQ_TYPE_##param, experimental },
+#include "promql/aggregations.def"
+#undef PQ_AGGREGATION
+};
+
 const char *pq_agg_text(enum pq_agg op)
 {
-    static const char *const texts[PQ_AGG__COUNT] = {
-        [PQ_AGG_SUM] = "sum",
-        [PQ_AGG_AVG] = "avg",
-        [PQ_AGG_COUNT] = "count",
-        [PQ_AGG_MIN] = "min",
-        [PQ_AGG_MAX] = "max",
-        [PQ_AGG_GROUP] = "group",
-        [PQ_AGG_STDDEV] = "stddev",
-        [PQ_AGG_STDVAR] = "stdvar",
-        [PQ_AGG_TOPK] = "topk",
-        [PQ_AGG_BOTTOMK] = "bottomk",
-        [PQ_AGG_COUNT_VALUES] = "count_values",
-        [PQ_AGG_QUANTILE] = "quantile",
-        [PQ_AGG_LIMITK] = "limitk",
-        [PQ_AGG_LIMIT_RATIO] = "limit_ratio",
-    };
+    return aggregations[op].name;
+}
 
-    return (size_t)op < PQ_AGG__COUNT ? texts[op] : "";
+enum pq_type pq_agg_param(enum pq_agg op)
+{
+    return aggregations[op].param;
+}
+
+bool pq_agg_experimental(enum pq_agg op)
+{
+    return aggregations[op].experimental;
 }
 
 const char *pq_type_text(enum pq_type type)

@@ -35,13 +35,11 @@ static void expect_type(struct pq_parser *p, const struct pq_expr *node, enum pq
 void pq_check_aggregate(struct pq_parser *p, const struct pq_expr *node,
                         const struct pq_check *param_check)
 {
-    bool text = node->aggregate.op == PQ_AGG_COUNT_VALUES;
-
     expect_type(p, node->aggregate.expr, PQ_TYPE_VECTOR, "aggregation expression");
     if (!p->check)
         p->check = param_check;
     if (node->aggregate.param)
-        expect_type(p, node->aggregate.param, text ? PQ_TYPE_STRING : PQ_TYPE_SCALAR,
+        expect_type(p, node->aggregate.param, pq_agg_param(node->aggregate.op),
                     "aggregation parameter");
 }
 

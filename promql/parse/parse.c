@@ -400,29 +400,19 @@ static struct pq_expr *parse_call(struct pq_parser *p, struct pq_token name)
     return p->failed ? NULL : node;
 }
 
+/* The aggregation that a word of class AGGREGATOR names. */
 static enum pq_agg aggregator(enum pq_token_type type)
 {
     static const enum pq_token_type tokens[PQ_AGG__COUNT] = {
-        [PQ_AGG_SUM] = PQ_T_SUM,
-        [PQ_AGG_AVG] = PQ_T_AVG,
-        [PQ_AGG_COUNT] = PQ_T_COUNT,
-        [PQ_AGG_MIN] = PQ_T_MIN,
-        [PQ_AGG_MAX] = PQ_T_MAX,
-        [PQ_AGG_GROUP] = PQ_T_GROUP,
-        [PQ_AGG_STDDEV] = PQ_T_STDDEV,
-        [PQ_AGG_STDVAR] = PQ_T_STDVAR,
-        [PQ_AGG_TOPK] = PQ_T_TOPK,
-        [PQ_AGG_BOTTOMK] = PQ_T_BOTTOMK,
-        [PQ_AGG_COUNT_VALUES] = PQ_T_COUNT_VALUES,
-        [PQ_AGG_QUANTILE] = PQ_T_QUANTILE,
-        [PQ_AGG_LIMITK] = PQ_T_LIMITK,
-        [PQ_AGG_LIMIT_RATIO] = PQ_T_LIMIT_RATIO,
+#define PQ_AGGREGATION(id, ...) [PQ_AGG_##id] = PQ_T_##id,
+#include "promql/aggregations.def"
+#undef PQ_AGGREGATION
     };
+    size_t agg = 0;
 
-    for (int agg = 0; agg < PQ_AGG__COUNT; agg++)
-        if (tokens[agg] == type)
-            return (enum pq_agg)agg;
-    return PQ_AGG__COUNT;
+    while (tokens[agg] != type)
+        agg++;
+    return (enum pq_agg)agg;
 }
 
 static bool parse_by(struct pq_parser *p, struct pq_expr *node)
@@ -441,17 +431,13 @@ static bool place_arguments(struct pq_parser *p, struct pq_expr *node, struct pq
                             size_t count, const struct pq_check **checks)
 {
     enum pq_agg op = node->aggregate.op;
-    bool limit = op == PQ_AGG_LIMITK || op == PQ_AGG_LIMIT_RATIO;
-    size_t want = op == PQ_AGG_TOPK || op == PQ_AGG_BOTTOMK || op == PQ_AGG_COUNT_VALUES ||
-                          op == PQ_AGG_QUANTILE || limit
-                      ? 2
-                      : 1;
+    size_t want = pq_agg_param(op) == PQ_TYPE_NONE ? 1 : 2;
 
     if (count == 0) {
         pq_parser_fail(p, node->pos, "no arguments for aggregate expression provided");
         return false;
     }
-    if (limit && !p->options.experimental_functions) {
+    if (pq_agg_experimental(op) && !p->options.experimental_functions) {
         pq_parser_fail(p, node->pos,
                        "%s() is experimental and must be enabled with "
                        "--enable-feature=promql-experimental-functions",

@@ -1,54 +1,20 @@
 /* aggregates.c - aggregations: into the leaf where partials are exact, above it otherwise. */
 #include <math.h>
 
+#include "promql/partial/partial.h"
 #include "promql/plan/plan_int.h"
 
-/* What a leaf answers for an aggregation, or PQ_LEAF_SERIES where partials would not do. */
-static enum pq_leaf_kind partial_kind(enum pq_agg op)
+static enum pq_plan_kind node_kind(const struct pq_aggregation *agg)
 {
-    switch (op) {
-    case PQ_AGG_SUM:
-        return PQ_LEAF_SUM;
-    case PQ_AGG_AVG:
-        return PQ_LEAF_AVG;
-    case PQ_AGG_COUNT:
-        return PQ_LEAF_COUNT;
-    case PQ_AGG_MIN:
-        return PQ_LEAF_MIN;
-    case PQ_AGG_MAX:
-        return PQ_LEAF_MAX;
-    case PQ_AGG_GROUP:
-        return PQ_LEAF_GROUP;
-    case PQ_AGG_STDDEV:
-    case PQ_AGG_STDVAR:
-        return PQ_LEAF_VARIANCE;
-    case PQ_AGG_TOPK:
-    case PQ_AGG_BOTTOMK:
-    case PQ_AGG_LIMITK:
-        return PQ_LEAF_CANDIDATES;
-    case PQ_AGG_COUNT_VALUES:
-        return PQ_LEAF_COUNT_VALUES;
-    case PQ_AGG_QUANTILE:
-    case PQ_AGG_LIMIT_RATIO:
-    case PQ_AGG__COUNT:
-        break;
-    }
-    return PQ_LEAF_SERIES;
-}
-
-static enum pq_plan_kind node_kind(enum pq_agg op)
-{
-    switch ((int)op) {
-    case PQ_AGG_TOPK:
-    case PQ_AGG_BOTTOMK:
-    case PQ_AGG_LIMITK:
-    case PQ_AGG_LIMIT_RATIO:
-        return PQ_PLAN_SELECT;
-    case PQ_AGG_COUNT_VALUES:
-        return PQ_PLAN_COUNT_VALUES;
-    default:
+    switch (agg->shape) {
+    case PQ_AGG_FOLDS:
         return PQ_PLAN_AGGREGATE;
+    case PQ_AGG_SELECTS:
+        return PQ_PLAN_SELECT;
+    case PQ_AGG_TALLIES:
+        return PQ_PLAN_COUNT_VALUES;
     }
+    return PQ_PLAN__COUNT;
 }
 
 /* Make the leaf below answer partials. A k that no shard could take is left to the node above. */
@@ -56,16 +22,16 @@ static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
                       const struct pq_plan_node *node, struct pq_plan_node *child)
 {
     struct pq_leaf *leaf = pq_leaf_open(p, child);
-    enum pq_leaf_kind kind = partial_kind(expr->aggregate.op);
+    const struct pq_aggregation *agg = pq_aggregation_get(expr->aggregate.op);
     double param = 0;
 
-    if (!leaf || kind == PQ_LEAF_SERIES)
+    if (!leaf || !agg->kind)
         return false;
-    if (kind == PQ_LEAF_CANDIDATES && (!pq_plan_constant(p, expr->aggregate.param, &param) ||
-                                       !(param >= 1 && param <= (double)UINT32_MAX)))
+    if (agg->shape == PQ_AGG_SELECTS && (!pq_plan_constant(p, expr->aggregate.param, &param) ||
+                                         !(param >= 1 && param <= (double)UINT32_MAX)))
         return false;
-    leaf->kind = kind;
-    leaf->agg = expr->aggregate.op;
+    leaf->kind = agg->kind;
+    leaf->agg = agg;
     leaf->grouping = node->grouping;
     leaf->grouping_count = node->grouping_count;
     leaf->without = expr->aggregate.without;
@@ -113,23 +79,23 @@ static struct pq_plan_node *plan_count(struct pq_planner *p, const struct pq_exp
 struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_expr *expr,
                                        const struct pq_grid *grid)
 {
-    enum pq_agg op = expr->aggregate.op;
-    bool varies = expr->aggregate.param && op != PQ_AGG_COUNT_VALUES;
-    struct pq_plan_node *node = pq_plan_node_new(p, node_kind(op), expr, grid, varies ? 2 : 1);
+    const struct pq_aggregation *agg = pq_aggregation_get(expr->aggregate.op);
+    bool varies = pq_agg_param(agg->id) == PQ_TYPE_SCALAR;
+    struct pq_plan_node *node = pq_plan_node_new(p, node_kind(agg), expr, grid, varies ? 2 : 1);
     struct pq_plan_node *child;
 
     if (!node)
         return NULL;
-    node->agg = op;
+    node->agg = agg->id;
     node->without = expr->aggregate.without;
     node->child_pos[0] = pq_unwrap(expr->aggregate.expr)->pos;
     if (varies)
         node->child_pos[1] = pq_unwrap(expr->aggregate.param)->pos;
     node->grouping = pq_sorted_names(p, expr->aggregate.grouping, expr->aggregate.grouping_count,
                                      &node->grouping_count);
-    if (op == PQ_AGG_COUNT_VALUES && !count_values_label(p, expr, node))
+    if (agg->shape == PQ_AGG_TALLIES && !count_values_label(p, expr, node))
         return NULL;
-    if (op == PQ_AGG_COUNT_VALUES && loses_its_label(node))
+    if (agg->shape == PQ_AGG_TALLIES && loses_its_label(node))
         return plan_count(p, expr, grid);
     child = pq_plan_expr(p, expr->aggregate.expr, grid);
     if (!child)

@@ -1,5 +1,6 @@
 /* calls.c - function calls, all but range functions and info(). */
 #include "promql/func/range.h"
+#include "promql/partial/partial.h"
 #include "promql/plan/plan_int.h"
 
 static struct pq_plan_node *time_vector(struct pq_planner *p, const struct pq_grid *grid)
@@ -99,8 +100,8 @@ static void any_series(struct pq_planner *p, struct pq_plan_node *child)
 
     if (!leaf)
         return;
-    leaf->kind = PQ_LEAF_GROUP;
-    leaf->agg = PQ_AGG_GROUP;
+    leaf->agg = &pq_aggregation_group;
+    leaf->kind = leaf->agg->kind;
     child->drops_names = false;
 }
 

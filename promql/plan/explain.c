@@ -58,25 +58,6 @@ static void explain_node(struct qf_strbuf *buf, const struct pq_plan_node *node,
         explain_node(buf, node->children[i], depth + 1);
 }
 
-static const char *leaf_kind_text(enum pq_leaf_kind kind)
-{
-    static const char *const texts[PQ_LEAF__COUNT] = {
-        [PQ_LEAF_SERIES] = "series",
-        [PQ_LEAF_SAMPLES] = "samples",
-        [PQ_LEAF_SUM] = "sum",
-        [PQ_LEAF_AVG] = "avg",
-        [PQ_LEAF_VARIANCE] = "variance",
-        [PQ_LEAF_MIN] = "min",
-        [PQ_LEAF_MAX] = "max",
-        [PQ_LEAF_COUNT] = "count",
-        [PQ_LEAF_GROUP] = "group",
-        [PQ_LEAF_COUNT_VALUES] = "count_values",
-        [PQ_LEAF_CANDIDATES] = "candidates",
-    };
-
-    return texts[kind];
-}
-
 void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan)
 {
     explain_node(buf, plan->root, 0);
@@ -84,7 +65,7 @@ void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan)
         const struct pq_leaf *leaf = plan->leaves[i];
         const struct pq_grid *grid = pq_leaf_grid(leaf);
 
-        qf_strbuf_printf(buf, "leaf %zu: %s: ", i, leaf_kind_text(leaf->kind));
+        qf_strbuf_printf(buf, "leaf %zu: %s: ", i, leaf->kind->name);
         pq_leaf_print(buf, leaf);
         qf_strbuf_printf(buf,
                          "\n  reads [%" PRId64 ", %" PRId64 "], answers %" PRIu64
@@ -132,7 +113,7 @@ void pq_plan_explain_json(struct qf_strbuf *buf, const struct pq_plan *plan)
         qf_strbuf_reset(&text);
         pq_leaf_print(&text, leaf);
         qf_strbuf_printf(buf, "%s{\"id\":%zu,\"kind\":\"%s\",\"expr\":", i ? "," : "", i,
-                         leaf_kind_text(leaf->kind));
+                         leaf->kind->name);
         qf_strbuf_json(buf, qf_strbuf_view(&text));
         qf_strbuf_printf(buf, ",\"start\":%" PRId64 ",\"end\":%" PRId64 ",\"steps\":%" PRIu64 "}",
                          leaf->select.min_ts, leaf->select.max_ts, pq_leaf_grid(leaf)->count);

@@ -24,7 +24,7 @@ struct pq_plan_node *pq_leaf_draft(struct pq_planner *p, const struct pq_expr *s
 
     if (!node || !leaf)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-    leaf->kind = stage.kind == PQ_STAGE_SAMPLES ? PQ_LEAF_SAMPLES : PQ_LEAF_SERIES;
+    leaf->kind = stage.kind == PQ_STAGE_SAMPLES ? &pq_leaf_samples : &pq_leaf_series;
     leaf->select.matchers = selector->vector.matchers;
     leaf->select.matcher_count = selector->vector.matcher_count;
     leaf->delayed_name_removal = p->plan->params.delayed_name_removal;
@@ -41,7 +41,7 @@ struct pq_leaf *pq_leaf_open(const struct pq_planner *p, const struct pq_plan_no
 {
     if (p->plan->params.no_pushdown)
         return NULL;
-    return node->kind == PQ_PLAN_LEAF && node->leaf->kind == PQ_LEAF_SERIES ? node->leaf : NULL;
+    return node->kind == PQ_PLAN_LEAF && node->leaf->kind == &pq_leaf_series ? node->leaf : NULL;
 }
 
 /* Series that lost their names clash wherever two with the same labels have a value. That is seen
@@ -75,7 +75,7 @@ static struct pq_leaf *number(struct pq_planner *p, struct pq_leaf *leaf)
     struct pq_plan *plan = p->plan;
 
     /* Raw samples are handed over as they are read: each reader has its own. */
-    for (size_t i = 0; i < plan->leaf_count && leaf->kind != PQ_LEAF_SAMPLES; i++)
+    for (size_t i = 0; i < plan->leaf_count && leaf->kind != &pq_leaf_samples; i++)
         if (pq_leaf_equal(plan->leaves[i], leaf)) {
             /* Notes point to the last place. */
             for (size_t s = 0; s < leaf->stage_count; s++)

@@ -84,7 +84,7 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
 /* Will it fit into memory? A guess is enough: what turns out too large is written again. */
 static bool looks_small(const struct qw_task *task, const struct pq_leaf_result *result)
 {
-    size_t row = sizeof(double) * (2 + pq_leaf_columns(result->kind));
+    size_t row = sizeof(double) * (2 + result->kind->column_count);
 
     return qw_spool_uses_memory(task->spool) && !result->rows.histograms &&
            result->rows.count < QW_MEMORY_ARTIFACT_MAX / row &&

@@ -30,16 +30,16 @@ struct schema {
 
 /* Timestamps and series differ little from row to row, so deltas take few bits and decode fast;
  * values are sent as they are: an artifact lives for one query on a fast network. */
-static void schema_init(struct schema *schema, enum pq_leaf_kind kind, bool histograms)
+static void schema_init(struct schema *schema, const struct pq_leaf_kind *kind, bool histograms)
 {
-    size_t values = pq_leaf_columns(kind), count = 0;
+    size_t values = kind->column_count, count = 0;
 
     schema->columns[count++] =
         (struct colfile_column){ .name = "ts", .type = COLFILE_I64, .encoding = COLFILE_DELTA };
     schema->columns[count++] =
         (struct colfile_column){ .name = "series", .type = COLFILE_I32, .encoding = COLFILE_DELTA };
     for (size_t i = 0; i < values; i++)
-        schema->columns[count++] = (struct colfile_column){ .name = pq_leaf_column_name(kind, i),
+        schema->columns[count++] = (struct colfile_column){ .name = kind->columns[i],
                                                             .type = COLFILE_F64,
                                                             .encoding = COLFILE_PLAIN };
     if (histograms)
@@ -142,7 +142,7 @@ static qf_rc write_rows(struct colfile_writer *writer, const struct pq_leaf_resu
     data.values = rows->series + start;
     if (rc == QF_OK)
         rc = colfile_write(writer, &data, err);
-    for (size_t i = 0; i < pq_leaf_columns(result->kind) && rc == QF_OK; i++) {
+    for (size_t i = 0; i < result->kind->column_count && rc == QF_OK; i++) {
         data.values = rows->columns[i] + start;
         rc = colfile_write(writer, &data, err);
     }
@@ -184,7 +184,7 @@ static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_re
     if (rc != QF_OK)
         return rc;
     set_number(writer, KEY_VERSION, ARTIFACT_SCHEMA_VERSION);
-    set_number(writer, KEY_KIND, result->kind);
+    colfile_set_meta(writer, QF_STR(KEY_KIND), qf_str_from(result->kind->name));
     set_number(writer, KEY_SAMPLES_READ, result->samples_read);
     set_number(writer, KEY_POINTS, result->points);
     set_series(writer, result);
@@ -369,7 +369,7 @@ static qf_rc read_notes(struct reader *reader, struct qf_err *err)
 
 static qf_rc grow(struct reader *reader, size_t rows, struct qf_err *err)
 {
-    size_t columns = pq_leaf_columns(reader->base.kind) + 1 + (reader->histograms ? 1 : 0);
+    size_t columns = reader->base.kind->column_count + 1 + (reader->histograms ? 1 : 0);
     size_t bytes = rows * (columns * 8 + sizeof(*reader->series));
 
     if (rows <= reader->capacity)
@@ -382,7 +382,7 @@ static qf_rc grow(struct reader *reader, size_t rows, struct qf_err *err)
     reader->capacity = rows;
     reader->ts = qf_xrealloc(reader->ts, rows * sizeof(*reader->ts));
     reader->series = qf_xrealloc(reader->series, rows * sizeof(*reader->series));
-    for (size_t i = 0; i < pq_leaf_columns(reader->base.kind); i++)
+    for (size_t i = 0; i < reader->base.kind->column_count; i++)
         reader->columns[i] = qf_xrealloc(reader->columns[i], rows * sizeof(double));
     if (reader->histograms)
         reader->histogram_rows =
@@ -442,7 +442,7 @@ static qf_rc read_histograms(struct reader *reader, size_t group, size_t column,
 static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, struct qf_err *err)
 {
     struct reader *reader = (struct reader *)base;
-    size_t group = reader->next_group, values = pq_leaf_columns(base->kind), rows;
+    size_t group = reader->next_group, values = base->kind->column_count, rows;
     struct qf_err own = { 0 };
     qf_rc rc;
 
@@ -496,11 +496,10 @@ static void reader_close(struct pq_leaf_reader *base)
 
 static qf_rc reader_start(struct reader *reader, struct qf_err *err)
 {
-    uint64_t version, kind;
+    uint64_t version;
     qf_rc rc;
 
     if (!meta_number(reader->file, KEY_VERSION, &version) ||
-        !meta_number(reader->file, KEY_KIND, &kind) ||
         !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read) ||
         !meta_number(reader->file, KEY_POINTS, &reader->base.points))
         return corrupt(reader, "not an artifact", err);
@@ -508,11 +507,10 @@ static qf_rc reader_start(struct reader *reader, struct qf_err *err)
         return qf_err_set(err, QF_EUNSUPPORTED, "%s: artifact version %llu; this build reads %d",
                           colfile_name(reader->file), (unsigned long long)version,
                           ARTIFACT_SCHEMA_VERSION);
-    if (kind >= PQ_LEAF__COUNT)
+    reader->base.kind = pq_leaf_kind_find(colfile_meta(reader->file, KEY_KIND));
+    if (!reader->base.kind)
         return corrupt(reader, "no such kind of leaf", err);
-    reader->base.kind = (enum pq_leaf_kind)kind;
-    reader->histograms =
-        colfile_columns(reader->file) == 2 + pq_leaf_columns(reader->base.kind) + 1;
+    reader->histograms = colfile_columns(reader->file) == 2 + reader->base.kind->column_count + 1;
     schema_init(&reader->schema, reader->base.kind, reader->histograms);
     rc = colfile_check_schema(reader->file, &reader->schema.file, err);
     if (rc == QF_OK)

@@ -1,14 +1,14 @@
 /* artifact.h - leaf results as Parquet: what a worker sends and the API reads.
  *
- * Schema version 1. One row per result row, sorted by (timestamp, series):
+ * Schema version 2. One row per result row, sorted by (timestamp, series):
  *
  *     ts        int64
  *     series    int32       index into the series table
- *     <columns> double      named by pq_leaf_column_name, one to four of them
+ *     <columns> double      those of the kind (leaf_result.h), one to five
  *     histogram binary      optional; only there if some row has a native histogram
  *
  * in row groups of at most ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
- * encoding), the notes, the kind, samples_read and points travel in the key/value metadata. Every
+ * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata. Every
  * byte is covered by a checksum (column_file.h), on top of the one the transport checks. Equal
  * results give equal bytes.
  *
@@ -25,7 +25,7 @@
 #include "base/pure/strbuf.h"
 #include "promql/leaf_result.h"
 
-#define ARTIFACT_SCHEMA_VERSION 1
+#define ARTIFACT_SCHEMA_VERSION 2
 #define ARTIFACT_ROW_GROUP_ROWS (64u << 10)
 
 /* What WorkReady tells about an artifact. */

@@ -66,21 +66,11 @@ enum pq_op {
     PQ_OP_MAX_OF,
 };
 
+/* The aggregations of aggregations.def: PQ_AGG_AVG, PQ_AGG_SUM, ... */
 enum pq_agg {
-    PQ_AGG_SUM,
-    PQ_AGG_AVG,
-    PQ_AGG_COUNT,
-    PQ_AGG_MIN,
-    PQ_AGG_MAX,
-    PQ_AGG_GROUP,
-    PQ_AGG_STDDEV,
-    PQ_AGG_STDVAR,
-    PQ_AGG_TOPK,
-    PQ_AGG_BOTTOMK,
-    PQ_AGG_COUNT_VALUES,
-    PQ_AGG_QUANTILE,
-    PQ_AGG_LIMITK,
-    PQ_AGG_LIMIT_RATIO,
+#define PQ_AGGREGATION(id, ...) PQ_AGG_##id,
+#include "promql/aggregations.def"
+#undef PQ_AGGREGATION
     PQ_AGG__COUNT,
 };
 
@@ -197,6 +187,9 @@ struct pq_expr {
 const struct pq_function *pq_function_find(struct qf_str name);
 const char *pq_op_text(enum pq_op op); /* "+", "==", "and", ... */
 const char *pq_agg_text(enum pq_agg op);
+/* The type of its parameter, PQ_TYPE_NONE if it takes none; whether it must be enabled. */
+enum pq_type pq_agg_param(enum pq_agg op);
+bool pq_agg_experimental(enum pq_agg op);
 /* How errors call a type: "scalar", "instant vector", "range vector", "string", "none". */
 const char *pq_type_text(enum pq_type type);
 enum pq_type pq_expr_type(const struct pq_expr *expr);

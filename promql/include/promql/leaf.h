@@ -85,13 +85,15 @@ struct pq_stage {
     bool scalar_left, return_bool;
 };
 
+struct pq_aggregation; /* promql/partial/partial.h */
+
 #define PQ_LEAF_STAGES_MAX 64
 #define PQ_LEAF_MATCHERS_MAX 1024
 #define PQ_LEAF_GROUPING_MAX 1024
 
 struct pq_leaf {
     uint32_t id; /* its index in the plan */
-    enum pq_leaf_kind kind;
+    const struct pq_leaf_kind *kind;
 
     /* What to read. Times are inclusive and cover all that any stage looks at. */
     struct pq_select select;
@@ -104,8 +106,8 @@ struct pq_leaf {
     struct pq_stage *stages; /* bottom first */
     size_t stage_count;
 
-    /* Partial aggregation, unless kind is SERIES or SAMPLES. */
-    enum pq_agg agg;
+    /* The aggregation whose partials it answers; NULL: it answers series or samples. */
+    const struct pq_aggregation *agg;
     const struct qf_str *grouping; /* sorted, no duplicates */
     size_t grouping_count;
     bool without;

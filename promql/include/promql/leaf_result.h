@@ -16,26 +16,21 @@
 #include "base/pure/labels.h"
 #include "promql/value.h"
 
-/* Value columns by kind. */
-enum pq_leaf_kind {
-    PQ_LEAF_SERIES,       /* value: one per series and step */
-    PQ_LEAF_SAMPLES,      /* value: raw samples; the timestamp is the sample's own */
-    PQ_LEAF_SUM,          /* sum, compensation and its low part */
-    PQ_LEAF_AVG,          /* those three, count, mean (once a sum overflowed) */
-    PQ_LEAF_VARIANCE,     /* count, mean, M2; the latter two as high and low part */
-    PQ_LEAF_MIN,          /* value */
-    PQ_LEAF_MAX,          /* value */
-    PQ_LEAF_COUNT,        /* count */
-    PQ_LEAF_GROUP,        /* 1 */
-    PQ_LEAF_COUNT_VALUES, /* count; the value is a label of the series */
-    PQ_LEAF_CANDIDATES,   /* value: topk, bottomk, limitk */
-    PQ_LEAF__COUNT,
+/* A kind of leaf: how many value columns its results have, and their names in the artifact's
+ * schema. Kinds are constants, compared by address; they travel by name. Those of aggregations are
+ * in promql/partial/. */
+#define PQ_LEAF_COLUMNS_MAX 5
+struct pq_leaf_kind {
+    const char *name;
+    size_t column_count;
+    const char *columns[PQ_LEAF_COLUMNS_MAX];
 };
 
-#define PQ_LEAF_COLUMNS_MAX 5
-size_t pq_leaf_columns(enum pq_leaf_kind kind);
-/* The name of a value column in the artifact's schema: "value", "sum", "mean", ... */
-const char *pq_leaf_column_name(enum pq_leaf_kind kind, size_t column);
+extern const struct pq_leaf_kind pq_leaf_series;  /* one value per series and step */
+extern const struct pq_leaf_kind pq_leaf_samples; /* raw samples, with timestamps of their own */
+
+/* NULL: there is no such kind. */
+const struct pq_leaf_kind *pq_leaf_kind_find(struct qf_str name);
 
 /* Rows in columns. Row i is (ts[i], series[i], columns[0][i], ...). */
 struct pq_rows {
@@ -47,7 +42,7 @@ struct pq_rows {
 };
 
 struct pq_leaf_result {
-    enum pq_leaf_kind kind;
+    const struct pq_leaf_kind *kind;
     struct qf_labels *series; /* sorted by qf_labels_cmp, no duplicates */
     size_t series_count;
     struct pq_rows rows;
@@ -59,7 +54,7 @@ struct pq_leaf_result {
 /* Reads one leaf result back. `next` fills @ret_rows with the next batch (borrowed until the next
  * call), count 0 at the end. The series table is complete before the first batch. */
 struct pq_leaf_reader {
-    enum pq_leaf_kind kind;
+    const struct pq_leaf_kind *kind;
     const struct qf_labels *series;
     size_t series_count;
     struct pq_notes notes;

@@ -397,7 +397,7 @@ static void bench_artifact(size_t series_count, size_t steps, int rounds)
     int64_t *ts = qf_xcalloc(rows, sizeof(*ts));
     uint32_t *series = qf_xcalloc(rows, sizeof(*series));
     double *values = qf_xcalloc(rows, sizeof(*values));
-    struct pq_leaf_result result = { .kind = PQ_LEAF_SERIES, .series_count = series_count };
+    struct pq_leaf_result result = { .kind = &pq_leaf_series, .series_count = series_count };
     struct qf_prng prng = { 1 };
     double write = 1e9, read = 1e9;
     size_t size = 0;

@@ -51,8 +51,8 @@ static void read_sealed(const uint8_t *data, size_t size)
     for (size_t i = 0; i < 4; i++)
         if (colfile_write(writer, &out[i], NULL) != QF_OK)
             abort();
-    colfile_set_meta(writer, QF_STR("promfabric.artifact_version"), QF_STR("1"));
-    colfile_set_meta(writer, QF_STR("promfabric.kind"), QF_STR("0"));
+    colfile_set_meta(writer, QF_STR("promfabric.artifact_version"), QF_STR("2"));
+    colfile_set_meta(writer, QF_STR("promfabric.kind"), QF_STR("series"));
     colfile_set_meta(writer, QF_STR("promfabric.samples_read"), QF_STR("0"));
     colfile_set_meta(writer, QF_STR("promfabric.points"), QF_STR("0"));
     colfile_set_meta(writer, QF_STR("promfabric.series"), half);
@@ -72,7 +72,7 @@ static void read_edited(const uint8_t *data, size_t size)
     uint32_t series[3] = { 0, 0, 0 };
     double values[3] = { 1, 2, 3 };
     struct pq_leaf_result result = {
-        .kind = PQ_LEAF_SERIES,
+        .kind = &pq_leaf_series,
         .series = &labels,
         .series_count = 1,
         .rows = { .count = 3, .ts = ts, .series = series, .columns = { values } },

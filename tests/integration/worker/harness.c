@@ -20,6 +20,7 @@
 #include "base/sys/clock.h"
 #include "promql/functions.h"
 #include "promql/leaf.h"
+#include "promql/partial/partial.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/store/store.h"
 #include "tests/lib/test.h"
@@ -151,11 +152,11 @@ struct qf_str make_spec(struct qf_arena *arena, enum leaf_form form, unsigned po
         { .kind = PQ_STAGE_INSTANT, .grid = grid, .range_ms = 300000 },
     };
     struct pq_leaf leaf = {
-        .kind = form == LEAF_INSTANT ? PQ_LEAF_SERIES : PQ_LEAF_SUM,
+        .kind = form == LEAF_INSTANT ? &pq_leaf_series : pq_aggregation_sum.kind,
         .select = { &matcher, 1, -300000, 10000 * (int64_t)points },
         .stages = stages,
         .stage_count = 1,
-        .agg = PQ_AGG_SUM,
+        .agg = form == LEAF_INSTANT ? NULL : &pq_aggregation_sum,
     };
     struct qf_strbuf buf = QF_STRBUF_INIT;
     struct qf_str spec;

@@ -54,7 +54,7 @@ TEST(a_leaf_is_executed_fetched_and_acknowledged)
     CHECK_EQ(message.u.ready.row_count, 18);
     CHECK_EQ(message.u.ready.min_ts, 0);
     CHECK_EQ(message.u.ready.max_ts, 50000);
-    CHECK_EQ(message.u.ready.parquet_schema_version, 1);
+    CHECK_EQ(message.u.ready.parquet_schema_version, 2);
     CHECK_EQ(message.u.ready.series_count, 3);
     CHECK_EQ(message.u.ready.cache_hits, 1);
     CHECK(message.u.ready.timings.total_us > 0);

@@ -1,5 +1,5 @@
 /* test_spec_codec.c - leaves survive the wire, and bytes that are no leaf do not get through. */
-#include "promql/functions.h"
+#include "promql/partial/partial.h"
 #include "tests/unit/promql/leaf/spec_plan.h"
 
 TEST(every_kind_of_leaf_reads_back_as_it_was)
@@ -78,20 +78,25 @@ TEST(leaves_that_cannot_be_run_are_refused)
     stage.param_count = 1; /* rate takes none */
     check_refused(&broken);
     stage = leaf->stages[0];
-    broken.kind = PQ_LEAF_SAMPLES;
+    broken.kind = &pq_leaf_samples;
     check_refused(&broken);
-    broken.kind = PQ_LEAF_SUM;
-    broken.agg = PQ_AGG_MAX;
+    broken.kind = pq_aggregation_sum.kind;
+    broken.agg = &pq_aggregation_max;
     check_refused(&broken);
 }
 
 TEST(another_version_is_told_apart_from_garbage)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct qf_err err = { 0 };
     struct pq_leaf *back;
 
-    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x02"), &back, NULL), QF_EPROTO);
-    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x01\xff"), &back, NULL), QF_ECORRUPT);
+    /* Version 1 had a number where version 2 has the name of a kind. */
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x01\x18\x02"), &back, &err), QF_EPROTO);
+    CHECK_STR(err.msg, "leaf spec of version 1, this program reads 2");
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x03"), &back, NULL), QF_EPROTO);
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x02\xff"), &back, NULL), QF_ECORRUPT);
+    CHECK_EQ(pq_leaf_decode(arena, QF_STR("\x08\x02\x1a\x03mud"), &back, NULL), QF_ECORRUPT);
 }
 
 /* The bytes are part of the interface: older workers must read them. */
@@ -104,8 +109,7 @@ TEST(the_bytes_of_a_leaf_are_stable)
     pq_leaf_encode(spec_plan(arena, "sum by (a) (up)")->leaves[0], &bytes);
     for (size_t i = 0; i < bytes.len; i++)
         qf_strbuf_printf(&hex, "%02x", (unsigned char)bytes.data[i]);
-    CHECK_STR(
-        qf_strbuf_cstr(&hex),
-        "08011802220e12085f5f6e616d655f5f1a02757028c2ddbd043080b6dc054a19100c180e220b0880ade20410"
-        "d00f18e90730c0cf2438c0cf24520373756d5a0161");
+    CHECK_STR(qf_strbuf_cstr(&hex), "08021a0373756d220e12085f5f6e616d655f5f1a02757028c2ddbd043080b6"
+                                    "dc054a19100c180e220b0880ade20410"
+                                    "d00f18e90730c0cf2438c0cf24520373756d5a0161");
 }

@@ -1,6 +1,7 @@
 /* test_merge_sorted.c - shards become one, and results that no leaf can have are refused. */
 #include "promql/leaf.h"
 #include "promql/merge/merge_sorted.h"
+#include "promql/partial/partial.h"
 #include "promql/testing/engine.h"
 #include "tests/lib/test.h"
 
@@ -18,9 +19,12 @@ static struct qf_labels a_b[] = { { label_a, 1 }, { label_b, 1 } };
 static struct qf_labels b_c[] = { { label_b, 1 }, { label_c, 1 } };
 static struct qf_labels b_a[] = { { label_b, 1 }, { label_a, 1 } };
 
-static struct pq_leaf make_leaf(enum pq_leaf_kind kind, enum pq_agg agg)
+/* @agg NULL: series. */
+static struct pq_leaf make_leaf(const struct pq_aggregation *agg)
 {
-    return (struct pq_leaf){ .kind = kind, .stages = &instant, .stage_count = 1, .agg = agg };
+    return (struct pq_leaf){
+        .kind = agg ? agg->kind : &pq_leaf_series, .stages = &instant, .stage_count = 1, .agg = agg
+    };
 }
 
 struct fixture {
@@ -45,8 +49,9 @@ static qf_rc merge_two(struct fixture *f, const struct pq_leaf *leaf, struct pq_
 TEST(rows_of_all_shards_find_their_place)
 {
     struct fixture f = { .arena = qf_arena_new(SIZE_MAX) };
-    struct pq_leaf leaf = make_leaf(PQ_LEAF_SERIES, 0);
+    struct pq_leaf leaf = make_leaf(NULL);
     struct pq_leaf_result first = {
+        .kind = &pq_leaf_series,
         .series = a_b,
         .series_count = 2,
         .rows = { .count = 3,
@@ -56,6 +61,7 @@ TEST(rows_of_all_shards_find_their_place)
     };
     struct qf_labels only_c[] = { { label_c, 1 } };
     struct pq_leaf_result second = {
+        .kind = &pq_leaf_series,
         .series = only_c,
         .series_count = 1,
         .rows = { .count = 1,
@@ -87,9 +93,9 @@ TEST(rows_of_all_shards_find_their_place)
 TEST(partials_of_a_group_are_merged)
 {
     struct fixture f = { .arena = qf_arena_new(SIZE_MAX) };
-    struct pq_leaf leaf = make_leaf(PQ_LEAF_SUM, PQ_AGG_SUM);
+    struct pq_leaf leaf = make_leaf(&pq_aggregation_sum);
     struct pq_leaf_result first = {
-        .kind = PQ_LEAF_SUM,
+        .kind = pq_aggregation_sum.kind,
         .series = a_b,
         .series_count = 2,
         .rows = { .count = 2,
@@ -98,7 +104,7 @@ TEST(partials_of_a_group_are_merged)
                   .columns = { (double[]){ 1e100, 2 }, (double[]){ 0.5, 0 }, (double[]){ 0, 0 } } },
     };
     struct pq_leaf_result second = {
-        .kind = PQ_LEAF_SUM,
+        .kind = pq_aggregation_sum.kind,
         .series = b_c,
         .series_count = 2,
         .rows = { .count = 2,
@@ -121,8 +127,8 @@ TEST(partials_of_a_group_are_merged)
 static void check_corrupt(struct pq_leaf_result *bad)
 {
     struct fixture f = { .arena = qf_arena_new(SIZE_MAX) };
-    struct pq_leaf leaf = make_leaf(PQ_LEAF_SERIES, 0);
-    struct pq_leaf_result empty = { 0 };
+    struct pq_leaf leaf = make_leaf(NULL);
+    struct pq_leaf_result empty = { .kind = &pq_leaf_series };
     double values[3 * STEPS];
     uint64_t present[3];
     struct pq_merge_block block = { .values = values, .present = present };
@@ -141,6 +147,7 @@ TEST(rows_that_the_leaf_cannot_have_are_refused)
 
     for (size_t i = 0; i < QF_COUNT_OF(times); i++) {
         struct pq_leaf_result bad = {
+            .kind = &pq_leaf_series,
             .series = a_b,
             .series_count = 2,
             .rows = { .count = 1,
@@ -155,8 +162,10 @@ TEST(rows_that_the_leaf_cannot_have_are_refused)
 
 TEST(unsorted_series_and_other_kinds_are_refused)
 {
-    struct pq_leaf_result unsorted = { .series = b_a, .series_count = 2 };
-    struct pq_leaf_result other = { .kind = PQ_LEAF_MAX, .series = a_b, .series_count = 2 };
+    struct pq_leaf_result unsorted = { .kind = &pq_leaf_series, .series = b_a, .series_count = 2 };
+    struct pq_leaf_result other = { .kind = pq_aggregation_max.kind,
+                                    .series = a_b,
+                                    .series_count = 2 };
 
     check_corrupt(&unsorted);
     check_corrupt(&other);

@@ -6,11 +6,12 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
+#include "promql/partial/partial.h"
 #include "segments/parquet/artifact.h"
 #include "tests/lib/test.h"
 
 /* A random result; everything lives in the arena. */
-static struct pq_leaf_result make_result(struct qf_arena *arena, enum pq_leaf_kind kind,
+static struct pq_leaf_result make_result(struct qf_arena *arena, const struct pq_leaf_kind *kind,
                                          size_t series_count, size_t steps, bool histograms,
                                          uint64_t seed)
 {
@@ -60,7 +61,7 @@ static struct pq_leaf_result make_result(struct qf_arena *arena, enum pq_leaf_ki
         }
     }
     result.rows = (struct pq_rows){ .count = rows, .ts = ts, .series = series };
-    for (size_t c = 0; c < pq_leaf_columns(kind); c++)
+    for (size_t c = 0; c < kind->column_count; c++)
         result.rows.columns[c] = columns[c];
     if (histograms)
         result.rows.histograms = hist;
@@ -92,7 +93,7 @@ static qf_rc compare(struct pq_leaf_reader *reader, const struct pq_leaf_result 
 {
     size_t at = 0;
 
-    CHECK_EQ(reader->kind, want->kind);
+    CHECK(reader->kind == want->kind);
     CHECK_EQ(reader->samples_read, want->samples_read);
     CHECK_EQ(reader->points, want->points);
     CHECK_EQ(reader->series_count, want->series_count);
@@ -113,7 +114,7 @@ static qf_rc compare(struct pq_leaf_reader *reader, const struct pq_leaf_result 
         CHECK(at + rows.count <= want->rows.count);
         CHECK(memcmp(rows.ts, want->rows.ts + at, rows.count * sizeof(*rows.ts)) == 0);
         CHECK(memcmp(rows.series, want->rows.series + at, rows.count * sizeof(*rows.series)) == 0);
-        for (size_t c = 0; c < pq_leaf_columns(want->kind); c++)
+        for (size_t c = 0; c < want->kind->column_count; c++)
             CHECK(memcmp(rows.columns[c], want->rows.columns[c] + at,
                          rows.count * sizeof(double)) == 0);
         CHECK(!rows.histograms == !want->rows.histograms);
@@ -125,8 +126,8 @@ static qf_rc compare(struct pq_leaf_reader *reader, const struct pq_leaf_result 
     return QF_OK;
 }
 
-static void check_round_trip(enum pq_leaf_kind kind, size_t series, size_t steps, bool histograms,
-                             uint64_t seed)
+static void check_round_trip(const struct pq_leaf_kind *kind, size_t series, size_t steps,
+                             bool histograms, uint64_t seed)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
@@ -149,24 +150,30 @@ static void check_round_trip(enum pq_leaf_kind kind, size_t series, size_t steps
 
 TEST(every_kind_of_leaf_survives_the_trip_bit_for_bit)
 {
-    for (int kind = 0; kind < PQ_LEAF__COUNT; kind++)
-        check_round_trip((enum pq_leaf_kind)kind, 17, 23, false, (uint64_t)kind + 1);
+    check_round_trip(&pq_leaf_series, 17, 23, false, 1);
+    check_round_trip(&pq_leaf_samples, 17, 23, false, 2);
+    for (size_t agg = 0; agg < PQ_AGG__COUNT; agg++) {
+        const struct pq_leaf_kind *kind = pq_aggregation_get((enum pq_agg)agg)->kind;
+
+        if (kind)
+            check_round_trip(kind, 17, 23, false, agg + 3);
+    }
 }
 
 TEST(native_histograms_travel_beside_floats)
 {
-    check_round_trip(PQ_LEAF_SERIES, 5, 40, true, 9);
+    check_round_trip(&pq_leaf_series, 5, 40, true, 9);
 }
 
 TEST(results_of_many_row_groups_come_back_whole)
 {
-    check_round_trip(PQ_LEAF_AVG, 700, 220, false, 4);
+    check_round_trip(pq_aggregation_avg.kind, 700, 220, false, 4);
 }
 
 TEST(an_empty_result_is_an_artifact_too)
 {
-    check_round_trip(PQ_LEAF_SUM, 0, 0, false, 1);
-    check_round_trip(PQ_LEAF_SUM, 3, 0, false, 1);
+    check_round_trip(pq_aggregation_sum.kind, 0, 0, false, 1);
+    check_round_trip(pq_aggregation_sum.kind, 3, 0, false, 1);
 }
 
 TEST(equal_results_give_equal_bytes)
@@ -174,7 +181,7 @@ TEST(equal_results_give_equal_bytes)
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf a = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf b = QF_STRBUF_INIT;
-    struct pq_leaf_result result = make_result(arena, PQ_LEAF_SUM, 10, 10, false, 1);
+    struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 10, 10, false, 1);
     struct qf_err err = { 0 };
 
     CHECK_OK(artifact_write_memory(&result, &a, NULL, &err), &err);
@@ -186,7 +193,7 @@ TEST(a_file_has_the_same_bytes_as_memory)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-    struct pq_leaf_result result = make_result(arena, PQ_LEAF_SUM, 10, 10, false, 1);
+    struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 10, 10, false, 1);
     struct artifact_info in_memory, in_file;
     struct qf_err err = { 0 };
     struct pq_leaf_reader *reader;
@@ -230,7 +237,7 @@ TEST(any_flipped_byte_of_an_artifact_is_a_clean_error)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-    struct pq_leaf_result result = make_result(arena, PQ_LEAF_SUM, 6, 6, false, 1);
+    struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 6, 6, false, 1);
     struct qf_err err = { 0 };
 
     CHECK_OK(artifact_write_memory(&result, &buf, NULL, &err), &err);
@@ -250,7 +257,7 @@ TEST(any_cut_artifact_is_a_clean_error)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-    struct pq_leaf_result result = make_result(arena, PQ_LEAF_SUM, 6, 6, true, 1);
+    struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 6, 6, true, 1);
     struct qf_err err = { 0 };
 
     CHECK_OK(artifact_write_memory(&result, &buf, NULL, &err), &err);

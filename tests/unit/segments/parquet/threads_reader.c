@@ -73,6 +73,7 @@ static void pass_artifact(void)
     struct qf_label item = { QF_STR("a"), QF_STR("b") };
     struct qf_labels labels = { &item, 1 };
     struct pq_leaf_result result = {
+        .kind = &pq_leaf_series,
         .series = &labels,
         .series_count = 1,
         .rows = { .count = 2, .ts = ts, .series = series, .columns = { values } },

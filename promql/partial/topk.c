@@ -1,27 +1,14 @@
 /* topk.c - a bounded heap with the worst kept value on top. */
-#include "promql/leaf/topk.h"
-
-#include <math.h>
-
-static bool better(enum pq_agg op, struct pq_topk_item a, struct pq_topk_item b)
-{
-    if (op == PQ_AGG_LIMITK)
-        return a.id < b.id;
-    if (isnan(a.value) != isnan(b.value))
-        return isnan(b.value);
-    if (a.value != b.value && !isnan(a.value))
-        return (a.value > b.value) == (op == PQ_AGG_TOPK);
-    return a.id < b.id;
-}
+#include "promql/partial/topk.h"
 
 static void sift_down(const struct pq_topk *topk, size_t i, size_t count)
 {
     struct pq_topk_item *items = topk->items, moving = items[i];
 
     for (size_t child = 2 * i + 1; child < count; child = 2 * i + 1) {
-        if (child + 1 < count && better(topk->op, items[child], items[child + 1]))
+        if (child + 1 < count && topk->better(items[child], items[child + 1]))
             child++;
-        if (!better(topk->op, moving, items[child]))
+        if (!topk->better(moving, items[child]))
             break;
         items[i] = items[child];
         i = child;
@@ -35,14 +22,14 @@ void pq_topk_offer(struct pq_topk *topk, double value, uint32_t id)
     size_t i = topk->count;
 
     if (topk->count == topk->k) {
-        if (topk->k == 0 || !better(topk->op, item, topk->items[0]))
+        if (topk->k == 0 || !topk->better(item, topk->items[0]))
             return;
         topk->items[0] = item;
         sift_down(topk, 0, topk->count);
         return;
     }
     topk->count++;
-    while (i > 0 && better(topk->op, topk->items[(i - 1) / 2], item)) {
+    while (i > 0 && topk->better(topk->items[(i - 1) / 2], item)) {
         topk->items[i] = topk->items[(i - 1) / 2];
         i = (i - 1) / 2;
     }

@@ -2,8 +2,8 @@
  *
  * Partial aggregates meet in another order whenever the number of shards changes. With 106 bits in
  * between, the 53 that are shown come out the same. Infinities and NaN carry no low part. */
-#ifndef PROMQL_LEAF_TWOFOLD_H
-#define PROMQL_LEAF_TWOFOLD_H
+#ifndef PROMQL_PARTIAL_TWOFOLD_H
+#define PROMQL_PARTIAL_TWOFOLD_H
 
 #include <math.h>
 

@@ -1,16 +1,13 @@
 /* topk.h - the k best of a stream of values, in a total order: results never depend on how the
  * stream was cut into pieces.
  *
- * topk wants the largest, bottomk the smallest, limitk the first; NaN is worse than any number. Of
- * equal values the one with the smaller id is better. */
-#ifndef PROMQL_LEAF_TOPK_H
-#define PROMQL_LEAF_TOPK_H
+ * What is better is the aggregation's to say (select.c). */
+#ifndef PROMQL_PARTIAL_TOPK_H
+#define PROMQL_PARTIAL_TOPK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "promql/ast.h"
 
 struct pq_topk_item {
     double value;
@@ -18,7 +15,7 @@ struct pq_topk_item {
 };
 
 struct pq_topk {
-    enum pq_agg op;
+    bool (*better)(struct pq_topk_item a, struct pq_topk_item b);
     size_t k;
     struct pq_topk_item *items; /* heap, the worst kept one on top; room for k */
     size_t count;

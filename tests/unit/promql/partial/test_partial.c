@@ -1,0 +1,133 @@
+/* test_partial.c - aggregations as objects: the table, and that the order of partials does not show. */
+#include <math.h>
+
+#include "base/pure/prng.h"
+#include "promql/partial/cells.h"
+#include "promql/partial/topk.h"
+#include "tests/lib/test.h"
+
+/* Every row names the object that says so itself, and every kind goes by one name. */
+TEST(aggregations_and_kinds_are_found_by_name)
+{
+    CHECK(pq_aggregation_find(QF_STR("summ")) == NULL);
+    CHECK(pq_leaf_kind_find(QF_STR("stddev")) == NULL);
+    CHECK(pq_leaf_kind_find((struct qf_str){ 0 }) == NULL);
+    CHECK(pq_leaf_kind_find(QF_STR("series")) == &pq_leaf_series);
+    CHECK(pq_leaf_kind_find(QF_STR("samples")) == &pq_leaf_samples);
+    for (size_t i = 0; i < PQ_AGG__COUNT; i++) {
+        const struct pq_aggregation *agg = pq_aggregation_get((enum pq_agg)i);
+
+        CHECK_EQ(agg->id, i);
+        CHECK(pq_aggregation_find(qf_str_from(pq_agg_text(agg->id))) == agg);
+        if (agg->kind)
+            CHECK(pq_leaf_kind_find(qf_str_from(agg->kind->name)) == agg->kind);
+    }
+}
+
+/* What an object of a shape must have, or leaves and merges would call nothing. */
+TEST(objects_are_complete)
+{
+    for (size_t i = 0; i < PQ_AGG__COUNT; i++) {
+        const struct pq_aggregation *agg = pq_aggregation_get((enum pq_agg)i);
+        bool folds = agg->kind && agg->shape == PQ_AGG_FOLDS;
+        bool merges = agg->kind && agg->shape != PQ_AGG_SELECTS;
+
+        CHECK_EQ(agg->add != NULL, folds);
+        CHECK_EQ(agg->merge != NULL, merges);
+        CHECK_EQ(agg->value != NULL, merges);
+        CHECK_EQ(agg->better != NULL, agg->kind && agg->shape == PQ_AGG_SELECTS);
+        CHECK(!agg->kind ||
+              (agg->kind->column_count >= 1 && agg->kind->column_count <= PQ_LEAF_COLUMNS_MAX));
+        for (size_t c = 0; agg->kind && c < agg->kind->column_count; c++)
+            CHECK(agg->kind->columns[c] != NULL);
+    }
+}
+
+#define STEPS 3
+
+/* Some values at three steps; none at the last one. */
+static void add_series(struct pq_cells *cells, const struct pq_aggregation *agg, double value)
+{
+    double values[STEPS] = { value, -value, 0 };
+    uint8_t present[STEPS] = { 1, value > 3, 0 };
+
+    pq_cells_add(cells, agg, values, present, STEPS, NULL);
+}
+
+static void partial_at(const struct pq_cells *cells, const struct pq_aggregation *agg, size_t k,
+                       double *ret)
+{
+    for (size_t c = 0; c < agg->kind->column_count; c++)
+        ret[c] = cells->columns[c][k];
+}
+
+/* All at once, or in two parts that are merged either way: one value, to the last bit. */
+TEST(partials_merge_to_what_all_values_give)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct qf_prng prng = { 5 };
+
+    for (size_t i = 0; i < PQ_AGG__COUNT; i++) {
+        const struct pq_aggregation *agg = pq_aggregation_get((enum pq_agg)i);
+        struct pq_cells all, parts[2];
+        double a[PQ_LEAF_COLUMNS_MAX], b[PQ_LEAF_COLUMNS_MAX], other[PQ_LEAF_COLUMNS_MAX];
+
+        if (!agg->add)
+            continue;
+        CHECK(pq_cells_init(&all, agg, arena, STEPS, NULL));
+        CHECK(pq_cells_init(&parts[0], agg, arena, STEPS, NULL));
+        CHECK(pq_cells_init(&parts[1], agg, arena, STEPS, NULL));
+        for (int n = 0; n < 100; n++) {
+            double value = qf_prng_unit(&prng) * (n % 5 ? 10 : 1e15);
+
+            add_series(&all, agg, value);
+            add_series(&parts[n % 3 == 0], agg, value);
+        }
+        CHECK_EQ(all.present[0] + 2 * all.present[1] + 4 * all.present[2], 3);
+        for (size_t k = 0; k < 2; k++) {
+            partial_at(&parts[0], agg, k, a);
+            partial_at(&parts[1], agg, k, b);
+            partial_at(&parts[1], agg, k, other);
+            agg->merge(other, a);
+            agg->merge(a, b);
+            CHECK_BITS(agg->value(a), pq_cells_value(&all, agg, k));
+            CHECK_BITS(agg->value(other), pq_cells_value(&all, agg, k));
+        }
+    }
+}
+
+/* A cleared cell is as good as new. */
+TEST(cells_can_be_used_again)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct pq_cells cells;
+
+    CHECK(pq_cells_init(&cells, &pq_aggregation_max, arena, STEPS, NULL));
+    add_series(&cells, &pq_aggregation_max, 9);
+    pq_cells_clear(&cells, &pq_aggregation_max, STEPS);
+    CHECK_EQ(cells.present[0], 0);
+    add_series(&cells, &pq_aggregation_max, 4);
+    CHECK_BITS(pq_cells_value(&cells, &pq_aggregation_max, 0), 4.0);
+}
+
+static void check_order(const struct pq_aggregation *agg, const uint32_t *want)
+{
+    static const double values[] = { 2, NAN, 7, 2, -1 };
+    struct pq_topk_item items[4];
+    struct pq_topk topk = { .better = agg->better, .k = 4, .items = items };
+
+    for (uint32_t i = 0; i < QF_COUNT_OF(values); i++)
+        pq_topk_offer(&topk, values[i], i);
+    pq_topk_sort(&topk);
+    CHECK_EQ(topk.count, 4);
+    for (size_t i = 0; i < topk.count; i++)
+        CHECK_EQ(topk.items[i].id, want[i]);
+}
+
+/* The best first; equal ones in the order of their series, NaN behind all numbers. */
+TEST(selections_prefer_in_a_total_order)
+{
+    check_order(&pq_aggregation_topk, (const uint32_t[]){ 2, 0, 3, 4 });
+    check_order(&pq_aggregation_bottomk, (const uint32_t[]){ 4, 0, 3, 2 });
+    check_order(&pq_aggregation_limitk, (const uint32_t[]){ 0, 1, 2, 3 });
+}
