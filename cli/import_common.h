@@ -1,4 +1,4 @@
-/* import_common.h - what `import` and `demo-data` share: options of a batch, progress, interruption. */
+/* import_common.h - what `import` and `demo-data` share: a batch, progress, interruption. */
 #ifndef CLI_IMPORT_COMMON_H
 #define CLI_IMPORT_COMMON_H
 

@@ -1,13 +1,13 @@
 /* import.h - text in, segments in a store out: the formats of text on top of a batch.
  *
  *     struct import *import = import_new(&options, &err);
- *     rc = import_file(import, "metrics.om.gz", &err);     any number of files
- *     rc = import_commit(import, &err);                    only now the store changes
- *     import = import_free(import);                        what was not committed leaves no trace
+ *     rc = import_file(import, "metrics.om.gz", &err);   any number of files
+ *     rc = import_commit(import, &err);                  only now the store changes
+ *     import = import_free(import);                      without a commit nothing stays
  *
  * What a commit guarantees, how much memory is used and what happens to duplicates is what
- * write/batch.h says of a batch. Reading takes a part of the batch's memory, but for the window that
- * a zstd file asks for. One thread owns an import. */
+ * write/batch.h says of a batch. Reading takes a part of the batch's memory, but for the window
+ * that a zstd file asks for. One thread owns an import. */
 #ifndef SEGMENTS_IMPORT_IMPORT_H
 #define SEGMENTS_IMPORT_IMPORT_H
 

@@ -1,4 +1,4 @@
-/* segment_reader.h - open a segment and look at its metadata; read it through segments_source.
+/* segment_reader.h - open a segment and look at its metadata; read it through a source.
  *
  * An open reader is immutable: it holds the file descriptor and the parsed footer, and any number
  * of sources on any threads may read through it at once. Keep readers of hot files open. Files are

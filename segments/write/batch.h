@@ -3,7 +3,7 @@
  *     struct sg_batch *batch = sg_batch_new(&options, &err);
  *     rc = sg_batch_add(batch, labels, samples, count, &err);   any number of times, any order
  *     rc = sg_batch_commit(batch, &err);                        only now the store changes
- *     batch = sg_batch_free(batch);                             an uncommitted batch leaves no trace
+ *     batch = sg_batch_free(batch);                             without a commit nothing stays
  *
  * Whoever has samples to store uses a batch: the import of text, the sealer of ingested samples,
  * compaction. A sample is whole: a float or a native histogram, with its start timestamp if that is
@@ -39,8 +39,8 @@
  * A process that dies in the middle leaves its temporary folder and the segments put so far;
  * sweep.h removes the former, committing again completes the latter.
  *
- * One thread owns a batch. After an error the batch is of no use any more: each further call answers
- * with the same error, until sg_batch_free(). */
+ * One thread owns a batch. After an error the batch is of no use any more: each further call
+ * answers with the same error, until sg_batch_free(). */
 #ifndef SEGMENTS_WRITE_BATCH_H
 #define SEGMENTS_WRITE_BATCH_H
 
@@ -104,8 +104,8 @@ QF_MUST_CHECK qf_rc sg_batch_add(struct sg_batch *batch, struct qf_labels labels
                                  const struct sg_sample *samples, size_t count, struct qf_err *err);
 
 /* For callers that add one sample at a time and know their series by something shorter than its
- * labels: ask for the number of a series once, then add by number. A number is good until samples go
- * to disk, of which the batch tells (below). */
+ * labels: ask for the number of a series once, then add by number. A number is good until samples
+ * go to disk, of which the batch tells (below). */
 uint32_t sg_batch_series(struct sg_batch *batch, struct qf_labels labels);
 QF_MUST_CHECK qf_rc sg_batch_add_one(struct sg_batch *batch, uint32_t series,
                                      const struct sg_sample *sample, struct qf_err *err);

@@ -190,8 +190,8 @@ TEST(a_batch_without_samples_commits_nothing)
     CHECK(place_is_empty(p.store_path));
 }
 
-/* The folder of the second day cannot be made: the segment of the first day must go again, and every
- * further call says why. */
+/* The folder of the second day cannot be made: the segment of the first day must go again, and
+ * every further call says why. */
 TEST(a_commit_that_fails_half_way_rolls_back_and_the_batch_stays_failed)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
@@ -288,7 +288,7 @@ static void fill_moved(struct sg_batch *batch)
     add(batch, "b", (struct sg_sample){ .ts = 3000, .value = 3 });
 }
 
-/* The same labels, times and values, but a sample belongs to the other series: not the same file. */
+/* The same labels, times and values, but a sample belongs to the other series: another file. */
 TEST(samples_that_change_their_series_are_another_segment)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
