@@ -390,6 +390,19 @@ static qf_rc grow(struct reader *reader, size_t rows, struct qf_err *err)
     return QF_OK;
 }
 
+/* What the purse and those above it still have. */
+static uint64_t left_in(const struct qf_purse *purse)
+{
+    uint64_t left = UINT64_MAX;
+
+    for (; purse; purse = purse->parent) {
+        size_t used = qf_purse_used(purse);
+
+        left = QF_MIN(left, used < purse->limit ? purse->limit - used : 0);
+    }
+    return left;
+}
+
 /* Rows ascend by (timestamp, series), across row groups too, and name series that exist. */
 static bool rows_in_order(struct reader *reader, size_t rows)
 {
@@ -414,11 +427,11 @@ static void texts_freep(struct colfile_texts **texts)
     (void)colfile_texts_free(*texts);
 }
 
-static qf_rc read_histograms(struct reader *reader, size_t group, size_t column, size_t rows,
-                             struct qf_err *err)
+static qf_rc read_histograms(struct reader *reader, const struct colfile_group *group,
+                             size_t column, size_t rows, struct qf_err *err)
 {
     QF_CLEANUP(texts_freep)
-    struct colfile_texts *texts = colfile_read_texts(reader->file, group, column, err);
+    struct colfile_texts *texts = colfile_read_texts(group, column, err);
 
     if (!texts)
         return err->rc;
@@ -442,28 +455,30 @@ static qf_rc read_histograms(struct reader *reader, size_t group, size_t column,
 static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, struct qf_err *err)
 {
     struct reader *reader = (struct reader *)base;
-    size_t group = reader->next_group, values = base->kind->column_count, rows;
+    struct colfile_group group = { reader->file, reader->next_group, 0 };
+    size_t values = base->kind->column_count, rows;
     struct qf_err own = { 0 };
     qf_rc rc;
 
     if (!err)
         err = &own;
-    if (group == colfile_row_groups(reader->file)) {
+    if (group.index == colfile_row_groups(reader->file)) {
         *ret_rows = (struct pq_rows){ 0 };
         return QF_OK;
     }
-    rows = colfile_rows(reader->file, group);
+    rows = colfile_rows(reader->file, group.index);
     if (rows > ARTIFACT_ROW_GROUP_ROWS)
         return corrupt(reader, "a row group is too large", err);
     rc = grow(reader, rows, err);
+    group.memory_max = QF_MIN(left_in(reader->purse), COLFILE_CHUNK_MEMORY_MAX);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, 0, reader->ts, rows, err);
+        rc = colfile_read_numbers(&group, 0, reader->ts, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, 1, reader->series, rows, err);
+        rc = colfile_read_numbers(&group, 1, reader->series, rows, err);
     for (size_t i = 0; i < values && rc == QF_OK; i++)
-        rc = colfile_read_numbers(reader->file, group, 2 + i, reader->columns[i], rows, err);
+        rc = colfile_read_numbers(&group, 2 + i, reader->columns[i], rows, err);
     if (reader->histograms && rc == QF_OK)
-        rc = read_histograms(reader, group, 2 + values, rows, err);
+        rc = read_histograms(reader, &group, 2 + values, rows, err);
     if (rc != QF_OK)
         return rc;
     if (!rows_in_order(reader, rows))
@@ -541,14 +556,20 @@ static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_purse *
     return &reader->base;
 }
 
+/* The series table is in the footer, and may be most of the file. */
+static uint64_t footer_max(const struct qf_purse *purse)
+{
+    return QF_MIN(left_in(purse), COLFILE_CHUNK_MEMORY_MAX);
+}
+
 struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
                                           struct qf_err *err)
 {
-    return reader_new(colfile_open_path(path, err), purse, err);
+    return reader_new(colfile_open_path(path, footer_max(purse), err), purse, err);
 }
 
 struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
                                             struct qf_purse *purse, struct qf_err *err)
 {
-    return reader_new(colfile_open_memory(bytes, name, err), purse, err);
+    return reader_new(colfile_open_memory(bytes, name, footer_max(purse), err), purse, err);
 }

@@ -17,7 +17,12 @@
  *
  * Opening verifies the last hash and that nothing lies between the chunks; reading a chunk verifies
  * its hash before Arrow sees a byte of it. No byte but the four of the magic at the start is
- * uncovered, and those are compared. */
+ * uncovered, and those are compared.
+ *
+ * Budgets. A seal is no signature: whoever writes a file can seal it, and what it says of its own
+ * size (counts in the footer, sizes of pages, lengths of runs) may be a lie. So nothing takes memory
+ * on a file's word alone: opening and reading are given a number of bytes and fail with QF_ELIMIT
+ * before they hold more. Codecs and encodings are those that colfile_writer uses, and no others. */
 #ifndef SEGMENTS_PARQUET_COLUMN_FILE_H
 #define SEGMENTS_PARQUET_COLUMN_FILE_H
 
@@ -110,11 +115,21 @@ QF_MUST_CHECK qf_rc colfile_finish(struct colfile_writer *writer, bool sync, str
 
 struct colfile; /* Immutable: any number of threads may read at once. */
 
-/* NULL and @err filled on failure: QF_ENOTFOUND, QF_EIO, QF_ECORRUPT. @bytes are borrowed. */
-struct colfile *colfile_open_path(const char *path, struct qf_err *err);
-struct colfile *colfile_open_memory(struct qf_str bytes, const char *name, struct qf_err *err);
+/* What a footer, and what a column chunk may take where the caller has no limit of its own. A footer
+ * of this size describes more than a thousand million samples. */
+#define COLFILE_FOOTER_MEMORY_MAX ((uint64_t)256 << 20)
+#define COLFILE_CHUNK_MEMORY_MAX ((uint64_t)1 << 30)
+
+/* NULL and @err filled on failure: QF_ENOTFOUND, QF_EIO, QF_ECORRUPT, QF_EUNSUPPORTED (a codec),
+ * QF_ELIMIT (the footer would take more than @memory_max bytes). @bytes are borrowed. */
+struct colfile *colfile_open_path(const char *path, uint64_t memory_max, struct qf_err *err);
+/* The same for a file that is open; @fd is taken, also on failure. */
+struct colfile *colfile_open_fd(int fd, const char *name, uint64_t memory_max, struct qf_err *err);
+struct colfile *colfile_open_memory(struct qf_str bytes, const char *name, uint64_t memory_max,
+                                    struct qf_err *err);
 /* The metadata alone from the last bytes of a file; columns cannot be read. NULL with @err not
- * filled and *ret_need > 0: that many last bytes are needed. */
+ * filled and *ret_need > 0: that many last bytes are needed, which are never more than
+ * COLFILE_FOOTER_MEMORY_MAX. */
 struct colfile *colfile_open_tail(struct qf_str tail, uint64_t file_size, const char *name,
                                   uint64_t *ret_need, struct qf_err *err);
 struct colfile *colfile_free(struct colfile *file); /* Accepts NULL, returns NULL. */
@@ -138,11 +153,18 @@ bool colfile_range_i64(const struct colfile *file, size_t row_group, size_t colu
 bool colfile_range_text(const struct colfile *file, size_t row_group, size_t column,
                         struct qf_strbuf *min, struct qf_strbuf *max);
 
+/* A row group to read, and what one of its chunks may take: its bytes with what decompressing and
+ * decoding need, and as much again for the texts that come out. Over it QF_ELIMIT. */
+struct colfile_group {
+    const struct colfile *file;
+    size_t index;
+    uint64_t memory_max;
+};
+
 /* Decode the values of a number column into @out. QF_ECORRUPT also if the chunk does not hold
  * exactly @count values. */
-QF_MUST_CHECK qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group,
-                                         size_t column, void *out, size_t count,
-                                         struct qf_err *err);
+QF_MUST_CHECK qf_rc colfile_read_numbers(const struct colfile_group *group, size_t column,
+                                         void *out, size_t count, struct qf_err *err);
 
 /* A text column: values as indexes into the different ones. */
 struct colfile_texts {
@@ -153,8 +175,8 @@ struct colfile_texts {
     const uint32_t *starts; /* per row the first value; rows + 1 of them. NULL for flat columns */
     size_t rows;
 };
-struct colfile_texts *colfile_read_texts(const struct colfile *file, size_t row_group,
-                                         size_t column, struct qf_err *err);
+struct colfile_texts *colfile_read_texts(const struct colfile_group *group, size_t column,
+                                         struct qf_err *err);
 struct colfile_texts *colfile_texts_free(struct colfile_texts *texts);
 
 #ifdef __cplusplus

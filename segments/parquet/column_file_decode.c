@@ -12,7 +12,8 @@
 
 /* A chunk being read. */
 struct chunk_reader {
-    char *buffer; /* NULL if the file is in memory */
+    char *buffer;  /* NULL if the file is in memory */
+    uint64_t left; /* of what it may hold */
     struct shim_reader *shim;
 };
 
@@ -20,6 +21,12 @@ static void chunk_reader_done(struct chunk_reader *reader)
 {
     shim_reader_free(reader->shim);
     free(reader->buffer);
+}
+
+static qf_rc over(const struct colfile *file, struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT, "%s: decoding a column takes more memory than it may",
+                      file->name);
 }
 
 /* The bytes of a chunk, not verified yet. */
@@ -32,6 +39,9 @@ static qf_rc load(struct chunk_reader *reader, const struct colfile *file,
         *ret_bytes = file->bytes.data + chunk->start;
         return QF_OK;
     }
+    if (chunk->size > reader->left)
+        return over(file, err);
+    reader->left -= chunk->size;
     reader->buffer = aligned_alloc(BUFFER_ALIGN, (chunk->size / BUFFER_ALIGN + 1) * BUFFER_ALIGN);
     if (!reader->buffer)
         return qf_err_set(err, QF_ENOMEM, "%s: out of memory", file->name);
@@ -40,18 +50,23 @@ static qf_rc load(struct chunk_reader *reader, const struct colfile *file,
 }
 
 /* Verify a chunk before Arrow sees a byte of it, and begin to read it. */
-static qf_rc chunk_reader_init(struct chunk_reader *reader, const struct colfile *file,
-                               size_t row_group, size_t column, struct qf_err *err)
+static qf_rc chunk_reader_init(struct chunk_reader *reader, const struct colfile_group *group,
+                               size_t column, struct qf_err *err)
 {
-    const struct colfile_chunk *chunk = colfile_chunk(file, row_group, column);
+    const struct colfile *file = group->file;
+    const struct colfile_chunk *chunk = colfile_chunk(file, group->index, column);
     const char *bytes;
-    qf_rc rc = load(reader, file, chunk, &bytes, err);
+    qf_rc rc;
+
+    reader->left = group->memory_max;
+    rc = load(reader, file, chunk, &bytes, err);
 
     if (rc)
         return rc;
     if (XXH3_64bits(bytes, chunk->size) != chunk->hash)
         return colfile_corrupt(file, "the checksum of a column chunk is wrong", err);
-    rc = shim_reader_new(file->meta, (int)column, &chunk->facts, bytes, &reader->shim, err);
+    rc = shim_reader_new(file->meta, (int)column, &chunk->facts, bytes, reader->left, &reader->shim,
+                         err);
     return rc ? colfile_blame(file, rc, err) : QF_OK;
 }
 
@@ -77,9 +92,10 @@ static qf_rc decode(struct shim_reader *reader, enum shim_type type, char *out, 
     return rc;
 }
 
-qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t column, void *out,
+qf_rc colfile_read_numbers(const struct colfile_group *group, size_t column, void *out,
                            size_t count, struct qf_err *err)
 {
+    const struct colfile *file = group->file;
     int type = file->leaves[column].type;
     QF_CLEANUP(chunk_reader_done) struct chunk_reader reader = { 0 };
     bool exact = false;
@@ -87,9 +103,9 @@ qf_rc colfile_read_numbers(const struct colfile *file, size_t row_group, size_t 
 
     if (type != SHIM_I32 && type != SHIM_I64 && type != SHIM_F64)
         return colfile_corrupt(file, "not a column of numbers", err);
-    if (colfile_values(file, row_group, column) != count)
+    if (colfile_values(file, group->index, column) != count)
         return colfile_corrupt(file, "a column has the wrong number of values", err);
-    rc = chunk_reader_init(&reader, file, row_group, column, err);
+    rc = chunk_reader_init(&reader, group, column, err);
     if (rc)
         return rc;
     rc = decode(reader.shim, (enum shim_type)type, out, count, &exact, err);
@@ -107,6 +123,7 @@ struct texts {
     QF_VEC(uint32_t) index;
     QF_VEC(uint32_t) starts;
     struct qf_strbuf copies;
+    uint64_t left; /* of what all these may take */
 };
 
 struct text_batch {
@@ -118,6 +135,15 @@ struct text_batch {
 static void texts_freep(struct texts **texts)
 {
     (void)colfile_texts_free((struct colfile_texts *)*texts);
+}
+
+/* Runs and dictionaries make much of few bytes: what comes out is counted, not what goes in. */
+static bool charge(struct texts *texts, uint64_t count, uint64_t each)
+{
+    if (count > texts->left / each)
+        return false;
+    texts->left -= count * each;
+    return true;
 }
 
 /* Row starts from levels: a repetition level of 0 begins a row, a definition level below the
@@ -133,24 +159,37 @@ static void add_levels(struct texts *texts, const struct shim_batch *batch,
     }
 }
 
-static void add_distinct(struct texts *texts, const struct shim_bytes *bytes, size_t count)
+static bool add_distinct(struct texts *texts, const struct shim_bytes *bytes, size_t count)
 {
+    if (!charge(texts, count, sizeof(struct qf_str)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!charge(texts, bytes[i].len, 1))
+            return false;
     QF_VEC_RESERVE(&texts->distinct, texts->distinct.count + count);
     for (size_t i = 0; i < count; i++) {
         texts->distinct.items[texts->distinct.count++] = (struct qf_str){ NULL, bytes[i].len };
         qf_strbuf_add(&texts->copies, bytes[i].data, bytes[i].len);
     }
+    return true;
+}
+
+static qf_rc too_much(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT, "decoding a column takes more memory than it may");
 }
 
 /* Pages that are not dictionary-encoded: each value counts as different. */
-static void add_values(struct texts *texts, const struct shim_batch *batch)
+static qf_rc add_values(struct texts *texts, const struct shim_batch *batch, struct qf_err *err)
 {
     size_t count = (size_t)batch->count, first = texts->distinct.count;
 
-    add_distinct(texts, batch->values, count);
+    if (!add_distinct(texts, batch->values, count))
+        return too_much(err);
     QF_VEC_RESERVE(&texts->index, texts->index.count + count);
     for (size_t i = 0; i < count; i++)
         texts->index.items[texts->index.count++] = (uint32_t)(first + i);
+    return QF_OK;
 }
 
 /* Dictionary-encoded pages all the way: the dictionary once, then indexes. */
@@ -159,8 +198,9 @@ static qf_rc add_indexes(struct texts *texts, const struct shim_batch *batch, st
     const int32_t *indexes = batch->values;
     size_t count = (size_t)batch->count;
 
-    if (texts->distinct.count == 0 && batch->distinct_count > 0)
-        add_distinct(texts, batch->distinct, (size_t)batch->distinct_count);
+    if (texts->distinct.count == 0 && batch->distinct_count > 0 &&
+        !add_distinct(texts, batch->distinct, (size_t)batch->distinct_count))
+        return too_much(err);
     QF_VEC_RESERVE(&texts->index, texts->index.count + count);
     for (size_t i = 0; i < count; i++) {
         if (indexes[i] < 0 || (size_t)indexes[i] >= texts->distinct.count)
@@ -190,13 +230,14 @@ static qf_rc read_texts(struct shim_reader *reader, const struct shim_leaf *leaf
                         : shim_reader_read(reader, SHIM_BYTES, &batch, err);
         if (rc == QF_OK && batch.levels <= 0 && batch.count <= 0)
             rc = qf_err_set(err, QF_ECORRUPT, "a page has too few values");
+        if (rc == QF_OK && !charge(texts, (uint64_t)(batch.levels + batch.count), sizeof(uint32_t)))
+            rc = too_much(err);
         if (rc)
             return rc;
         if (leaf->definition_max)
             add_levels(texts, &batch, leaf, &values);
-        if (!dictionary)
-            add_values(texts, &batch);
-        else if ((rc = add_indexes(texts, &batch, err)) != QF_OK)
+        rc = dictionary ? add_indexes(texts, &batch, err) : add_values(texts, &batch, err);
+        if (rc)
             return rc;
     }
     /* A decoder may give fewer values than the levels announce; row starts count the latter. */
@@ -229,11 +270,12 @@ static qf_rc settle(struct texts *texts, const struct colfile *file, const struc
     return QF_OK;
 }
 
-struct colfile_texts *colfile_read_texts(const struct colfile *file, size_t row_group,
-                                         size_t column, struct qf_err *err)
+struct colfile_texts *colfile_read_texts(const struct colfile_group *group, size_t column,
+                                         struct qf_err *err)
 {
+    const struct colfile *file = group->file;
     const struct shim_leaf *leaf = &file->leaves[column];
-    const struct shim_chunk *chunk = &colfile_chunk(file, row_group, column)->facts;
+    const struct shim_chunk *chunk = &colfile_chunk(file, group->index, column)->facts;
     QF_CLEANUP(chunk_reader_done) struct chunk_reader reader = { 0 };
     QF_CLEANUP(texts_freep) struct texts *texts = qf_xcalloc(1, sizeof(*texts));
     qf_rc rc;
@@ -242,15 +284,16 @@ struct colfile_texts *colfile_read_texts(const struct colfile *file, size_t row_
         (void)colfile_corrupt(file, "not a column of text", err);
         return NULL;
     }
-    rc = chunk_reader_init(&reader, file, row_group, column, err);
+    rc = chunk_reader_init(&reader, group, column, err);
     if (rc)
         return NULL;
+    texts->left = reader.left;
     rc = read_texts(reader.shim, leaf, chunk->only_indexes, texts, err);
     if (rc) {
         (void)colfile_blame(file, rc, err);
         return NULL;
     }
-    if (settle(texts, file, leaf, colfile_rows(file, row_group), err))
+    if (settle(texts, file, leaf, colfile_rows(file, group->index), err))
         return NULL;
     return &QF_TAKE(texts)->view;
 }

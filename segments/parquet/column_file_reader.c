@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "segments/parquet/column_file_int.h"
 #include "segments/parquet/column_file_seal.h"
+#include "segments/parquet/thrift_scan.h"
 
 #define TAIL_GUESS ((uint64_t)64 << 10) /* holds most footers: one read, not two */
 
@@ -46,6 +47,11 @@ qf_rc colfile_read_at(const struct colfile *file, uint64_t offset, uint64_t size
 
 /* -- Opening ---------------------------------------------------------------------------------- */
 
+static bool codec_known(int codec)
+{
+    return codec == SHIM_RAW || codec == SHIM_LZ4 || codec == SHIM_ZSTD;
+}
+
 /* The next chunk must start at *at; move it behind. */
 static qf_rc index_chunk(const struct colfile *file, size_t group, size_t column, uint64_t *at,
                          struct qf_err *err)
@@ -63,6 +69,9 @@ static qf_rc index_chunk(const struct colfile *file, size_t group, size_t column
     if (start < 0 || (uint64_t)start != *at || facts->size < 0 ||
         (uint64_t)facts->size > file->size - *at || facts->values < 0 || facts->values > INT32_MAX)
         return colfile_corrupt(file, "column chunks are out of place", err);
+    if (!codec_known(facts->codec))
+        return qf_err_set(err, QF_EUNSUPPORTED, "%s: a column is compressed in an unknown way",
+                          file->name);
     chunk->start = *at;
     chunk->size = (uint64_t)facts->size;
     *at += chunk->size;
@@ -95,17 +104,23 @@ static qf_rc index_file(struct colfile *file, const struct colfile_seal *seal, s
 }
 
 /* Verify and parse the end of a file. QF_OK with *ret_need > 0: more of it is needed. */
-static qf_rc parse_tail(struct colfile *file, struct qf_str tail, uint64_t *ret_need,
-                        struct qf_err *err)
+static qf_rc parse_tail(struct colfile *file, struct qf_str tail, uint64_t memory_max,
+                        uint64_t *ret_need, struct qf_err *err)
 {
     struct colfile_seal seal;
+    uint64_t cost = 0;
     qf_rc rc = colfile_seal_open(tail, file->size, &seal, ret_need, err);
 
     if (rc)
         return colfile_blame(file, rc, err);
+    if (*ret_need > memory_max)
+        return qf_err_set(err, QF_ELIMIT, "%s: the footer has more than %llu bytes", file->name,
+                          (unsigned long long)memory_max);
     if (*ret_need)
         return QF_OK;
-    rc = shim_meta_parse(seal.footer, &file->meta, err);
+    rc = thrift_scan(seal.footer, memory_max, &cost, err);
+    if (rc == QF_OK)
+        rc = shim_meta_parse(seal.footer, &file->meta, err);
     if (rc)
         return colfile_blame(file, rc, err);
     file->tail_bytes = seal.size;
@@ -123,7 +138,7 @@ static qf_rc check_magic(const struct colfile *file, struct qf_err *err)
 }
 
 /* Read the last bytes of the file, as many as its footer and seal take. */
-static qf_rc read_tail(struct colfile *file, struct qf_err *err)
+static qf_rc read_tail(struct colfile *file, uint64_t memory_max, struct qf_err *err)
 {
     uint64_t want = QF_MIN(file->size, TAIL_GUESS);
 
@@ -133,7 +148,7 @@ static qf_rc read_tail(struct colfile *file, struct qf_err *err)
         qf_rc rc = colfile_read_at(file, file->size - size, size, tail, err);
 
         if (rc == QF_OK)
-            rc = parse_tail(file, (struct qf_str){ tail, size }, &want, err);
+            rc = parse_tail(file, (struct qf_str){ tail, size }, memory_max, &want, err);
         if (rc)
             return rc;
         if (want == 0)
@@ -152,31 +167,39 @@ static struct colfile *file_new(const char *name, uint64_t size)
     return file;
 }
 
-struct colfile *colfile_open_path(const char *path, struct qf_err *err)
+struct colfile *colfile_open_fd(int fd, const char *name, uint64_t memory_max, struct qf_err *err)
 {
-    struct colfile *file = file_new(path, 0);
+    struct colfile *file = file_new(name, 0);
     struct stat status;
 
-    file->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0) {
-        (void)qf_err_set(err, errno == ENOENT ? QF_ENOTFOUND : QF_EIO, "%s: cannot open: %s", path,
-                         strerror(errno));
-        return colfile_free(file);
-    }
-    if (fstat(file->fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        (void)qf_err_set(err, QF_EIO, "%s: not a regular file", path);
+    file->fd = fd;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        (void)qf_err_set(err, QF_EIO, "%s: not a regular file", name);
         return colfile_free(file);
     }
     file->size = (uint64_t)status.st_size;
-    return read_tail(file, err) == QF_OK ? file : colfile_free(file);
+    return read_tail(file, memory_max, err) == QF_OK ? file : colfile_free(file);
 }
 
-struct colfile *colfile_open_memory(struct qf_str bytes, const char *name, struct qf_err *err)
+struct colfile *colfile_open_path(const char *path, uint64_t memory_max, struct qf_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0) {
+        (void)qf_err_set(err, errno == ENOENT ? QF_ENOTFOUND : QF_EIO, "%s: cannot open: %s", path,
+                         strerror(errno));
+        return NULL;
+    }
+    return colfile_open_fd(fd, path, memory_max, err);
+}
+
+struct colfile *colfile_open_memory(struct qf_str bytes, const char *name, uint64_t memory_max,
+                                    struct qf_err *err)
 {
     struct colfile *file = file_new(name, bytes.len);
 
     file->bytes = bytes.data ? bytes : QF_STR("");
-    return read_tail(file, err) == QF_OK ? file : colfile_free(file);
+    return read_tail(file, memory_max, err) == QF_OK ? file : colfile_free(file);
 }
 
 struct colfile *colfile_open_tail(struct qf_str tail, uint64_t file_size, const char *name,
@@ -186,7 +209,7 @@ struct colfile *colfile_open_tail(struct qf_str tail, uint64_t file_size, const 
     qf_rc rc;
 
     file->tail_only = true;
-    rc = parse_tail(file, tail.data ? tail : QF_STR(""), ret_need, err);
+    rc = parse_tail(file, tail.data ? tail : QF_STR(""), COLFILE_FOOTER_MEMORY_MAX, ret_need, err);
     return rc == QF_OK && *ret_need == 0 ? file : colfile_free(file);
 }
 

@@ -87,8 +87,9 @@ struct seg_series {
     size_t rows;
 };
 void seg_series_done(struct seg_series *series);
-/* @skip (may be NULL) is asked after the metric names are there; true leaves the rest unread. */
-QF_MUST_CHECK qf_rc seg_series_read(const struct seg_reader *reader, size_t group,
+/* @at is a row group of @reader's file. @skip (may be NULL) is asked after the metric names are
+ * there; true leaves the rest unread. */
+QF_MUST_CHECK qf_rc seg_series_read(const struct seg_reader *reader, const struct colfile_group *at,
                                     bool (*skip)(void *ctx, const struct colfile_texts *metric),
                                     void *ctx, struct seg_series *ret_series, bool *ret_skipped,
                                     struct qf_err *err);
@@ -107,8 +108,9 @@ struct seg_extras {
     struct colfile_texts *histograms; /* one text per sample, empty for a float */
 };
 void seg_extras_done(struct seg_extras *extras);
-QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, bool histograms,
-                                    struct seg_extras *ret_extras, struct qf_err *err);
+QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, const struct colfile_group *at,
+                                    bool histograms, struct seg_extras *ret_extras,
+                                    struct qf_err *err);
 /* The bytes of sample @index of the group. */
 static inline struct qf_str seg_extras_histogram(const struct seg_extras *extras, size_t index)
 {

@@ -137,6 +137,16 @@ static bool row_accepted(struct matching *m, const struct seg_series *series, si
     return true;
 }
 
+/* Row group @group, to be read within what the source has left. */
+static struct colfile_group group_at(const struct seg_cursor *cursor, size_t group)
+{
+    const struct seg_scratch *scratch = cursor->scratch;
+    uint64_t limit = scratch->memory_limit ? scratch->memory_limit : COLFILE_CHUNK_MEMORY_MAX;
+
+    return (struct colfile_group){ cursor->reader->file, group,
+                                   limit > scratch->memory ? limit - scratch->memory : 0 };
+}
+
 /* Count what the cursor holds, and refuse to hold more than the source may. */
 static qf_rc account(struct seg_cursor *cursor, uint64_t *held, uint64_t now, struct qf_err *err)
 {
@@ -317,12 +327,14 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
     const struct seg_group *info = &reader->groups[group];
     QF_CLEANUP(seg_extras_done) struct seg_extras extras = { 0 };
     bool histograms = info->histograms && !cursor->scratch->skip_histograms;
+    struct colfile_group at_group;
     uint64_t held = 0;
     qf_rc rc;
 
     if (!info->start_ts && !histograms)
         return QF_OK;
-    rc = seg_extras_read(reader, group, histograms, &extras, err);
+    at_group = group_at(cursor, group);
+    rc = seg_extras_read(reader, &at_group, histograms, &extras, err);
     if (rc == QF_OK)
         rc = account(cursor, &held, extras_memory(&extras, info->samples), err);
     if (info->start_ts)
@@ -352,11 +364,12 @@ static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t 
     size_t total = cursor->reader->groups[group].samples, wanted = 0;
     const struct colfile *file = cursor->reader->file;
     qf_rc rc = reserve_scratch(cursor, total, err);
+    struct colfile_group at = group_at(cursor, group);
 
     if (rc == QF_OK)
-        rc = colfile_read_numbers(file, group, SEG_COL_TS, scratch->ts, total, err);
+        rc = colfile_read_numbers(&at, SEG_COL_TS, scratch->ts, total, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(file, group, SEG_COL_VALUE, scratch->values, total, err);
+        rc = colfile_read_numbers(&at, SEG_COL_VALUE, scratch->values, total, err);
     if (rc != QF_OK)
         return rc;
     scratch->stats.bytes += colfile_chunk_bytes(file, group, SEG_COL_TS) +
@@ -404,6 +417,7 @@ static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, size_t *
 static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *err)
 {
     struct matching m = { .cursor = cursor };
+    struct colfile_group at;
     size_t *starts;
     bool skipped;
     size_t rows = cursor->reader->groups[group].rows;
@@ -412,8 +426,8 @@ static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *
     seg_series_done(&cursor->series);
     qf_arena_reset(cursor->arena);
     cursor->row = cursor->row_count = 0;
-    rc = seg_series_read(cursor->reader, group, no_name_accepted, &m, &cursor->series, &skipped,
-                         err);
+    at = group_at(cursor, group);
+    rc = seg_series_read(cursor->reader, &at, no_name_accepted, &m, &cursor->series, &skipped, err);
     if (rc != QF_OK)
         return rc;
     cursor->scratch->stats.row_groups_read++;

@@ -68,10 +68,9 @@ static qf_rc read_groups(struct seg_reader *reader, struct qf_err *err)
     return QF_OK;
 }
 
-struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
+static struct seg_reader *reader_new(struct colfile *file, struct qf_err *err)
 {
     struct seg_reader *reader;
-    struct colfile *file = colfile_open_path(path, err);
     qf_rc rc;
 
     if (!file)
@@ -87,6 +86,16 @@ struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
     if (rc == QF_OK)
         rc = read_groups(reader, err);
     return rc == QF_OK ? reader : seg_reader_free(reader);
+}
+
+struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
+{
+    return reader_new(colfile_open_path(path, COLFILE_FOOTER_MEMORY_MAX, err), err);
+}
+
+struct seg_reader *seg_reader_open_fd(int fd, const char *name, struct qf_err *err)
+{
+    return reader_new(colfile_open_fd(fd, name, COLFILE_FOOTER_MEMORY_MAX, err), err);
 }
 
 struct seg_reader *seg_reader_free(struct seg_reader *reader)
@@ -137,44 +146,44 @@ static qf_rc check_counts(const struct seg_reader *reader, size_t group,
     return QF_OK;
 }
 
-static qf_rc read_rest(const struct seg_reader *reader, size_t group, struct seg_series *series,
-                       struct qf_err *err)
+static qf_rc read_rest(const struct seg_reader *reader, const struct colfile_group *at,
+                       struct seg_series *series, struct qf_err *err)
 {
     size_t rows = series->rows;
     qf_rc rc;
 
-    series->names = colfile_read_texts(reader->file, group, SEG_COL_LABEL_NAMES, err);
+    series->names = colfile_read_texts(at, SEG_COL_LABEL_NAMES, err);
     if (!series->names)
         return err->rc;
-    series->values = colfile_read_texts(reader->file, group, SEG_COL_LABEL_VALUES, err);
+    series->values = colfile_read_texts(at, SEG_COL_LABEL_VALUES, err);
     if (!series->values)
         return err->rc;
     series->samples = qf_xcalloc(rows, sizeof(*series->samples));
     series->min_ts = qf_xcalloc(rows, sizeof(*series->min_ts));
     series->max_ts = qf_xcalloc(rows, sizeof(*series->max_ts));
-    rc = colfile_read_numbers(reader->file, group, SEG_COL_SAMPLES, series->samples, rows, err);
+    rc = colfile_read_numbers(at, SEG_COL_SAMPLES, series->samples, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, SEG_COL_MIN_TS, series->min_ts, rows, err);
+        rc = colfile_read_numbers(at, SEG_COL_MIN_TS, series->min_ts, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(reader->file, group, SEG_COL_MAX_TS, series->max_ts, rows, err);
+        rc = colfile_read_numbers(at, SEG_COL_MAX_TS, series->max_ts, rows, err);
     if (rc == QF_OK)
-        rc = check_counts(reader, group, series, err);
+        rc = check_counts(reader, at->index, series, err);
     return rc;
 }
 
-qf_rc seg_series_read(const struct seg_reader *reader, size_t group,
+qf_rc seg_series_read(const struct seg_reader *reader, const struct colfile_group *at,
                       bool (*skip)(void *ctx, const struct colfile_texts *metric), void *ctx,
                       struct seg_series *ret_series, bool *ret_skipped, struct qf_err *err)
 {
-    struct seg_series series = { .rows = reader->groups[group].rows };
+    struct seg_series series = { .rows = reader->groups[at->index].rows };
     qf_rc rc = QF_OK;
 
-    series.metric = colfile_read_texts(reader->file, group, SEG_COL_METRIC, err);
+    series.metric = colfile_read_texts(at, SEG_COL_METRIC, err);
     if (!series.metric)
         return err->rc;
     *ret_skipped = skip && skip(ctx, series.metric);
     if (!*ret_skipped)
-        rc = read_rest(reader, group, &series, err);
+        rc = read_rest(reader, at, &series, err);
     if (rc != QF_OK || *ret_skipped)
         seg_series_done(&series);
     *ret_series = series;
@@ -188,22 +197,22 @@ void seg_extras_done(struct seg_extras *extras)
     *extras = (struct seg_extras){ 0 };
 }
 
-qf_rc seg_extras_read(const struct seg_reader *reader, size_t group, bool histograms,
-                      struct seg_extras *ret_extras, struct qf_err *err)
+qf_rc seg_extras_read(const struct seg_reader *reader, const struct colfile_group *at,
+                      bool histograms, struct seg_extras *ret_extras, struct qf_err *err)
 {
-    const struct seg_group *info = &reader->groups[group];
+    const struct seg_group *info = &reader->groups[at->index];
     const struct colfile_texts *texts;
     qf_rc rc = QF_OK;
 
     *ret_extras = (struct seg_extras){ 0 };
     if (info->start_ts) {
         ret_extras->start_ts = qf_xcalloc(info->samples, sizeof(*ret_extras->start_ts));
-        rc = colfile_read_numbers(reader->file, group, reader->schema.start_column,
-                                  ret_extras->start_ts, info->samples, err);
+        rc = colfile_read_numbers(at, reader->schema.start_column, ret_extras->start_ts,
+                                  info->samples, err);
     }
     if (rc == QF_OK && histograms && info->histograms) {
         texts = ret_extras->histograms =
-            colfile_read_texts(reader->file, group, reader->schema.histogram_column, err);
+            colfile_read_texts(at, reader->schema.histogram_column, err);
         if (!texts)
             rc = err->rc;
         else if (texts->count != info->samples)

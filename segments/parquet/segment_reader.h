@@ -15,9 +15,11 @@ struct seg_reader;
 
 /* Open the local file at @path; the name is kept for messages. NULL and @err filled on failure:
  * QF_ENOTFOUND, QF_EIO, QF_ECORRUPT (not a whole segment), QF_EUNSUPPORTED (a newer schema or
- * unknown columns). The footer is verified; the data are verified as they are read. The file may be
+ * unknown columns), QF_ELIMIT (its footer would take too much memory). The footer is verified; the data are verified as they are read. The file may be
  * unlinked or renamed while the reader is open. */
 struct seg_reader *seg_reader_open(const char *path, struct qf_err *err);
+/* The same for a file that is open; @fd is taken, also on failure, and @name is for messages. */
+struct seg_reader *seg_reader_open_fd(int fd, const char *name, struct qf_err *err);
 struct seg_reader *seg_reader_free(struct seg_reader *reader); /* Accepts NULL, returns NULL. */
 
 /* Borrowed from the reader. */
@@ -37,7 +39,8 @@ QF_MUST_CHECK qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *
  * @readers and the matchers (with their strings and regexes) are borrowed until close; the arrays
  * are copied.
  * @cancel may be NULL; once it is true the source stops with QF_ECANCELED at its next row group.
- * @memory_limit bounds decoded and compressed bytes held at once (0: none); over it QF_ELIMIT. A
+ * @memory_limit bounds decoded and compressed bytes held at once (0: none but that of a chunk);
+ * over it QF_ELIMIT, also if a file only says that it will take more. A
  * scan holds at most one row group per segment. QF_ECORRUPT names the file.
  *
  * The source belongs to one thread. close() frees it. Never NULL. */

@@ -104,20 +104,20 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
     const struct seg_group *info = &reader->groups[group];
     QF_CLEANUP(seg_series_done) struct seg_series series = { 0 };
     size_t start = 0;
+    struct colfile_group at = { reader->file, group, COLFILE_CHUNK_MEMORY_MAX };
     bool skipped;
-    qf_rc rc = seg_series_read(reader, group, NULL, NULL, &series, &skipped, err);
+    qf_rc rc = seg_series_read(reader, &at, NULL, NULL, &series, &skipped, err);
 
     if (rc != QF_OK)
         return rc;
     c->ts = qf_xrealloc(c->ts, info->samples * sizeof(*c->ts));
     c->values = qf_xrealloc(c->values, info->samples * sizeof(*c->values));
-    rc = colfile_read_numbers(reader->file, group, SEG_COL_TS, c->ts, info->samples, err);
+    rc = colfile_read_numbers(&at, SEG_COL_TS, c->ts, info->samples, err);
     if (rc == QF_OK)
-        rc =
-            colfile_read_numbers(reader->file, group, SEG_COL_VALUE, c->values, info->samples, err);
+        rc = colfile_read_numbers(&at, SEG_COL_VALUE, c->values, info->samples, err);
     seg_extras_done(&c->extras);
     if (rc == QF_OK)
-        rc = seg_extras_read(reader, group, true, &c->extras, err);
+        rc = seg_extras_read(reader, &at, true, &c->extras, err);
     if (c->extras.histograms)
         c->encoded_histograms =
             qf_xrealloc(c->encoded_histograms, info->samples * sizeof(*c->encoded_histograms));

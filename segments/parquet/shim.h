@@ -20,6 +20,9 @@ extern "C" {
 /* Parquet's own numbers of the types we know. */
 enum shim_type { SHIM_I32 = 1, SHIM_I64 = 2, SHIM_F64 = 5, SHIM_BYTES = 6 };
 
+/* Arrow's own numbers of the codecs we use. */
+enum shim_codec { SHIM_RAW = 0, SHIM_ZSTD = 4, SHIM_LZ4 = 5 };
+
 static inline enum shim_type shim_type_of(enum colfile_type type)
 {
     return type == COLFILE_I32   ? SHIM_I32
@@ -95,10 +98,13 @@ QF_MUST_CHECK qf_rc shim_meta_range(GParquetFileMetadata *meta, int row_group, i
 
 struct shim_reader;
 
-/* A reader of the chunk whose @bytes are borrowed until it is freed. */
+/* A reader of the chunk whose @bytes are borrowed until it is freed. What it decompresses and
+ * decodes takes at most @memory_max bytes at once: a call that needs more is QF_ELIMIT. A page in an
+ * encoding that shim_schema.cc does not write is QF_ECORRUPT. */
 QF_MUST_CHECK qf_rc shim_reader_new(GParquetFileMetadata *meta, int column,
                                     const struct shim_chunk *chunk, const char *bytes,
-                                    struct shim_reader **ret_reader, struct qf_err *err);
+                                    uint64_t memory_max, struct shim_reader **ret_reader,
+                                    struct qf_err *err);
 void shim_reader_free(struct shim_reader *reader); /* Accepts NULL. */
 
 struct shim_batch {

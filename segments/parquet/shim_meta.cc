@@ -15,6 +15,10 @@ static_assert(int{ SHIM_I32 } == parquet::Type::INT32 && int{ SHIM_I64 } == parq
               int{ SHIM_F64 } == parquet::Type::DOUBLE &&
               int{ SHIM_BYTES } == parquet::Type::BYTE_ARRAY);
 
+static_assert(int{ SHIM_RAW } == arrow::Compression::UNCOMPRESSED &&
+              int{ SHIM_ZSTD } == arrow::Compression::ZSTD &&
+              int{ SHIM_LZ4 } == arrow::Compression::LZ4);
+
 qf_rc shim_meta_parse(struct qf_str footer, GParquetFileMetadata **ret_meta, struct qf_err *err)
 {
     return shim_guard(QF_ECORRUPT, err, [&] {
