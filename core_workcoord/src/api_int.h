@@ -196,7 +196,7 @@ static inline bool wc_hedge_alive(const struct wc_item *item)
 }
 void wc_hedge_hear(struct wc_api *wc, uint32_t item, enum wc_hedge_heard heard);
 void wc_hedge_arm(struct wc_api *wc, uint32_t item);      /* it was assigned: wait for it */
-void wc_hedge_disarm(struct wc_api *wc, uint32_t item);   /* no longer assigned or accepted */
+void wc_hedge_disarm(struct wc_api *wc, uint32_t item);   /* no worker has it any more */
 void wc_hedge_on_timer(struct wc_api *wc, uint32_t item); /* it takes too long */
 void wc_hedge_adopt(struct wc_api *wc, uint32_t item);    /* a pending one takes it over */
 void wc_hedge_send_due(struct wc_api *wc);

@@ -221,7 +221,7 @@ static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
         wc_list_remove(place, wc->item_place_links, slot);
     if (item->state == WC_ITEM_READY)
         wc->peers[item->peer].ready--;
-    if (next != WC_ITEM_ACCEPTED)
+    if (next != WC_ITEM_ACCEPTED && next != WC_ITEM_READY)
         wc_hedge_disarm(wc, slot);
     wc->item_counts[item->state]--;
     wc->item_counts[next]++;

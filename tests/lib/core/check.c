@@ -15,8 +15,7 @@ static uint32_t list_len(const struct wc_list *list, const struct wc_link *links
 
 static bool waits_for_a_hedge(const struct wc_api *wc, const struct wc_item *item)
 {
-    return (item->state == WC_ITEM_ASSIGNED || item->state == WC_ITEM_ACCEPTED) &&
-           wc->limits.hedge_after > 0 && item->expect_ms && !item->hedged;
+    return item->peer != WC_NONE && wc->limits.hedge_after > 0 && item->expect_ms && !item->hedged;
 }
 
 static const char *check_hedge(const struct wc_api *wc, const struct wc_item *item, uint32_t slot)

@@ -45,6 +45,25 @@ TEST(a_slow_item_is_sent_to_a_second_worker)
     CHECK_EQ(stats(world)->reassigned, 0);
 }
 
+/* A worker too slow to hand over what it has made is too slow. */
+TEST(a_slow_download_is_hedged_too)
+{
+    QF_CLEANUP(world_freep) struct world *world = slow_world();
+
+    world_begin_expecting(world, 1, 1, 1, 1, 100);
+    world_say(world, WC_API_EV_ACCEPTED, 1, 1, 1);
+    world->now = 10;
+    world_say(world, WC_API_EV_READY, 1, 1, 1);
+    world_tick(world, 200);
+    CHECK_STR(world->did, "hedge k1#2 w2 s2");
+    CHECK_STR(world_item_text(world, 1), "ready w1 #1");
+    world_say(world, WC_API_EV_ACCEPTED, 2, 1, 2);
+    world_say(world, WC_API_EV_READY, 2, 1, 2);
+    world_fetched(world, 1, 2, 1);
+    CHECK_STR(world->did, "ack k1#2 w2 s2; cancel k1#1 w1 s1; committed k1#2; ended q1 ok");
+    CHECK_EQ(stats(world)->hedges_won, 1);
+}
+
 /* The first attempt was faster after all: the second is canceled. */
 TEST(the_loser_is_canceled)
 {
