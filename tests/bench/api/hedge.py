@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """hedge.py - what a slow worker costs, with and without --hedge-after.
 
-usage: hedge.py [--rounds N] [--instances N] [--workers N] [--slow FACTOR] [--hedge FACTOR]
+usage: hedge.py [--rounds N] [--instances N] [--workers N] [--slow FACTOR] [--period SECONDS]
+                [--hedge FACTOR...]
 
 The queries of tests/bench/queries.txt, round after round on one connection, in four settings: all
-workers as they are, and one of them slowed (stopped and continued all the time, so that it runs a
-FACTORth of it), each without and with hedging. Prints p50, p90 and p99 over all queries, and how
-many items were sent to a second worker. PROMFABRIC_BINARY names the program if it is not that of
+workers as they are, and one of them slowed (it runs a FACTORth of each period and is stopped for
+the rest), each without and with hedging. Prints p50, p90 and p99 over all queries, and how
+many items were sent to a second worker. Queries follow each other, so that a client which waits asks
+less: the whole time says more than p50. PROMFABRIC_BINARY names the program if it is not that of
 build/release. Takes about two minutes on a quiet machine with two cores."""
 import argparse
 import http.client
@@ -23,22 +25,21 @@ spec = importlib.util.spec_from_file_location("run", os.path.join(HERE, "run.py"
 run = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(run)
 
-PERIOD_S = 0.05  # far below the three seconds after which a silent worker is lost
-
 
 class Slowed:
     """A process that runs a FACTORth of the time."""
 
-    def __init__(self, pid, factor):
-        self.pid, self.factor, self.over = pid, factor, threading.Event()
+    def __init__(self, pid, factor, period):
+        self.pid, self.over = pid, threading.Event()
+        self.runs, self.stops = period / factor, period - period / factor
         self.thread = threading.Thread(target=self.work)
 
     def work(self):
         while not self.over.is_set():
             os.kill(self.pid, signal.SIGSTOP)
-            time.sleep(PERIOD_S * (1 - 1 / self.factor))
+            time.sleep(self.stops)
             os.kill(self.pid, signal.SIGCONT)
-            time.sleep(PERIOD_S / self.factor)
+            time.sleep(self.runs)
 
     def __enter__(self):
         self.thread.start()
@@ -84,23 +85,25 @@ def restart(fabric, factor):
 def measure(fabric, args, factor, slow):
     restart(fabric, factor)
     if slow:
-        with Slowed(fabric.workers[0].pid, args.slow):
+        with Slowed(fabric.workers[0].pid, args.slow, args.period):
             times = rounds(fabric, args.rounds)
     else:
         times = rounds(fabric, args.rounds)
     time.sleep(0.5)  # metrics are brought up to date a few times a second
     started, won = hedges(fabric)
     run.show(f"{'one slow' if slow else 'all well'}, --hedge-after={factor}", times)
-    print(f"    {len(times)} queries, {started} hedges, {won} won", flush=True)
+    print(f"    {len(times)} queries in {sum(times):.1f} s, {started} hedges, {won} won", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--instances", type=int, default=300, help="34 series each")
+    parser.add_argument("--instances", type=int, default=100, help="34 series each")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--slow", type=float, default=10)
+    parser.add_argument("--period", type=float, default=0.5,
+                        help="below 3, or the worker is lost to its missed heartbeats")
     parser.add_argument("--hedge", type=float, nargs="*", default=[4])
     args = parser.parse_args()
     fabric = run.Fabric(args.workers, (), ("--log-level=warn",))
