@@ -92,7 +92,7 @@ struct wc_peer {
     struct wc_worker_id id;
     struct wc_session_id session;
     uint64_t key;
-    uint8_t state; /* enum wc_worker_state */
+    uint8_t state; /* enum wc_peer_state */
     bool accepting, draining, leaving;
     bool available; /* what the ring believes */
     uint32_t slots, queue_depth, dials_failed, ready;

@@ -25,7 +25,7 @@ void wc_peer_changed(struct wc_api *wc, uint32_t slot)
 {
     struct wc_peer *peer = &wc->peers[slot];
     bool available =
-        peer->state == WC_WORKER_ALIVE && peer->accepting && !peer->draining && !peer->leaving;
+        peer->state == WC_PEER_ALIVE && peer->accepting && !peer->draining && !peer->leaving;
 
     if (available == peer->available)
         return;
@@ -194,36 +194,36 @@ static void forget(struct wc_api *wc, uint32_t slot)
 }
 
 struct move {
-    enum wc_worker_state next;
+    enum wc_peer_state next;
     move_fn *act; /* NULL: not a legal move */
 };
 
-static const struct move moves[WC_WORKER__COUNT][WC_PEER_HEARD__COUNT] = {
-    [WC_WORKER_DOWN] = {
-        [WC_PEER_HEARD_DISCOVERED] = { WC_WORKER_DOWN, stay },
-        [WC_PEER_HEARD_CONNECTED] = { WC_WORKER_CONNECTED, open_stream },
-        [WC_PEER_HEARD_DIAL_DUE] = { WC_WORKER_DIALING, dial },
-        [WC_PEER_HEARD_REMOVED] = { WC_WORKER_GONE, forget },
+static const struct move moves[WC_PEER__COUNT][WC_PEER_HEARD__COUNT] = {
+    [WC_PEER_DOWN] = {
+        [WC_PEER_HEARD_DISCOVERED] = { WC_PEER_DOWN, stay },
+        [WC_PEER_HEARD_CONNECTED] = { WC_PEER_CONNECTED, open_stream },
+        [WC_PEER_HEARD_DIAL_DUE] = { WC_PEER_DIALING, dial },
+        [WC_PEER_HEARD_REMOVED] = { WC_PEER_GONE, forget },
     },
-    [WC_WORKER_DIALING] = {
-        [WC_PEER_HEARD_DISCOVERED] = { WC_WORKER_DIALING, stay },
-        [WC_PEER_HEARD_CONNECTED] = { WC_WORKER_CONNECTED, open_stream },
-        [WC_PEER_HEARD_LOST] = { WC_WORKER_DOWN, redial_later },
-        [WC_PEER_HEARD_REMOVED] = { WC_WORKER_GONE, forget },
+    [WC_PEER_DIALING] = {
+        [WC_PEER_HEARD_DISCOVERED] = { WC_PEER_DIALING, stay },
+        [WC_PEER_HEARD_CONNECTED] = { WC_PEER_CONNECTED, open_stream },
+        [WC_PEER_HEARD_LOST] = { WC_PEER_DOWN, redial_later },
+        [WC_PEER_HEARD_REMOVED] = { WC_PEER_GONE, forget },
     },
-    [WC_WORKER_CONNECTED] = {
-        [WC_PEER_HEARD_DISCOVERED] = { WC_WORKER_CONNECTED, stay },
-        [WC_PEER_HEARD_CONNECTED] = { WC_WORKER_CONNECTED, reopen_stream },
-        [WC_PEER_HEARD_STATUS] = { WC_WORKER_ALIVE, hear_status },
-        [WC_PEER_HEARD_LOST] = { WC_WORKER_DOWN, lose },
-        [WC_PEER_HEARD_REMOVED] = { WC_WORKER_GONE, close_stream },
+    [WC_PEER_CONNECTED] = {
+        [WC_PEER_HEARD_DISCOVERED] = { WC_PEER_CONNECTED, stay },
+        [WC_PEER_HEARD_CONNECTED] = { WC_PEER_CONNECTED, reopen_stream },
+        [WC_PEER_HEARD_STATUS] = { WC_PEER_ALIVE, hear_status },
+        [WC_PEER_HEARD_LOST] = { WC_PEER_DOWN, lose },
+        [WC_PEER_HEARD_REMOVED] = { WC_PEER_GONE, close_stream },
     },
-    [WC_WORKER_ALIVE] = {
-        [WC_PEER_HEARD_DISCOVERED] = { WC_WORKER_ALIVE, stay },
-        [WC_PEER_HEARD_CONNECTED] = { WC_WORKER_CONNECTED, reopen_stream },
-        [WC_PEER_HEARD_STATUS] = { WC_WORKER_ALIVE, hear_status },
-        [WC_PEER_HEARD_LOST] = { WC_WORKER_DOWN, lose },
-        [WC_PEER_HEARD_REMOVED] = { WC_WORKER_ALIVE, leave },
+    [WC_PEER_ALIVE] = {
+        [WC_PEER_HEARD_DISCOVERED] = { WC_PEER_ALIVE, stay },
+        [WC_PEER_HEARD_CONNECTED] = { WC_PEER_CONNECTED, reopen_stream },
+        [WC_PEER_HEARD_STATUS] = { WC_PEER_ALIVE, hear_status },
+        [WC_PEER_HEARD_LOST] = { WC_PEER_DOWN, lose },
+        [WC_PEER_HEARD_REMOVED] = { WC_PEER_ALIVE, leave },
     },
 };
 
@@ -251,12 +251,12 @@ void wc_peer_hear(struct wc_api *wc, uint32_t slot, enum wc_peer_heard heard)
         return;
     }
     move->act(wc, slot);
-    wc->stats.workers_alive -= peer->state == WC_WORKER_ALIVE;
+    wc->stats.workers_alive -= peer->state == WC_PEER_ALIVE;
     peer->state = (uint8_t)move->next;
-    wc->stats.workers_alive += peer->state == WC_WORKER_ALIVE;
+    wc->stats.workers_alive += peer->state == WC_PEER_ALIVE;
     wc_peer_changed(wc, slot);
     /* A worker that discovery gave up is dialed no more. */
-    if (peer->state == WC_WORKER_GONE || (peer->state == WC_WORKER_DOWN && peer->leaving))
+    if (peer->state == WC_PEER_GONE || (peer->state == WC_PEER_DOWN && peer->leaving))
         release(wc, slot);
 }
 
@@ -270,7 +270,7 @@ qf_rc wc_peer_on_discovered(struct wc_api *wc)
             return QF_ELIMIT;
         slot = wc_pool_take(&wc->peer_pool);
         peer = &wc->peers[slot];
-        *peer = (struct wc_peer){ .id = wc->event->worker, .state = WC_WORKER_DOWN, .rtt_ms = -1 };
+        *peer = (struct wc_peer){ .id = wc->event->worker, .state = WC_PEER_DOWN, .rtt_ms = -1 };
         for (int list = 0; list < WC_PEER__LISTS; list++)
             wc_list_init(&peer->items[list]);
         wc_list_init(&peer->hedges);

@@ -27,7 +27,7 @@ static void view_worker(const struct wc_api *wc, uint32_t slot, struct wc_api_wo
     *ret_view = (struct wc_api_worker_view){
         .worker = peer->id,
         .session = peer->session,
-        .state = (enum wc_worker_state)peer->state,
+        .state = (enum wc_peer_state)peer->state,
         .accepting = peer->accepting,
         .draining = peer->draining,
         .leaving = peer->leaving,

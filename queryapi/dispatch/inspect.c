@@ -45,7 +45,7 @@ static void put_worker(struct qf_strbuf *buf, const struct endpoint *endpoint,
                      "\"slots\":%" PRIu32 ",\"queue_depth\":%" PRIu32 ",\"assigned\":%" PRIu32
                      ",\"accepted\":%" PRIu32 ",\"ready\":%" PRIu32 ",\"silent_ms\":%" PRId64
                      ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32 "}",
-                     wc_worker_state_name(view->state), view->accepting ? "true" : "false",
+                     wc_peer_state_name(view->state), view->accepting ? "true" : "false",
                      view->draining ? "true" : "false", view->available ? "true" : "false",
                      view->slots, view->queue_depth, view->assigned, view->accepted, view->ready,
                      view->session.v ? now - view->heard_at : -1, view->rtt_ms, view->dials_failed);

@@ -140,7 +140,7 @@ static const char *check_hedge(const struct world *world, const struct wc_api_it
     if (view->state != WC_ITEM_ASSIGNED && view->state != WC_ITEM_ACCEPTED &&
         view->state != WC_ITEM_READY)
         return "a hedge without an attempt beside it";
-    if (!wc_api_worker(world->wc, as.worker, &worker) || worker.state != WC_WORKER_ALIVE ||
+    if (!wc_api_worker(world->wc, as.worker, &worker) || worker.state != WC_PEER_ALIVE ||
         worker.leaving || as.worker.v == view->worker.v)
         return "a hedge sits on a worker that is not alive, leaves or is the item's own";
     if (view->hedge.state == WC_HEDGE_ASSIGNED &&
@@ -167,7 +167,7 @@ static const char *check_item(const struct world *world, size_t item)
         return "pending although a worker is available";
     if (view.state == WC_ITEM_PENDING || view.state == WC_ITEM_FETCHED)
         return NULL;
-    if (!wc_api_worker(world->wc, view.worker, &worker) || worker.state != WC_WORKER_ALIVE)
+    if (!wc_api_worker(world->wc, view.worker, &worker) || worker.state != WC_PEER_ALIVE)
         return "an item sits on a worker that is not alive";
     if (view.state == WC_ITEM_ASSIGNED && (worker.draining || worker.leaving))
         return "unstarted work sits on a draining or leaving worker";

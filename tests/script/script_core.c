@@ -248,7 +248,7 @@ static void show_api(struct script *script)
         const struct wc_api_worker_view *view = &views[i];
 
         qf_strbuf_printf(&script->out, "> w%" PRIu64 " %s%s%s%s assigned=%u accepted=%u ready=%u\n",
-                         view->worker.v, wc_worker_state_name(view->state),
+                         view->worker.v, wc_peer_state_name(view->state),
                          view->available ? " available" : "", view->draining ? " draining" : "",
                          view->leaving ? " leaving" : "", view->assigned, view->accepted,
                          view->ready);

@@ -264,7 +264,7 @@ struct wc_api_queue wc_api_queue(const struct wc_api *wc, qf_time_ms now);
 struct wc_api_worker_view {
     struct wc_worker_id worker;
     struct wc_session_id session; /* 0: no stream */
-    enum wc_worker_state state;
+    enum wc_peer_state state;
     bool accepting, draining, leaving, available;
     uint64_t worker_key; /* 0 until the first status */
     uint32_t slots, queue_depth;

@@ -93,12 +93,12 @@ typedef void wc_trace_fn(void *ctx, const char *line, size_t len);
     X(WC_HEDGE_READY, "ready")
 
 /* Life of a worker on the API side. */
-#define WC_WORKER_STATES(X)                                                                        \
-    X(WC_WORKER_DOWN, "down")           /* waits for the next dial */                              \
-    X(WC_WORKER_DIALING, "dialing")     /* the daemon was told to dial */                          \
-    X(WC_WORKER_CONNECTED, "connected") /* stream open, first status awaited */                    \
-    X(WC_WORKER_ALIVE, "alive")         /* status known */                                         \
-    X(WC_WORKER_GONE, "gone")           /* released in the same step */
+#define WC_PEER_STATES(X)                                                                          \
+    X(WC_PEER_DOWN, "down")           /* waits for the next dial */                                \
+    X(WC_PEER_DIALING, "dialing")     /* the daemon was told to dial */                            \
+    X(WC_PEER_CONNECTED, "connected") /* stream open, first status awaited */                      \
+    X(WC_PEER_ALIVE, "alive")         /* status known */                                           \
+    X(WC_PEER_GONE, "gone")           /* released in the same step */
 
 /* Life of a run on the worker side; the table of moves is in worker.h. */
 #define WC_RUN_STATES(X)                                                                           \
@@ -115,7 +115,7 @@ enum wc_reject { WC_REJECTS(WC_ENUM_ENTRY) WC_REJECT__COUNT };
 enum wc_fetch_error { WC_FETCH_ERRORS(WC_ENUM_ENTRY) WC_FETCH__COUNT };
 enum wc_item_state { WC_ITEM_STATES(WC_ENUM_ENTRY) WC_ITEM__COUNT };
 enum wc_hedge_state { WC_HEDGE_STATES(WC_ENUM_ENTRY) WC_HEDGE__COUNT };
-enum wc_worker_state { WC_WORKER_STATES(WC_ENUM_ENTRY) WC_WORKER__COUNT };
+enum wc_peer_state { WC_PEER_STATES(WC_ENUM_ENTRY) WC_PEER__COUNT };
 enum wc_run_state { WC_RUN_STATES(WC_ENUM_ENTRY) WC_RUN__COUNT };
 
 /* The words of the tables above; "?" for a value outside. */
@@ -123,7 +123,7 @@ const char *wc_reject_name(enum wc_reject reject);
 const char *wc_fetch_error_name(enum wc_fetch_error error);
 const char *wc_item_state_name(enum wc_item_state state);
 const char *wc_hedge_state_name(enum wc_hedge_state state);
-const char *wc_worker_state_name(enum wc_worker_state state);
+const char *wc_peer_state_name(enum wc_peer_state state);
 const char *wc_run_state_name(enum wc_run_state state);
 
 #endif

@@ -34,7 +34,7 @@ static const char *check_hedge(const struct wc_api *wc, const struct wc_item *it
         return "a hedge without an attempt of the item, or on the same worker";
     if (hedge->attempt == item->attempt || hedge->attempt > item->attempts)
         return "a hedge with the number of another attempt";
-    if (peer->state != WC_WORKER_ALIVE || !peer->session.v || peer->leaving)
+    if (peer->state != WC_PEER_ALIVE || !peer->session.v || peer->leaving)
         return "a hedge sits on a worker that is not alive, or leaves";
     if (hedge->state == WC_HEDGE_ASSIGNED && peer->draining)
         return "an unstarted hedge sits on a draining worker";
@@ -49,7 +49,7 @@ static const char *check_item(const struct wc_api *wc, const struct wc_item *ite
 
     if (placed != (peer != NULL))
         return "an item has a worker in the wrong state";
-    if (peer && (peer->state != WC_WORKER_ALIVE || !peer->session.v))
+    if (peer && (peer->state != WC_PEER_ALIVE || !peer->session.v))
         return "an item sits on a worker that is not alive";
     if (item->state == WC_ITEM_ASSIGNED && (peer->draining || peer->leaving))
         return "unstarted work sits on a draining or leaving worker";
@@ -98,18 +98,18 @@ static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
     for (uint32_t p = wc->peer_order.head; p != WC_NONE; p = wc->peer_links[p].next) {
         const struct wc_peer *peer = &wc->peers[p];
         bool takes =
-            peer->state == WC_WORKER_ALIVE && peer->accepting && !peer->draining && !peer->leaving;
+            peer->state == WC_PEER_ALIVE && peer->accepting && !peer->draining && !peer->leaving;
 
         if (takes != peer->available)
             return "rotation disagrees with the worker's flags";
-        if (peer->state != WC_WORKER_DIALING && !wc->timers.pos[p])
+        if (peer->state != WC_PEER_DIALING && !wc->timers.pos[p])
             return "a worker has no timer: it would never be dialed or missed";
         for (int list = 0; list < WC_PEER__LISTS; list++)
             *ret_placed += list_len(&peer->items[list], wc->item_place_links);
         hedges += list_len(&peer->hedges, wc->item_hedge_links);
         available += takes;
         draining += peer->draining;
-        alive += peer->state == WC_WORKER_ALIVE;
+        alive += peer->state == WC_PEER_ALIVE;
         streams += peer->session.v != 0;
     }
     if (available != wc->stats.workers_available || draining != wc->stats.workers_draining ||

@@ -7,7 +7,7 @@
 
 static struct wc_api_worker_view worker(struct world *world, uint64_t w)
 {
-    struct wc_api_worker_view view = { .state = WC_WORKER__COUNT };
+    struct wc_api_worker_view view = { .state = WC_PEER__COUNT };
 
     (void)wc_api_worker(world->wc, (struct wc_worker_id){ w }, &view);
     return view;
@@ -58,7 +58,7 @@ TEST(a_lost_stream_reassigns_and_redials)
     world_begin(world, 1, 1, 1, 1);
     world_peer(world, WC_API_EV_DISCONNECTED, 1, 1);
     CHECK_STR(world->did, "lost w1 s1; assign k1#2 w2 s2");
-    CHECK_EQ(worker(world, 1).state, WC_WORKER_DOWN);
+    CHECK_EQ(worker(world, 1).state, WC_PEER_DOWN);
     CHECK(wc_api_deadline(world->wc) >= 50);
     CHECK(wc_api_deadline(world->wc) <= 100);
 }
@@ -108,7 +108,7 @@ TEST(a_worker_silent_for_three_heartbeats_is_lost)
     world_tick(world, 3000); /* the timer comes, sees the word of 1030, and waits on */
     CHECK_STR(world->did, "heartbeat w1 s1");
     world_tick(world, 4029);
-    CHECK_EQ(worker(world, 1).state, WC_WORKER_ALIVE);
+    CHECK_EQ(worker(world, 1).state, WC_PEER_ALIVE);
     world_tick(world, 4030);
     CHECK_STR(world->did, "hangup w1 s1; lost w1 s1");
     CHECK_EQ(wc_api_stats(world->wc)->workers_silent, 1);
@@ -200,7 +200,7 @@ TEST(a_removed_worker_finishes_what_it_accepted_and_is_forgotten)
     world_say(world, WC_API_EV_READY, 1, 1, 1);
     world_fetched(world, 1, 1, 1);
     CHECK_STR(world->did, "ack k1#1 w1 s1; committed k1#1; hangup w1 s1; lost w1 s1");
-    CHECK_EQ(worker(world, 1).state, WC_WORKER__COUNT);
+    CHECK_EQ(worker(world, 1).state, WC_PEER__COUNT);
     CHECK_EQ(wc_api_stats(world->wc)->workers, 1);
 }
 

@@ -174,28 +174,28 @@ TEST(every_hedge_state_hears_everything_as_the_manual_says)
 /* d down, i dialing, c connected, a alive, g gone, . illegal. */
 static const char *const peer_table[] = {
     /* DISCOVERED CONNECTED STATUS LOST DIAL_DUE REMOVED */
-    [WC_WORKER_DOWN] = "dc..ig",
-    [WC_WORKER_DIALING] = "ic.d.g",
-    [WC_WORKER_CONNECTED] = "ccad.g",
-    [WC_WORKER_ALIVE] = "acad.a",
+    [WC_PEER_DOWN] = "dc..ig",
+    [WC_PEER_DIALING] = "ic.d.g",
+    [WC_PEER_CONNECTED] = "ccad.g",
+    [WC_PEER_ALIVE] = "acad.a",
 };
 
-static struct world *peer_in(enum wc_worker_state state)
+static struct world *peer_in(enum wc_peer_state state)
 {
     struct world *world = world_new(NULL);
 
     world_peer(world, WC_API_EV_DISCOVERED, 1, 0);
-    if (state == WC_WORKER_DOWN)
+    if (state == WC_PEER_DOWN)
         world_peer(world, WC_API_EV_DISCONNECTED, 1, 0);
-    if (state >= WC_WORKER_CONNECTED)
+    if (state >= WC_PEER_CONNECTED)
         world_peer(world, WC_API_EV_CONNECTED, 1, 1);
-    if (state >= WC_WORKER_ALIVE)
+    if (state >= WC_PEER_ALIVE)
         world_status(world, 1, 1, true, false);
     CHECK_EQ(world->wc->peers[0].state, state);
     return world;
 }
 
-static void check_peer_cell(enum wc_worker_state state, enum wc_peer_heard heard)
+static void check_peer_cell(enum wc_peer_state state, enum wc_peer_heard heard)
 {
     QF_CLEANUP(world_freep) struct world *world = peer_in(state);
     QF_CLEANUP(qf_freep) struct wc_api *before = NULL;
@@ -214,16 +214,16 @@ static void check_peer_cell(enum wc_worker_state state, enum wc_peer_heard heard
     }
     CHECK_EQ(world->wc->stats.illegal, before->stats.illegal);
     CHECK_MSG(letters[world->wc->peers[0].state] == want, "%s hears %d: not %c",
-              wc_worker_state_name(state), heard, want);
+              wc_peer_state_name(state), heard, want);
     CHECK_EQ(world->wc->peer_order.count, want == 'g' ? 0 : 1);
 }
 
 /* The same for workers. */
 TEST(every_worker_state_hears_everything_as_the_manual_says)
 {
-    for (int state = WC_WORKER_DOWN; state <= WC_WORKER_ALIVE; state++) {
+    for (int state = WC_PEER_DOWN; state <= WC_PEER_ALIVE; state++) {
         for (int heard = 0; heard < WC_PEER_HEARD__COUNT; heard++)
-            check_peer_cell((enum wc_worker_state)state, (enum wc_peer_heard)heard);
+            check_peer_cell((enum wc_peer_state)state, (enum wc_peer_heard)heard);
     }
 }
 

@@ -594,12 +594,12 @@ TEST(zero_limits_mean_the_defaults)
 TEST(names_cover_their_enums)
 {
     CHECK_STR(wc_item_state_name(WC_ITEM_FETCHED), "fetched");
-    CHECK_STR(wc_worker_state_name(WC_WORKER_GONE), "gone");
+    CHECK_STR(wc_peer_state_name(WC_PEER_GONE), "gone");
     CHECK_STR(wc_run_state_name(WC_RUN_ACKED), "acked");
     CHECK_STR(wc_reject_name(WC_REJECT_FULL), "full");
     CHECK_STR(wc_fetch_error_name(WC_FETCH_EXPIRED), "expired");
     CHECK_STR(wc_item_state_name(WC_ITEM__COUNT), "?");
-    CHECK_STR(wc_worker_state_name(WC_WORKER__COUNT), "?");
+    CHECK_STR(wc_peer_state_name(WC_PEER__COUNT), "?");
     CHECK_STR(wc_run_state_name(WC_RUN__COUNT), "?");
     CHECK_STR(wc_reject_name(WC_REJECT__COUNT), "?");
     CHECK_STR(wc_fetch_error_name(WC_FETCH__COUNT), "?");
