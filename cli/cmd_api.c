@@ -71,7 +71,7 @@ static const struct cli_flag flags[] = {
     { "query-series", CLI_FLAG_U64, &o.query_series_max, "N", "1000000",
       "series of one leaf or of an answer" },
     { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
-    { "query-work-items", CLI_FLAG_U64, &o.works_max, "N", "4096", "work items of one query" },
+    { "query-work-items", CLI_FLAG_U64, &o.items_max, "N", "4096", "work items of one query" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
       "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
     { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",

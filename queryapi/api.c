@@ -130,7 +130,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .purse = &api->purse,
         .samples_max = options->query_samples_max,
         .series_max = options->query_series_max,
-        .works_max = options->works_max,
+        .items_max = options->items_max,
         .costs = api->costs,
         .small_scan_us = (uint64_t)options->small_scan_ms * 1000,
         .limits = { .samples_max = options->query_samples_max,

@@ -28,7 +28,7 @@ struct qa_api_options {
     uint64_t bodies_bytes_max;
     uint64_t body_bytes_max;
     uint64_t points_max;
-    uint64_t queries_max, queries_active_max, tenant_queue_max, works_max;
+    uint64_t queries_max, queries_active_max, tenant_queue_max, items_max;
     uint64_t queries_memory_bytes; /* of all queries; 0: half of the machine's */
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
     int64_t small_scan_ms; /* see qa_query_env.small_scan_us */

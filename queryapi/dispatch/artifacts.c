@@ -10,15 +10,15 @@
 
 /* Count what a work's artifact takes before it is fetched, once however often it is run; false if
  * that is more than the query may have. */
-static bool announce(const struct qa_coord *coord, struct qa_query *query, struct qa_work *work,
+static bool announce(const struct qa_coord *coord, struct qa_query *query, struct qa_item *item,
                      uint64_t bytes)
 {
-    uint64_t others = query->co.announced_bytes - work->announced_bytes;
+    uint64_t others = query->co.announced_bytes - item->announced_bytes;
     uint64_t max = coord->options.query_artifact_bytes_max;
 
     if (bytes > max || others > max - bytes)
         return false;
-    work->announced_bytes = bytes;
+    item->announced_bytes = bytes;
     query->co.announced_bytes = others + bytes;
     return true;
 }
@@ -87,12 +87,12 @@ static void submit(struct qa_coord *coord, struct qa_fetch *fetch)
 void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect, struct qa_fetch **fetch)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
-    struct qa_work *work = co_find_work(query, effect->work.v);
+    struct qa_item *item = co_find_item(query, effect->work.v);
 
-    if (!work)
+    if (!item)
         return;
     (*fetch)->query = effect->query.v;
-    if (announce(coord, query, work, (*fetch)->size_bytes)) {
+    if (announce(coord, query, item, (*fetch)->size_bytes)) {
         submit(coord, *fetch);
         *fetch = NULL;
         return;
@@ -108,9 +108,9 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect, struct
 static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
 {
     struct qa_query *query;
-    struct qa_work *work = co_work_of(coord, fetch->work, &query);
+    struct qa_item *item = co_item_of(coord, fetch->work, &query);
 
-    if (!work) {
+    if (!item) {
         QF_LOG_DEBUG("artifact not fetched, nobody waits for it any more",
                      QF_KV_U64("work_id", fetch->work), QF_KV_STR("reason", fetch->detail));
         return;
@@ -123,7 +123,7 @@ static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
                 QF_KV_U64("attempt", fetch->attempt),
                 QF_KV_STR("code", wc_fetch_error_name(fetch->error)),
                 QF_KV_STR("reason", fetch->detail));
-    work->waiting_ns = qf_clock_mono_ns();
+    item->waiting_ns = qf_clock_mono_ns();
     (void)snprintf(query->co.reason, sizeof(query->co.reason), "an artifact was not fetched: %s",
                    fetch->detail);
     if (fetch->spool_full) {
@@ -185,13 +185,13 @@ void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch)
 void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struct qa_fetch *fetch)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
-    struct qa_work *work = co_find_work(query, effect->work.v);
+    struct qa_item *item = co_find_item(query, effect->work.v);
 
-    if (!work || qa_artifact_present(&work->artifact))
+    if (!item || qa_artifact_present(&item->artifact))
         return;
-    work->artifact = fetch->artifact;
+    item->artifact = fetch->artifact;
     fetch->artifact = (struct qa_artifact){ 0 };
-    work->scan_us = fetch->scan_us;
+    item->scan_us = fetch->scan_us;
     query->co.artifact_bytes += fetch->size_bytes;
     query->co.committed++;
     forget_rivals(coord, effect->work.v);

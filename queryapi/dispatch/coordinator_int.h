@@ -83,7 +83,7 @@ struct qa_coord {
     struct qa_query **slots;
     uint32_t *free_slots;
     size_t slot_count, free_slot_count;
-    uint64_t query_number, works;
+    uint64_t query_number, item_number;
 
     /* Events whose effects are not performed yet, oldest first. Performing an effect adds two of
      * them at most, so their number is bounded by that of the effects of a step. */
@@ -118,7 +118,7 @@ void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *ten
 /* Whether somebody who is confined to @tenant (empty: nobody is) may see the query. */
 bool co_in_sight(const struct qa_query *query, const char *tenant);
 struct qa_query *co_find_query(const struct qa_coord *coord, uint64_t id);
-struct qa_work *co_find_work(struct qa_query *query, uint64_t work);
+struct qa_item *co_find_item(struct qa_query *query, uint64_t work);
 void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect);
 /* The work of the query is over, or could not begin. */
 void co_work_over(struct qa_coord *coord, struct wc_query_id query, qf_rc rc);
@@ -137,9 +137,9 @@ void co_ack(struct qa_coord *coord, const struct wc_api_effect *effect,
 void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect);
 struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker);
 
-/* The work a message is about and its query, NULL if it is over. While the core knows a work, no
- * turn changes the works of its query. */
-struct qa_work *co_work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query);
+/* The item a message is about and its query, NULL if it is over. While the core knows an item, no
+ * turn changes the items of its query. */
+struct qa_item *co_item_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query);
 
 /* artifacts.c: downloads from workers, and where their bytes go */
 /* The download that @ready makes possible. */

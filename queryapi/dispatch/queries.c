@@ -23,14 +23,14 @@ struct qa_query *co_find_query(const struct qa_coord *coord, uint64_t id)
     return coord->slots[slot]->id == id ? coord->slots[slot] : NULL;
 }
 
-struct qa_work *co_find_work(struct qa_query *query, uint64_t work)
+struct qa_item *co_find_item(struct qa_query *query, uint64_t work)
 {
     uint64_t index;
 
     if (!query || work < query->co.first_work)
         return NULL;
     index = work - query->co.first_work;
-    return index < query->work_count ? &query->works[index] : NULL;
+    return index < query->item_count ? &query->items[index] : NULL;
 }
 
 /* --- the end --- */
@@ -57,7 +57,7 @@ static void log_slow(const struct qa_query *query, double total)
         QF_KV_DOUBLE("plan_seconds", seconds(t->admitted_ns, t->planned_ns)),
         QF_KV_DOUBLE("work_seconds", seconds(t->planned_ns, t->fetched_ns)),
         QF_KV_DOUBLE("answer_seconds", seconds(t->fetched_ns, t->over_ns)),
-        QF_KV_U64("work_items", query->work_count), QF_KV_U64("segments", query->segment_count),
+        QF_KV_U64("work_items", query->item_count), QF_KV_U64("segments", query->segment_count),
         QF_KV_U64("points", query->points), QF_KV_STR("outcome", qf_rc_name(query->rc)),
         QF_KV_SLICE("plan", qf_strbuf_view(&plan)));
     qf_strbuf_done(&plan);
@@ -270,24 +270,24 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
 static void work(struct qa_coord *coord, struct qa_query *query)
 {
     struct wc_api_item_spec *items =
-        qf_xcalloc(QF_MAX(query->work_count, (size_t)1), sizeof(*items));
+        qf_xcalloc(QF_MAX(query->item_count, (size_t)1), sizeof(*items));
     int64_t now = qf_clock_mono_ns();
 
-    query->co.first_work = coord->works + 1;
-    coord->works += query->work_count;
-    for (size_t i = 0; i < query->work_count; i++) {
-        query->works[i].waiting_ns = now;
+    query->co.first_work = coord->item_number + 1;
+    coord->item_number += query->item_count;
+    for (size_t i = 0; i < query->item_count; i++) {
+        query->items[i].waiting_ns = now;
         items[i] = (struct wc_api_item_spec){ .work.v = query->co.first_work + i,
-                                              .leaf.v = query->works[i].leaf_id,
-                                              .affinity = query->works[i].affinity,
-                                              .expect_ms = query->works[i].expect_ms };
+                                              .leaf.v = query->items[i].leaf_id,
+                                              .affinity = query->items[i].affinity,
+                                              .expect_ms = query->items[i].expect_ms };
     }
     co_progress(coord, query);
     co_tell(coord, (struct event){ .machine = MACHINE_WORK,
                                    .work = { .type = WC_API_EV_QUERY_BEGIN,
                                              .query.v = query->id,
                                              .begin = { .items = items,
-                                                        .count = query->work_count,
+                                                        .count = query->item_count,
                                                         .deadline = QF_TIME_NEVER } },
                                    .items = items });
 }
@@ -347,7 +347,7 @@ void co_progress(struct qa_coord *coord, struct qa_query *query)
 
     if (!query->ask.progress || qa_query_kind_format(query->ask.kind) != QA_FORMAT_EVENTS)
         return;
-    qa_sse_progress(&event, query->segment_count, query->work_count, query->co.committed,
+    qa_sse_progress(&event, query->segment_count, query->item_count, query->co.committed,
                     wc_api_stats(coord->wc)->workers_available);
     (void)qh_stream_write(query->stream, qf_strbuf_view(&event));
     qf_strbuf_done(&event);

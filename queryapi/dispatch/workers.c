@@ -216,7 +216,7 @@ static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
     co_tell_work(coord, *event);
 }
 
-struct qa_work *co_work_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query)
+struct qa_item *co_item_of(struct qa_coord *coord, uint64_t work, struct qa_query **ret_query)
 {
     struct wc_api_item_view view;
 
@@ -224,17 +224,17 @@ struct qa_work *co_work_of(struct qa_coord *coord, uint64_t work, struct qa_quer
     if (!wc_api_item(coord->wc, (struct wc_work_id){ work }, &view))
         return NULL;
     *ret_query = co_find_query(coord, view.query.v);
-    return co_find_work(*ret_query, work);
+    return co_find_item(*ret_query, work);
 }
 
 static void hear_accepted(struct qa_coord *coord, struct wc_api_event *event)
 {
     struct qa_query *query;
-    struct qa_work *work = co_work_of(coord, event->work.v, &query);
+    struct qa_item *item = co_item_of(coord, event->work.v, &query);
 
-    if (work && work->assigned_ns)
+    if (item && item->assigned_ns)
         qf_metric_observe(coord->options.metrics->accept_seconds,
-                          (double)(qf_clock_mono_ns() - work->assigned_ns) / 1e9);
+                          (double)(qf_clock_mono_ns() - item->assigned_ns) / 1e9);
     event->type = WC_API_EV_ACCEPTED;
     co_tell_work(coord, *event);
 }
@@ -251,12 +251,12 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
                         struct wc_api_event *event, const struct pb_failed *failed)
 {
     struct qa_query *query;
-    struct qa_work *work = co_work_of(coord, event->work.v, &query);
+    struct qa_item *item = co_item_of(coord, event->work.v, &query);
     char code[64];
 
     (void)snprintf(code, sizeof(code), "%.*s", QF_STR_ARG(failed->code));
-    if (work)
-        work->waiting_ns = qf_clock_mono_ns();
+    if (item)
+        item->waiting_ns = qf_clock_mono_ns();
     if (query)
         (void)snprintf(query->co.reason, sizeof(query->co.reason), "%.*s",
                        QF_STR_ARG(failed->reason));
@@ -352,31 +352,31 @@ static void log_assignment(const struct qa_query *query, const struct wc_api_eff
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
-    struct qa_work *work = co_find_work(query, effect->work.v);
+    struct qa_item *item = co_find_item(query, effect->work.v);
     struct pb_api_message message = { .kind = PB_API_ASSIGN };
     struct pb_assign *assign = &message.u.assign;
     int64_t now = qf_clock_mono_ns(), left;
 
-    if (!work)
+    if (!item)
         return;
     left = query->co.deadline - qf_clock_mono_ms();
     *assign = (struct pb_assign){ .query_id = qf_str_from(query->name),
-                                  .leaf_id = work->leaf_id,
+                                  .leaf_id = item->leaf_id,
                                   .work_id = effect->work.v,
                                   .attempt = effect->attempt,
-                                  .affinity_key = work->affinity_key,
+                                  .affinity_key = item->affinity_key,
                                   .tenant = query->ask.tenant,
-                                  .spec = work->spec,
-                                  .segments = work->segments,
-                                  .segment_count = work->segment_count,
+                                  .spec = item->spec,
+                                  .segments = item->segments,
+                                  .segment_count = item->segment_count,
                                   .limits = query->env->limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };
-    if (effect->type == WC_API_DO_ASSIGN && work->waiting_ns)
+    if (effect->type == WC_API_DO_ASSIGN && item->waiting_ns)
         qf_metric_observe(coord->options.metrics->assign_seconds,
-                          (double)(now - work->waiting_ns) / 1e9);
-    work->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
-    work->assigned_ns = now;
+                          (double)(now - item->waiting_ns) / 1e9);
+    item->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
+    item->assigned_ns = now;
     query->co.reason[0] = '\0'; /* what failed is being run again */
     qa_rpc_send(coord->rpc, effect->session.v, &message);
     log_assignment(query, effect);

@@ -56,23 +56,23 @@ static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *er
 
     if (!readers)
         return qf_err_set(err, QF_ELIMIT, "the query needs too much memory");
-    for (size_t i = 0; i < query->work_count; i++) {
-        const struct qa_work *work = &query->works[i];
+    for (size_t i = 0; i < query->item_count; i++) {
+        const struct qa_item *item = &query->items[i];
         struct pq_leaf_reader *reader;
 
-        if (work->plan != index)
+        if (item->plan != index)
             continue;
         /* Never a silent subset: what was planned is here, or there is no answer. */
-        if (!qa_artifact_present(&work->artifact)) {
+        if (!qa_artifact_present(&item->artifact)) {
             close_readers(readers, count);
             return qf_err_set(err, QF_EINTERNAL, "work item %zu has no artifact", i);
         }
-        reader = open_artifact(query, &work->artifact, err);
+        reader = open_artifact(query, &item->artifact, err);
         if (!reader) {
             close_readers(readers, count);
             return err->rc;
         }
-        readers[work->leaf * columns + work->column] = reader;
+        readers[item->leaf * columns + item->column] = reader;
     }
     return pq_eval_new(part->plan, readers, columns, &options, &part->eval, err);
 }
@@ -82,13 +82,13 @@ static void learn_costs(const struct qa_query *query)
 {
     uint64_t scan_us = 0;
 
-    for (size_t i = 0; i < query->work_count; i++) {
-        const struct qa_work *work = &query->works[i];
+    for (size_t i = 0; i < query->item_count; i++) {
+        const struct qa_item *item = &query->items[i];
 
-        scan_us += work->scan_us;
-        if (i + 1 < query->work_count && work[1].leaf_id == work->leaf_id)
+        scan_us += item->scan_us;
+        if (i + 1 < query->item_count && item[1].leaf_id == item->leaf_id)
             continue;
-        qa_costs_learn(query->env->costs, qa_leaf_key(query, work->plan, work->leaf), scan_us);
+        qa_costs_learn(query->env->costs, qa_leaf_key(query, item->plan, item->leaf), scan_us);
         scan_us = 0;
     }
 }

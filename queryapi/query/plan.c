@@ -186,20 +186,20 @@ static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
 
 /* Of one group, or of several: a series is in one of them, so their order does not matter. */
 static bool copy_segments(struct qa_query *query, const struct catalog_group *groups, size_t count,
-                          struct qa_work *work)
+                          struct qa_item *item)
 {
     size_t total = 0;
 
     for (size_t g = 0; g < count; g++)
         total += groups[g].segment_count;
-    work->segments = QF_ARENA_ARRAY(query->arena, struct pb_segment, total);
-    if (!work->segments)
+    item->segments = QF_ARENA_ARRAY(query->arena, struct pb_segment, total);
+    if (!item->segments)
         return false;
     for (size_t g = 0; g < count; g++) {
         for (size_t i = 0; i < groups[g].segment_count; i++) {
             const struct catalog_segment *from = &groups[g].segments[i];
 
-            work->segments[work->segment_count++] =
+            item->segments[item->segment_count++] =
                 (struct pb_segment){ .name = from->name,
                                      .size_bytes = from->size,
                                      .etag = from->etag,
@@ -283,13 +283,13 @@ static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t
 
 /* A worker ends the stream of an API that sends it more than it takes, and with the stream the work
  * of every other query: what does not fit is never sent. */
-static bool fits_a_message(const struct qa_work *work)
+static bool fits_a_message(const struct qa_item *item)
 {
-    size_t bytes = work->spec.len + WORK_BYTES;
+    size_t bytes = item->spec.len + WORK_BYTES;
 
-    for (size_t i = 0; i < work->segment_count; i++)
-        bytes += work->segments[i].name.len + work->segments[i].etag.len + SEGMENT_BYTES;
-    return work->segment_count <= PB_SEGMENTS_MAX && work->spec.len <= PB_SPEC_BYTES_MAX &&
+    for (size_t i = 0; i < item->segment_count; i++)
+        bytes += item->segments[i].name.len + item->segments[i].etag.len + SEGMENT_BYTES;
+    return item->segment_count <= PB_SEGMENTS_MAX && item->spec.len <= PB_SPEC_BYTES_MAX &&
            bytes <= PB_MESSAGE_BYTES_MAX;
 }
 
@@ -306,54 +306,54 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     struct qf_strbuf bytes = QF_STRBUF_INIT;
     struct catalog_answer found;
     struct qf_str encoded;
-    struct qa_work *works;
-    size_t per_work;
+    struct qa_item *items;
+    size_t per_item;
     qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
 
     if (rc)
         return rc;
-    if (query->work_count + found.group_count > query->env->works_max)
+    if (query->item_count + found.group_count > query->env->items_max)
         return qf_err_set(err, QF_ELIMIT, "the query needs more than %" PRIu64 " work items",
-                          query->env->works_max);
+                          query->env->items_max);
     pq_leaf_encode(spec, &bytes);
     encoded = qf_arena_str(query->arena, qf_strbuf_view(&bytes));
     qf_strbuf_done(&bytes);
-    works = qf_arena_grow(query->arena, query->works, query->work_count,
-                          query->work_count + found.group_count, sizeof(*works));
-    if (!encoded.data || (found.group_count && !works))
+    items = qf_arena_grow(query->arena, query->items, query->item_count,
+                          query->item_count + found.group_count, sizeof(*items));
+    if (!encoded.data || (found.group_count && !items))
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
-    query->works = works;
-    per_work = is_small(query, part, leaf, &found) ? found.group_count : 1;
-    for (size_t g = 0; g < found.group_count; g += per_work) {
+    query->items = items;
+    per_item = is_small(query, part, leaf, &found) ? found.group_count : 1;
+    for (size_t g = 0; g < found.group_count; g += per_item) {
         const struct catalog_group *groups = &found.groups[g];
-        uint32_t shard = home_shard(query, part, leaf, groups, per_work);
-        struct qa_work *work = &query->works[query->work_count];
+        uint32_t shard = home_shard(query, part, leaf, groups, per_item);
+        struct qa_item *item = &query->items[query->item_count];
         const char *key;
 
-        *work = (struct qa_work){ .plan = part,
+        *item = (struct qa_item){ .plan = part,
                                   .leaf = leaf,
                                   .leaf_id = of->leaf_base + leaf,
-                                  .column = (uint32_t)(g / per_work),
+                                  .column = (uint32_t)(g / per_item),
                                   .spec = encoded,
                                   .affinity = wc_affinity_key(query->ask.tenant, shard) };
         key = qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), shard);
-        if (!key || !copy_segments(query, groups, per_work, work))
+        if (!key || !copy_segments(query, groups, per_item, item))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
-        work->affinity_key = qf_str_from(key);
-        if (!fits_a_message(work))
+        item->affinity_key = qf_str_from(key);
+        if (!fits_a_message(item))
             return qf_err_set(err, QF_ELIMIT,
                               "%zu segments and %zu bytes of selector are too much for one work "
                               "item (%d, %u, and %u bytes in all); ask for a shorter time",
-                              work->segment_count, work->spec.len, PB_SEGMENTS_MAX,
+                              item->segment_count, item->spec.len, PB_SEGMENTS_MAX,
                               PB_SPEC_BYTES_MAX, PB_MESSAGE_BYTES_MAX);
-        query->segment_count += work->segment_count;
-        query->work_count++;
+        query->segment_count += item->segment_count;
+        query->item_count++;
     }
-    of->columns = QF_MAX(of->columns, found.group_count / per_work);
+    of->columns = QF_MAX(of->columns, found.group_count / per_item);
     return QF_OK;
 }
 
-static qf_rc make_works(struct qa_query *query, struct qf_err *err)
+static qf_rc make_items(struct qa_query *query, struct qf_err *err)
 {
     uint32_t leaf_base = 0;
 
@@ -409,7 +409,7 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
     if (rc == QF_OK && !expression)
         rc = plan_matches(query, err);
     if (rc == QF_OK)
-        rc = make_works(query, err);
+        rc = make_items(query, err);
     if (rc)
         return rc;
     query->timings.planned_ns = qf_clock_mono_ns();

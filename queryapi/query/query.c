@@ -52,11 +52,11 @@ void qa_query_reset(struct qa_query *query)
     qa_answer_done(query);
     for (size_t i = 0; i < query->part_count; i++)
         (void)pq_eval_free(query->parts[i].eval);
-    for (size_t i = 0; i < query->work_count; i++)
-        qa_artifact_done(&query->works[i].artifact);
-    query->works = NULL;
+    for (size_t i = 0; i < query->item_count; i++)
+        qa_artifact_done(&query->items[i].artifact);
+    query->items = NULL;
     query->parts = NULL;
-    query->work_count = query->part_count = query->segment_count = 0;
+    query->item_count = query->part_count = query->segment_count = 0;
     query->snapshot = catalog_snapshot_drop(query->snapshot);
 }
 
@@ -91,17 +91,17 @@ static void expect_costs(struct qa_query *query)
 {
     const struct qa_costs *costs = query->env->costs;
 
-    for (size_t first = 0, end; first < query->work_count; first = end) {
-        const struct qa_work *work = &query->works[first];
+    for (size_t first = 0, end; first < query->item_count; first = end) {
+        const struct qa_item *item = &query->items[first];
         uint64_t scan_us;
 
-        for (end = first; end < query->work_count; end++)
-            if (query->works[end].leaf_id != work->leaf_id)
+        for (end = first; end < query->item_count; end++)
+            if (query->items[end].leaf_id != item->leaf_id)
                 break;
-        if (!costs || !qa_costs_find(costs, qa_leaf_key(query, work->plan, work->leaf), &scan_us))
+        if (!costs || !qa_costs_find(costs, qa_leaf_key(query, item->plan, item->leaf), &scan_us))
             continue;
         for (size_t i = first; i < end; i++)
-            query->works[i].expect_ms = 1 + (int64_t)(scan_us / (end - first) / 1000);
+            query->items[i].expect_ms = 1 + (int64_t)(scan_us / (end - first) / 1000);
     }
 }
 

@@ -47,14 +47,14 @@ struct qa_query_env {
     struct qf_purse *purse;  /* what all queries together may use of it */
     uint64_t samples_max;    /* 0: none */
     uint64_t series_max;     /* 0: none */
-    uint64_t works_max;      /* work items of one query */
+    uint64_t items_max;      /* work items of one query */
     struct pb_limits limits; /* sent to workers */
     struct qa_costs *costs;
     uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 
 /* One unit of work: a leaf over one shard group, or over all of them if it is small. */
-struct qa_work {
+struct qa_item {
     uint32_t plan, leaf; /* leaf within its plan */
     uint32_t leaf_id;    /* within the query */
     uint32_t column;     /* which of the leaf's readers it becomes */
@@ -75,7 +75,7 @@ struct qa_work {
 enum qa_turn { QA_TURN_PLAN, QA_TURN_ANSWER };
 /* What a turn wants next. */
 enum qa_next {
-    QA_NEXT_WORK, /* planned: run query->works */
+    QA_NEXT_WORK, /* planned: run query->items */
     QA_NEXT_ROOM, /* the stream is full: another ANSWER turn once it has room */
     QA_NEXT_OVER, /* answered, with success or an error */
 };
@@ -108,8 +108,8 @@ struct qa_query {
     struct catalog_snapshot *snapshot;
     struct qa_plan_part *parts;
     size_t part_count;
-    struct qa_work *works;
-    size_t work_count;
+    struct qa_item *items;
+    size_t item_count;
     size_t segment_count;
     struct qa_answer *answer;
     enum qa_next next;
@@ -123,7 +123,7 @@ struct qa_query {
         void *coord;
         enum qa_turn turn; /* the one it is lent for */
         qf_time_ms deadline;
-        uint64_t first_work; /* the id of works[0]; the others follow */
+        uint64_t first_work; /* the id of items[0]; the others follow */
         size_t committed;
         uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
         uint64_t announced_bytes; /* of all artifacts that workers have ready */

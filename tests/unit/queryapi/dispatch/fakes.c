@@ -173,11 +173,11 @@ static void plan(struct qa_query *query)
         qa_query_fail(query, desk_now->plan_rc, "no plan");
         return;
     }
-    query->works = QF_ARENA_ARRAY(query->arena, struct qa_work, QF_MAX(desk_now->items, (size_t)1));
-    query->work_count = desk_now->items;
-    for (size_t i = 0; i < query->work_count; i++)
-        query->works[i] =
-            (struct qa_work){ .leaf_id = 1, .affinity = i, .expect_ms = desk_now->expect_ms };
+    query->items = QF_ARENA_ARRAY(query->arena, struct qa_item, QF_MAX(desk_now->items, (size_t)1));
+    query->item_count = desk_now->items;
+    for (size_t i = 0; i < query->item_count; i++)
+        query->items[i] =
+            (struct qa_item){ .leaf_id = 1, .affinity = i, .expect_ms = desk_now->expect_ms };
     query->next = QA_NEXT_WORK;
 }
 

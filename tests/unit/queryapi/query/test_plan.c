@@ -56,7 +56,7 @@ static bool plan_with(struct qa_query_env *env, size_t memory)
         CHECK_EQ(query->rc, planned ? QF_OK : QF_ELIMIT);
     }
     if (planned)
-        CHECK_EQ(query->work_count, SHARDS);
+        CHECK_EQ(query->item_count, SHARDS);
     (void)qa_query_free(query);
     (void)qh_stream_drop(stream);
     return planned;
@@ -66,7 +66,7 @@ TEST(a_plan_ends_with_an_error_wherever_its_memory_ends)
 {
     char dir[] = "/tmp/pf-plan-XXXXXX", tenant[64], day[100];
     struct qf_err err = { 0 };
-    struct qa_query_env env = { .works_max = 100 };
+    struct qa_query_env env = { .items_max = 100 };
 
     CHECK(mkdtemp(dir));
     (void)snprintf(tenant, sizeof(tenant), "%s/tenant=default", dir);
