@@ -134,14 +134,12 @@ struct wc_api_effect *wc_api_emit(struct wc_api *wc, enum wc_api_effect_type typ
 
 static qf_rc on_tick(struct wc_api *wc)
 {
-    uint32_t slot, first_query = wc_timer_query(wc, 0), first_item = wc_timer_item(wc, 0);
+    uint32_t slot, first_item = wc_timer_item(wc, 0);
 
     while ((slot = wc_timers_due(&wc->timers, wc->now)) != WC_NONE) {
         wc_timers_clear(&wc->timers, slot);
-        if (slot < first_query)
+        if (slot < first_item)
             wc_peer_on_timer(wc, slot);
-        else if (slot < first_item)
-            wc_query_end(wc, slot - first_query, QF_ETIMEOUT, (struct wc_work_id){ 0 });
         else if (slot < wc_timer_beat(wc))
             wc_assign_on_timer(wc, slot - first_item);
         else

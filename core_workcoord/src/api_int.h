@@ -103,7 +103,7 @@ struct wc_peer {
 
 struct wc_query {
     struct wc_query_id id;
-    qf_time_ms begun_at, deadline;
+    qf_time_ms begun_at;
     uint32_t committed;
     struct wc_list items;
 };
@@ -148,7 +148,7 @@ struct wc_api {
     bool unpark; /* a worker became available in this step */
 
     struct wc_ring ring;
-    struct wc_timers timers; /* slots: peers, queries, items, one beat */
+    struct wc_timers timers; /* slots: peers, items, one beat */
 
     wc_trace_fn *trace;
     void *trace_ctx;
@@ -159,17 +159,13 @@ struct wc_api {
 };
 
 /* Timer slots. */
-static inline uint32_t wc_timer_query(const struct wc_api *wc, uint32_t query)
-{
-    return wc->limits.workers_max + query;
-}
 static inline uint32_t wc_timer_item(const struct wc_api *wc, uint32_t item)
 {
-    return wc->limits.workers_max + wc->limits.queries_max + item;
+    return wc->limits.workers_max + item;
 }
 static inline uint32_t wc_timer_beat(const struct wc_api *wc)
 {
-    return wc->limits.workers_max + wc->limits.queries_max + wc->limits.items_max;
+    return wc->limits.workers_max + wc->limits.items_max;
 }
 
 /* api.c: a zeroed effect of @type to fill in. */

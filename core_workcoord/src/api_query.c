@@ -37,7 +37,6 @@ void wc_query_end(struct wc_api *wc, uint32_t slot, qf_rc rc, struct wc_work_id 
     effect->work = blame;
     effect->rc = rc;
     count_end(&wc->stats, rc);
-    wc_timers_clear(&wc->timers, wc_timer_query(wc, slot));
     wc_index_remove(&wc->query_index, slot);
     wc_list_remove(&wc->query_order, wc->query_links, slot);
     wc_pool_give(&wc->query_pool, slot);
@@ -102,7 +101,6 @@ qf_rc wc_query_on_begin(struct wc_api *wc)
     *query = (struct wc_query){
         .id = event->query,
         .begun_at = wc->now,
-        .deadline = event->begin.deadline,
     };
     wc_list_init(&query->items);
     if (!add_items(wc, slot)) {
@@ -114,7 +112,5 @@ qf_rc wc_query_on_begin(struct wc_api *wc)
     wc->stats.queries_begun++;
     if (!event->begin.count)
         wc_query_end(wc, slot, QF_OK, (struct wc_work_id){ 0 });
-    else if (query->deadline != QF_TIME_NEVER)
-        wc_timers_set(&wc->timers, wc_timer_query(wc, slot), query->deadline);
     return QF_OK;
 }

@@ -105,7 +105,6 @@ bool wc_api_query(const struct wc_api *wc, struct wc_query_id query,
         .items = wc->queries[slot].items.count,
         .committed = wc->queries[slot].committed,
         .begun_at = wc->queries[slot].begun_at,
-        .deadline = wc->queries[slot].deadline,
     };
     return true;
 }

@@ -283,13 +283,12 @@ static void work(struct qa_coord *coord, struct qa_query *query)
                                               .expect_ms = query->items[i].expect_ms };
     }
     co_progress(coord, query);
-    co_tell(coord, (struct event){ .machine = MACHINE_WORK,
-                                   .work = { .type = WC_API_EV_QUERY_BEGIN,
-                                             .query.v = query->id,
-                                             .begin = { .items = items,
-                                                        .count = query->item_count,
-                                                        .deadline = QF_TIME_NEVER } },
-                                   .items = items });
+    co_tell(coord,
+            (struct event){ .machine = MACHINE_WORK,
+                            .work = { .type = WC_API_EV_QUERY_BEGIN,
+                                      .query.v = query->id,
+                                      .begin = { .items = items, .count = query->item_count } },
+                            .items = items });
 }
 
 static void fail(struct qa_query *query, const struct wc_life_effect *effect)

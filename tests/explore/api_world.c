@@ -252,7 +252,6 @@ void api_world_begin(struct world *world)
     }
     event.begin.items = items;
     event.begin.count = world->items;
-    event.begin.deadline = QF_TIME_NEVER;
     step(world, &event);
 }
 

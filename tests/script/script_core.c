@@ -184,7 +184,6 @@ static void api_details(const struct script *script, struct wc_api_event *event,
         event->attempt = 0;
         event->begin.items = items;
         event->begin.count = item_words(script, items);
-        event->begin.deadline = number(script, "deadline=", QF_TIME_NEVER);
     }
 }
 

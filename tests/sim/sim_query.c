@@ -91,7 +91,6 @@ void sim_query_begin(struct sim *sim, const struct sim_event *event)
     }
     begin.begin.items = items;
     begin.begin.count = query->items;
-    begin.begin.deadline = QF_TIME_NEVER;
     if (sim_api_try(sim, event->api, &begin) != QF_OK)
         say(sim, 0, id, WC_LIFE_EV_WORK_OVER, QF_EBUSY); /* The table is full: shed. */
 }

@@ -1,6 +1,7 @@
 /* api.h - the API side of work coordination: which worker runs which item, without doing any I/O.
  *
- * When a query plans, works and answers is decided elsewhere (life.h); here is its work.
+ * When a query plans, works and answers, and how long it may, is decided elsewhere (life.h); here is
+ * its work.
  *
  * Feed one event, perform the effects it returns, in order. Equal states given equal events yield
  * equal effects. Time and randomness come inside the event; time never runs backwards (an earlier
@@ -52,7 +53,7 @@
  *
  * Where work goes: the highest rendezvous score among the available workers that have not rejected
  * or failed this item; if there is none, the one for which that was longest ago, after
- * retry_delay_ms. With no worker available the item waits for one, until the query's deadline or
+ * retry_delay_ms. With no worker available the item waits for one, until the query is canceled or
  * worker_wait_ms. Runs that were accepted and came to nothing (RETRY, FETCH_FAILED, LOST) count
  * against attempts_max; being rejected, moved, or lost before acceptance does not.
  *
@@ -92,7 +93,7 @@ struct wc_api_limits {
     qf_time_ms dial_min_ms;    /* first redial delay; 0: due at once (daemons use 100) */
     qf_time_ms dial_max_ms;    /* longest redial delay (daemons use 10000) */
     qf_time_ms retry_delay_ms; /* before an item goes back to a worker it failed on; 0: at once */
-    qf_time_ms worker_wait_ms; /* how long an item waits for any worker; 0: to the deadline */
+    qf_time_ms worker_wait_ms; /* how long an item waits for any worker; 0: as long as its query */
 
     double hedge_after;        /* times expect_ms; 0: no hedges */
     qf_time_ms hedge_delay_ms; /* but no sooner than this; 0: 100 */
@@ -152,7 +153,6 @@ struct wc_api_event {
         struct {
             const struct wc_api_item_spec *items; /* borrowed for the step */
             size_t count;                         /* 0: ends at once, QF_OK */
-            qf_time_ms deadline;                  /* QF_TIME_NEVER: none */
         } begin;
         qf_time_ms sent_at;
         enum wc_reject reject;
@@ -300,7 +300,7 @@ bool wc_api_item(const struct wc_api *wc, struct wc_work_id work,
 
 struct wc_api_query_view {
     uint32_t items, committed;
-    qf_time_ms begun_at, deadline;
+    qf_time_ms begun_at;
 };
 bool wc_api_query(const struct wc_api *wc, struct wc_query_id query,
                   struct wc_api_query_view *ret_view);

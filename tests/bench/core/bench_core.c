@@ -52,7 +52,6 @@ static double begin(struct wc_api *wc, uint64_t q, const struct wc_api_item_spec
 
     event.begin.items = items;
     event.begin.count = ITEMS;
-    event.begin.deadline = QF_TIME_NEVER;
     start = seconds();
     step(wc, &event, &effects);
     start = seconds() - start;

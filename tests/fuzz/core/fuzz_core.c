@@ -54,7 +54,6 @@ static void api_event(const uint8_t *bytes, struct wc_api_event *event,
     } else if (event->type == WC_API_EV_QUERY_BEGIN) {
         event->begin.items = items;
         event->begin.count = bytes[3] % 6;
-        event->begin.deadline = bytes[3] & 64 ? event->now + bytes[3] : QF_TIME_NEVER;
         for (size_t i = 0; i < event->begin.count; i++)
             items[i] = (struct wc_api_item_spec){
                 { 1 + (bytes[2] + i) % 12 }, { 1 }, bytes[2], bytes[3] & 32 ? 20 : 0

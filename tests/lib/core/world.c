@@ -81,13 +81,12 @@ void world_up(struct world *world, uint64_t w)
 }
 
 static void begin(struct world *world, uint64_t q, const struct wc_api_item_spec *items,
-                  size_t count, qf_time_ms deadline)
+                  size_t count)
 {
     struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { q } };
 
     event.begin.items = items;
     event.begin.count = count;
-    event.begin.deadline = deadline;
     world_step(world, &event);
 }
 
@@ -99,20 +98,12 @@ void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size
 
     for (size_t i = 0; i < count; i++)
         items[i] = (struct wc_api_item_spec){ { first + i }, { 1 }, affinity, expect_ms };
-    begin(world, q, items, count, QF_TIME_NEVER);
+    begin(world, q, items, count);
 }
 
 void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home)
 {
     world_begin_expecting(world, q, first, count, home, 0);
-}
-
-void world_begin_until(struct world *world, uint64_t q, uint64_t first, uint64_t home,
-                       qf_time_ms deadline)
-{
-    struct wc_api_item_spec item = { { first }, { 1 }, core_affinity_to(home, WORLD_WORKERS), 0 };
-
-    begin(world, q, &item, 1, deadline);
 }
 
 void world_cancel(struct world *world, uint64_t q)

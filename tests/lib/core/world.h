@@ -33,8 +33,6 @@ void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, 
 /* The same, of items that are expected to take @expect_ms. */
 void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size_t count,
                            uint64_t home, qf_time_ms expect_ms);
-void world_begin_until(struct world *world, uint64_t q, uint64_t first, uint64_t home,
-                       qf_time_ms deadline);
 void world_cancel(struct world *world, uint64_t q);
 /* ACCEPTED, REJECTED, READY (checksum low = work) on session @s of worker @s. */
 void world_say(struct world *world, enum wc_api_event_type type, uint64_t s, uint64_t k,

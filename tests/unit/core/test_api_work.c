@@ -439,20 +439,18 @@ TEST(a_cancel_carries_its_reason)
     CHECK(strstr(world->trace, "cancel q1 limit"));
 }
 
-/* The deadline ends a query wherever its items are. */
-TEST(the_deadline_ends_a_query)
+/* A query whose time is up is canceled for that reason, and counted so. */
+TEST(a_query_can_be_canceled_because_its_time_is_up)
 {
     QF_CLEANUP(world_freep) struct world *world = world_new(NULL);
+    struct wc_api_event event = { .type = WC_API_EV_QUERY_CANCEL, .query = { 1 } };
 
     world_up(world, 1);
-    world_begin_until(world, 1, 1, 1, 500);
-    world_begin_until(world, 2, 2, 1, 400);
-    CHECK_EQ(wc_api_deadline(world->wc), 400);
-    world_tick(world, 499);
-    CHECK_STR(world->did, "cancel k2#1 w1 s1; ended q2 timeout");
-    world_tick(world, 500);
+    world_begin(world, 1, 1, 1, 1);
+    event.rc = QF_ETIMEOUT;
+    world_step(world, &event);
     CHECK_STR(world->did, "cancel k1#1 w1 s1; ended q1 timeout");
-    CHECK_EQ(stats(world)->queries_timed_out, 2);
+    CHECK_EQ(stats(world)->queries_timed_out, 1);
 }
 
 /* Full tables refuse a query as a whole: no item of it stays behind. */
@@ -528,7 +526,7 @@ TEST(time_never_runs_backwards)
 
     world_tick(world, 1000);
     world->now = 10;
-    world_begin_until(world, 1, 1, 1, QF_TIME_NEVER - 1);
+    world_begin(world, 1, 1, 1, 1);
     CHECK(strncmp(world->trace, "[1000]", 6) == 0);
 }
 
