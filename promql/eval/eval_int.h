@@ -25,8 +25,6 @@ struct pq_eval {
     struct pq_poll poll; /* of the cancel flag, inside a block */
 };
 
-#define PQ_SAME_LABELSET "vector cannot contain metrics with the same labelset"
-
 /* Take over what the leaves noted and counted, once. */
 void pq_eval_merge_notes(struct pq_eval *eval);
 

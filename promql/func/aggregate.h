@@ -25,17 +25,6 @@ void pq_avg_merge(struct pq_avg *into, const struct pq_avg *from);
 /* Equal to the last bit however the values were split into partials (short of an overflow). */
 double pq_avg_value(const struct pq_avg *avg);
 
-/* stddev, stdvar: count, mean and the sum of squared distances to it (M2). Any NaN or infinity
- * makes the result NaN. */
-struct pq_variance {
-    double count, mean, m2;
-};
-
-void pq_variance_add(struct pq_variance *variance, double value);
-void pq_variance_merge(struct pq_variance *into, const struct pq_variance *from);
-double pq_variance_stdvar(const struct pq_variance *variance);
-double pq_variance_stddev(const struct pq_variance *variance);
-
 /* min, max: the first value, or a smaller (larger) one, or anything after a NaN. */
 static inline double pq_min_add(double min, double value)
 {

@@ -22,17 +22,14 @@ const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf)
 
 bool pq_stage_drops_names(const struct pq_stage *stage)
 {
-    bool compares = stage->op >= PQ_OP_EQLC && stage->op <= PQ_OP_GTR;
-
     switch (stage->kind) {
     case PQ_STAGE_INSTANT:
         return stage->take != PQ_TAKE_VALUE;
     case PQ_STAGE_WINDOW:
-        return !pq_function_get(stage->function)->keeps_name;
     case PQ_STAGE_FUNCTION:
-        return true;
+        return !pq_function_get(stage->function)->keeps_name;
     case PQ_STAGE_BINARY:
-        return !compares || stage->return_bool;
+        return !pq_op_compares(stage->op) || stage->return_bool;
     case PQ_STAGE_SAMPLES:
     case PQ_STAGE__COUNT:
         break;

@@ -112,8 +112,6 @@ struct pq_sink {
     struct qf_strbuf key;
 };
 
-#define PQ_SAME_LABELSET "vector cannot contain metrics with the same labelset"
-
 /* False: budget spent. */
 QF_MUST_CHECK bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf,
                                 struct qf_arena *arena, struct pq_notes *notes,

@@ -40,15 +40,4 @@ void pq_values_arith(enum pq_op op, double *values, size_t count, struct pq_scal
 void pq_values_compare(enum pq_op op, const double *values, size_t count, struct pq_scalar_arg arg,
                        bool scalar_left, uint8_t *keep);
 
-static inline bool pq_op_compares(enum pq_op op)
-{
-    return op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
-}
-
-/* What comes out is a part of what went in, and is still called by its name. */
-static inline bool pq_op_keeps_name(enum pq_op op)
-{
-    return pq_op_compares(op) || op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER;
-}
-
 #endif

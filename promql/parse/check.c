@@ -64,11 +64,6 @@ void pq_check_subquery(struct pq_parser *p, const struct pq_expr *node)
                         "subquery is only allowed on instant vector, got %s instead", names[type]);
 }
 
-static bool is_comparison(enum pq_op op)
-{
-    return op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
-}
-
 static bool is_set_operator(enum pq_op op)
 {
     return op == PQ_OP_AND || op == PQ_OP_OR || op == PQ_OP_UNLESS;
@@ -132,10 +127,10 @@ void pq_check_binary(struct pq_parser *p, struct pq_expr *node, struct pq_matchi
     enum pq_op op = node->binary.op;
     enum pq_type left = node->binary.lhs->type, right = node->binary.rhs->type;
 
-    if (node->binary.return_bool && !is_comparison(op))
+    if (node->binary.return_bool && !pq_op_compares(op))
         pq_parser_check(p, NULL, operator_range(p, node),
                         "bool modifier can only be used on comparison operators");
-    if (is_comparison(op) && !node->binary.return_bool && left == PQ_TYPE_SCALAR &&
+    if (pq_op_compares(op) && !node->binary.return_bool && left == PQ_TYPE_SCALAR &&
         right == PQ_TYPE_SCALAR)
         pq_parser_check(p, NULL, operator_range(p, node),
                         "comparisons between scalars must use BOOL modifier");

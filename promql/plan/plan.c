@@ -166,9 +166,8 @@ static struct pq_plan_node *plan_scalar_op(struct pq_planner *p, const struct pq
     const struct pq_expr *scalar = left ? expr->binary.lhs : expr->binary.rhs;
     const struct pq_expr *vector = left ? expr->binary.rhs : expr->binary.lhs;
     enum pq_op op = expr->binary.op;
-    bool compares = op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
     bool trims = op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER;
-    bool drops = ((!compares && !trims) || expr->binary.return_bool) &&
+    bool drops = (!pq_op_keeps_name(op) || expr->binary.return_bool) &&
                  pq_expr_type(vector) == PQ_TYPE_VECTOR;
     struct pq_plan_node *child = pq_plan_expr(p, vector, grid), *node;
     struct pq_stage stage = { .kind = PQ_STAGE_BINARY,

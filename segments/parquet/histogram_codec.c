@@ -158,36 +158,3 @@ qf_rc histogram_decode(struct qf_arena *arena, struct qf_str bytes,
     *ret_histogram = h;
     return QF_OK;
 }
-
-/* Nothing of nothing; else a copy, or NULL if the arena is spent. */
-static const void *copy_of(struct qf_arena *arena, const void *data, size_t size, bool *bad)
-{
-    void *copy = size ? qf_arena_alloc(arena, size) : NULL;
-
-    if (copy)
-        memcpy(copy, data, size);
-    *bad |= size && !copy;
-    return copy;
-}
-
-const struct pq_histogram *histogram_copy(struct qf_arena *arena,
-                                          const struct pq_histogram *histogram)
-{
-    struct pq_histogram *h = QF_ARENA_NEW(arena, struct pq_histogram);
-    bool bad = false;
-
-    if (!h)
-        return NULL;
-    *h = *histogram;
-    h->positive_spans = copy_of(arena, h->positive_spans,
-                                h->positive_span_count * sizeof(*h->positive_spans), &bad);
-    h->negative_spans = copy_of(arena, h->negative_spans,
-                                h->negative_span_count * sizeof(*h->negative_spans), &bad);
-    h->positive_buckets = copy_of(arena, h->positive_buckets,
-                                  h->positive_bucket_count * sizeof(*h->positive_buckets), &bad);
-    h->negative_buckets = copy_of(arena, h->negative_buckets,
-                                  h->negative_bucket_count * sizeof(*h->negative_buckets), &bad);
-    h->custom_values =
-        copy_of(arena, h->custom_values, h->custom_value_count * sizeof(*h->custom_values), &bad);
-    return bad ? NULL : h;
-}

@@ -14,8 +14,4 @@ void histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogra
 QF_MUST_CHECK qf_rc histogram_decode(struct qf_arena *arena, struct qf_str bytes,
                                      const struct pq_histogram **ret_histogram, struct qf_err *err);
 
-/* A copy that borrows nothing; NULL if the arena's budget is spent. */
-const struct pq_histogram *histogram_copy(struct qf_arena *arena,
-                                          const struct pq_histogram *histogram);
-
 #endif

@@ -9,7 +9,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
 #include "base/pure/vec.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/func/histogram.h"
 #include "segments/parquet/seg_int.h"
 
 /* A run of samples of the series being put together. */
@@ -132,7 +132,7 @@ static void gather_extras(struct source *source, const struct seg_row *row, size
         extras->start_ts.items[at + i] = row->start_ts[i];
     for (size_t i = 0; row->histograms && i < row->count; i++)
         if (row->histograms[i])
-            extras->histograms.items[at + i] = histogram_copy(source->arena, row->histograms[i]);
+            extras->histograms.items[at + i] = pq_histogram_copy(source->arena, row->histograms[i]);
 }
 
 /* Sample @from of the gathered ones is the next of the merged ones. */

@@ -186,6 +186,16 @@ struct pq_expr {
 /* The row of functions.def (see functions.h), or NULL if unknown. */
 const struct pq_function *pq_function_find(struct qf_str name);
 const char *pq_op_text(enum pq_op op); /* "+", "==", "and", ... */
+/* ==, !=, <=, <, >=, > */
+static inline bool pq_op_compares(enum pq_op op)
+{
+    return op >= PQ_OP_EQLC && op <= PQ_OP_GTR;
+}
+/* What comes out is a part of what went in, and is still called by its name. */
+static inline bool pq_op_keeps_name(enum pq_op op)
+{
+    return pq_op_compares(op) || op == PQ_OP_TRIM_UPPER || op == PQ_OP_TRIM_LOWER;
+}
 const char *pq_agg_text(enum pq_agg op);
 /* The type of its parameter, PQ_TYPE_NONE if it takes none; whether it must be enabled. */
 enum pq_type pq_agg_param(enum pq_agg op);

@@ -157,6 +157,9 @@ struct pq_leaf_limits {
 #define PQ_TOO_MANY_SAMPLES                                                                        \
     "query processing would load too many samples into memory in query execution"
 
+/* Prometheus's words for two series that differed by name alone, and lost it. */
+#define PQ_SAME_LABELSET "vector cannot contain metrics with the same labelset"
+
 /* Run @leaf over one shard. @source is read to its end and not closed. The result lives in @arena.
  * @canceled (may be NULL) is looked at every few milliseconds of work, also inside one series.
  *

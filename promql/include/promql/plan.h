@@ -64,7 +64,5 @@ QF_MUST_CHECK qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_expr *ex
 
 /* The plan as an indented tree of nodes and a list of leaves. */
 void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan);
-/* {"query":..,"leaves":[{"id","kind","expr","start","end",..}],"tree":{"node","children"..}} */
-void pq_plan_explain_json(struct qf_strbuf *buf, const struct pq_plan *plan);
 
 #endif

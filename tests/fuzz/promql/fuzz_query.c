@@ -36,7 +36,6 @@ static void run(struct qf_str query, const struct pq_query_params *params, size_
         pq_plan_new(arena, expr, query, params, &plan, &err) != QF_OK)
         return;
     pq_plan_explain(&text, plan);
-    pq_plan_explain_json(&text, plan);
     if (is_small(plan))
         (void)!pq_engine_run(&engine, arena, expr, query, params, &result, &err);
 }

@@ -203,32 +203,3 @@ TEST(averages_do_not_show_how_they_were_split)
         }
     }
 }
-
-TEST(partial_variances_merge)
-{
-    const double values[] = { 0, 8, 8, 2, 3 };
-
-    for (size_t split = 0; split <= 5; split++) {
-        struct pq_variance left = { 0 }, right = { 0 };
-
-        for (size_t i = 0; i < 5; i++)
-            pq_variance_add(i < split ? &left : &right, values[i]);
-        pq_variance_merge(&left, &right);
-        check_near(pq_variance_stdvar(&left), 10.56);
-        check_near(pq_variance_stddev(&left), sqrt(10.56));
-    }
-}
-
-/* One value that is not finite and there is no deviation to speak of. */
-TEST(variance_of_infinities_is_nan)
-{
-    struct pq_variance first = { 0 }, later = { 0 };
-
-    pq_variance_add(&first, INFINITY);
-    CHECK(isnan(pq_variance_stdvar(&first)));
-    pq_variance_add(&first, 1);
-    CHECK(isnan(pq_variance_stdvar(&first)));
-    pq_variance_add(&later, 1);
-    pq_variance_add(&later, INFINITY);
-    CHECK(isnan(pq_variance_stdvar(&later)));
-}

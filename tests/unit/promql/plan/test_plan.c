@@ -195,18 +195,3 @@ TEST(errors_that_need_no_data_are_found_by_the_planner)
                 "invalid regular expression in label_replace(): (");
     check_error("1 </ 2", &range, "operator \"</\" not allowed for Scalar operations");
 }
-
-TEST(a_plan_is_json_too)
-{
-    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
-    struct qf_err err = { 0 };
-    struct pq_query_params instant = { .start_ms = 1000, .end_ms = 1000 };
-
-    pq_plan_explain_json(&text, plan(arena, "count(up)", &instant, &err));
-    CHECK_STR(qf_strbuf_cstr(&text),
-              "{\"query\":\"count(up)\",\"leaves\":[{\"id\":0,\"kind\":\"count\",\"expr\":\"count "
-              "by () ({__name__=\\\"up\\\"})\",\"start\":-298999,\"end\":1000,\"steps\":1}],"
-              "\"tree\":{\"node\":\"leaf\",\"what\":\"0\",\"leaf\":0,\"start\":1000,\"step\":1,"
-              "\"steps\":1,\"dropsNames\":false,\"children\":[]}}");
-}
