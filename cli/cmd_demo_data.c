@@ -57,37 +57,38 @@ struct demo_columns {
     struct sg_sample *samples;
 };
 
-static qf_rc add_series(struct sg_batch *batch, const struct demo *demo, size_t series,
+static qf_rc add_series(struct sg_batch *batch, const struct sg_demo *demo, size_t series,
                         struct demo_columns *columns, struct qf_err *err)
 {
-    size_t count = demo_samples(demo, series, columns->ts, columns->values);
+    size_t count = sg_demo_samples(demo, series, columns->ts, columns->values);
 
     for (size_t i = 0; i < count; i++)
         columns->samples[i] =
             (struct sg_sample){ .ts = columns->ts[i], .value = columns->values[i] };
-    return sg_batch_add(batch, demo_labels(demo, series), columns->samples, count, err);
+    return sg_batch_add(batch, sg_demo_labels(demo, series), columns->samples, count, err);
 }
 
-static qf_rc add_all(struct sg_batch *batch, const struct demo_options *options, struct qf_err *err)
+static qf_rc add_all(struct sg_batch *batch, const struct sg_demo_options *options,
+                     struct qf_err *err)
 {
-    struct demo *demo = demo_new(options);
+    struct sg_demo *demo = sg_demo_new(options);
     struct demo_columns columns = {
-        .ts = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.ts)),
-        .values = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.values)),
-        .samples = qf_xcalloc(demo_samples_max(demo), sizeof(*columns.samples)),
+        .ts = qf_xcalloc(sg_demo_samples_max(demo), sizeof(*columns.ts)),
+        .values = qf_xcalloc(sg_demo_samples_max(demo), sizeof(*columns.values)),
+        .samples = qf_xcalloc(sg_demo_samples_max(demo), sizeof(*columns.samples)),
     };
     qf_rc rc = QF_OK;
 
-    for (size_t i = 0; i < demo_series_count(demo) && rc == QF_OK; i++)
+    for (size_t i = 0; i < sg_demo_series_count(demo) && rc == QF_OK; i++)
         rc = add_series(batch, demo, i, &columns, err);
     free(columns.ts);
     free(columns.values);
     free(columns.samples);
-    (void)demo_free(demo);
+    (void)sg_demo_free(demo);
     return rc;
 }
 
-static int run(const struct demo_options *demo)
+static int run(const struct sg_demo_options *demo)
 {
     struct sg_batch_options options;
     struct sg_batch_summary summary = { 0 };
@@ -109,7 +110,7 @@ static int run(const struct demo_options *demo)
 
 int cli_demo_data(int argc, char **argv)
 {
-    struct demo_options demo = { 0 };
+    struct sg_demo_options demo = { 0 };
     int positional;
 
     switch (cli_flags_parse(&spec, argc, argv, &positional)) {

@@ -57,19 +57,19 @@ static uint64_t total_size(char **files, int count)
     return total;
 }
 
-static qf_rc run(const struct import_options *options, char **files, int count,
-                 struct import_summary *ret_summary, struct qf_err *err)
+static qf_rc run(const struct sg_import_options *options, char **files, int count,
+                 struct sg_import_summary *ret_summary, struct qf_err *err)
 {
-    struct import *import = import_new(options, err);
+    struct sg_import *import = sg_import_new(options, err);
     qf_rc rc = import ? QF_OK : err->rc;
 
     for (int i = 0; i < count && rc == QF_OK; i++)
-        rc = import_file(import, files[i], err);
+        rc = sg_import_file(import, files[i], err);
     if (rc == QF_OK)
-        rc = import_commit(import, err);
+        rc = sg_import_commit(import, err);
     if (import)
-        *ret_summary = import_summary(import);
-    (void)import_free(import);
+        *ret_summary = sg_import_summary(import);
+    (void)sg_import_free(import);
     return rc;
 }
 
@@ -77,10 +77,10 @@ int cli_import(int argc, char **argv)
 {
     static const char *const formats[] = { "auto", "openmetrics", "prometheus", "tsdb-dump" };
     static const char *const reactions[] = { "stop", "skip" };
-    struct import_options options = { .on_malformed = import_cli_malformed,
-                                      .on_progress = import_cli_reading,
-                                      .ctx = &o.common };
-    struct import_summary summary = { 0 };
+    struct sg_import_options options = { .on_malformed = import_cli_malformed,
+                                         .on_progress = import_cli_reading,
+                                         .ctx = &o.common };
+    struct sg_import_summary summary = { 0 };
     struct qf_err err = { 0 };
     int files, format, reaction;
     qf_rc rc;
@@ -103,7 +103,7 @@ int cli_import(int argc, char **argv)
     o.common.inputs_bytes = total_size(argv + 1, files);
     if (!import_cli_start(&o.common, &options.batch))
         return 1;
-    options.format = (enum import_format)format;
+    options.format = (enum sg_import_format)format;
     options.skip_malformed = reaction == 1;
     rc = run(&options, argv + 1, files, &summary, &err);
     o.common.malformed = summary.malformed;

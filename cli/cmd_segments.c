@@ -43,13 +43,13 @@ struct names {
     uint64_t foreign;
 };
 
-static bool collect(void *ctx, const struct store_object *object)
+static bool collect(void *ctx, const struct sg_store_object *object)
 {
     struct names *names = ctx;
-    struct segment_name name;
+    struct sg_segment_name name;
 
-    if (!segment_name_parse(object->name, &name)) {
-        names->foreign += !qf_str_starts(object->name, QF_STR(CHANGES_PREFIX));
+    if (!sg_segment_name_parse(object->name, &name)) {
+        names->foreign += !qf_str_starts(object->name, QF_STR(SG_CHANGES_PREFIX));
         return true;
     }
     QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));
@@ -57,13 +57,13 @@ static bool collect(void *ctx, const struct store_object *object)
     return true;
 }
 
-static qf_rc list(struct store *store, struct names *names, struct qf_err *err)
+static qf_rc list(struct sg_store *store, struct names *names, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
 
     if (o.tenant)
         qf_strbuf_printf(&prefix, "tenant=%s/", o.tenant);
-    return store_list(store, qf_strbuf_view(&prefix), QF_STR(""), NULL, collect, names, err);
+    return sg_store_list(store, qf_strbuf_view(&prefix), QF_STR(""), NULL, collect, names, err);
 }
 
 static void print_times(int64_t min_ts, int64_t max_ts)
@@ -82,9 +82,9 @@ static void print_list(const struct names *names)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < names->items.count; i++) {
-        struct segment_name name;
+        struct sg_segment_name name;
 
-        if (!segment_name_parse(qf_str_from(names->items.items[i]), &name))
+        if (!sg_segment_name_parse(qf_str_from(names->items.items[i]), &name))
             continue;
         printf("%12" PRIu64 "  ", names->sizes.items[i]);
         print_times(name.min_ts, name.max_ts);
@@ -98,10 +98,10 @@ static void print_list(const struct names *names)
 }
 
 /* A local copy of an object under a name of its own; NULL after an error. */
-static struct seg_reader *fetch(struct store *store, const char *name, struct qf_err *err)
+static struct sg_reader *fetch(struct sg_store *store, const char *name, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
-    struct seg_reader *reader = NULL;
+    struct sg_reader *reader = NULL;
     uint64_t size;
     int fd;
 
@@ -114,8 +114,8 @@ static struct seg_reader *fetch(struct store *store, const char *name, struct qf
     (void)unlink(path.data); /* nothing stays, whatever happens */
     qf_strbuf_reset(&path);
     qf_strbuf_printf(&path, "/proc/self/fd/%d", fd);
-    if (store_read_fd(store, qf_str_from(name), fd, NULL, &size, err) == QF_OK)
-        reader = seg_reader_open(path.data, err);
+    if (sg_store_read_fd(store, qf_str_from(name), fd, NULL, &size, err) == QF_OK)
+        reader = sg_reader_open(path.data, err);
     (void)close(fd);
     return reader;
 }
@@ -125,10 +125,10 @@ struct metric {
     uint64_t series, samples;
 };
 
-static void print_metrics(struct seg_reader *reader, struct qf_err *err)
+static void print_metrics(struct sg_reader *reader, struct qf_err *err)
 {
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    struct pq_source *source = segments_source_new(&reader, 1, &all, NULL, 0);
+    struct pq_source *source = sg_source_new(&reader, 1, &all, NULL, 0);
     struct metric metric = { 0 };
     struct pq_series series;
     bool more = true;
@@ -154,14 +154,14 @@ static void print_metrics(struct seg_reader *reader, struct qf_err *err)
     source->close(source);
 }
 
-static qf_rc show(struct store *store, const char *name, struct qf_err *err)
+static qf_rc show(struct sg_store *store, const char *name, struct qf_err *err)
 {
-    struct seg_reader *reader = fetch(store, name, err);
-    const struct seg_meta *meta;
+    struct sg_reader *reader = fetch(store, name, err);
+    const struct sg_meta *meta;
 
     if (!reader)
         return err->rc;
-    meta = seg_reader_meta(reader);
+    meta = sg_reader_meta(reader);
     printf("%s\n  schema version %u, tenant %.*s, shard %u of %u, generation %" PRIu64
            ", id %016" PRIx64 "\n  %" PRIu64 " series, %" PRIu64 " samples, ",
            name, meta->schema_version, QF_STR_ARG(meta->name.tenant), meta->name.shard,
@@ -171,16 +171,16 @@ static qf_rc show(struct store *store, const char *name, struct qf_err *err)
     printf("%s%s\n", meta->has_start_ts ? ", start timestamps" : "",
            meta->has_histograms ? ", native histograms" : "");
     print_metrics(reader, err);
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     return err->rc;
 }
 
 /* A name must tell the truth about its content: catalogue and merge rely on it. */
-static qf_rc check_name(const char *text, const struct seg_meta *meta, struct qf_err *err)
+static qf_rc check_name(const char *text, const struct sg_meta *meta, struct qf_err *err)
 {
-    struct segment_name name;
+    struct sg_segment_name name;
 
-    if (!segment_name_parse(qf_str_from(text), &name))
+    if (!sg_segment_name_parse(qf_str_from(text), &name))
         return qf_err_set(err, QF_EINVAL, "not the name of a segment");
     if (!qf_str_eq(name.tenant, meta->name.tenant) || name.min_ts != meta->name.min_ts ||
         name.max_ts != meta->name.max_ts || name.shard != meta->name.shard ||
@@ -190,22 +190,22 @@ static qf_rc check_name(const char *text, const struct seg_meta *meta, struct qf
     return QF_OK;
 }
 
-static qf_rc verify(struct store *store, const char *name, struct qf_err *err)
+static qf_rc verify(struct sg_store *store, const char *name, struct qf_err *err)
 {
-    struct seg_reader *reader = fetch(store, name, err);
+    struct sg_reader *reader = fetch(store, name, err);
     qf_rc rc;
 
     if (!reader)
         return err->rc;
-    rc = seg_reader_verify(reader, err);
+    rc = sg_reader_verify(reader, err);
     if (rc == QF_OK)
-        rc = check_name(name, seg_reader_meta(reader), err);
-    (void)seg_reader_free(reader);
+        rc = check_name(name, sg_reader_meta(reader), err);
+    (void)sg_reader_free(reader);
     return rc;
 }
 
-static int for_each(struct store *store, const struct names *names,
-                    qf_rc (*fn)(struct store *store, const char *name, struct qf_err *err))
+static int for_each(struct sg_store *store, const struct names *names,
+                    qf_rc (*fn)(struct sg_store *store, const char *name, struct qf_err *err))
 {
     size_t bad = 0;
 
@@ -222,7 +222,7 @@ static int for_each(struct store *store, const struct names *names,
     return bad ? 1 : 0;
 }
 
-static int run(const char *word, struct store *store, char **given, int given_count)
+static int run(const char *word, struct sg_store *store, char **given, int given_count)
 {
     struct names names = { 0 };
     struct qf_err err = { 0 };
@@ -248,9 +248,9 @@ static int run(const char *word, struct store *store, char **given, int given_co
 
 int cli_segments(int argc, char **argv)
 {
-    struct store_options options = { 0 };
+    struct sg_store_options options = { 0 };
     struct qf_err err = { 0 };
-    struct store *store;
+    struct sg_store *store;
     int positional, code;
 
     switch (cli_flags_parse(&spec, argc, argv, &positional)) {
@@ -269,11 +269,11 @@ int cli_segments(int argc, char **argv)
         return 2;
     }
     options.url = o.store;
-    if (store_open(&options, &store, &err) != QF_OK) {
+    if (sg_store_open(&options, &store, &err) != QF_OK) {
         fprintf(stderr, "error: %s\n", err.msg);
         return 1;
     }
     code = run(argv[1], store, argv + 2, positional - 1);
-    (void)store_free(store);
+    (void)sg_store_free(store);
     return code;
 }

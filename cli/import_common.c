@@ -78,7 +78,7 @@ static void show(struct import_cli *cli, const char *phase, uint64_t samples, do
     (void)fflush(stderr);
 }
 
-void import_cli_reading(void *ctx, const struct import_progress *progress)
+void import_cli_reading(void *ctx, const struct sg_import_progress *progress)
 {
     struct import_cli *cli = ctx;
     uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
@@ -102,7 +102,7 @@ static void on_writing(void *ctx, const struct sg_batch_summary *s)
 /* Remove what imports that were killed left behind; false if the store cannot be used. */
 static bool sweep(const struct import_cli *cli)
 {
-    struct store_call call = { .cancel = &interrupted };
+    struct sg_store_call call = { .cancel = &interrupted };
     struct sg_sweep swept;
     struct qf_err err = { 0 }, why = { 0 };
 
@@ -122,13 +122,13 @@ static bool sweep(const struct import_cli *cli)
 
 bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options)
 {
-    struct store_options store = { .url = cli->store, .create = true };
+    struct sg_store_options store = { .url = cli->store, .create = true };
     struct sigaction action = { .sa_handler = on_signal };
     struct qf_err err = { 0 };
 
     if (cli->shards > UINT32_MAX)
         cli->shards = 0; /* refused with the others that are no power of two */
-    if (store_open(&store, &cli->opened, &err) != QF_OK) {
+    if (sg_store_open(&store, &cli->opened, &err) != QF_OK) {
         fprintf(stderr, "error: %s\n", err.msg);
         return false;
     }
@@ -137,7 +137,7 @@ bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_optio
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     if (!sweep(cli)) {
-        cli->opened = store_free(cli->opened);
+        cli->opened = sg_store_free(cli->opened);
         return false;
     }
     cli->started_ms = cli->shown_ms = cli->phase_ms = qf_clock_mono_ms();
@@ -189,6 +189,6 @@ int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summar
         fprintf(stderr, "error: %s; %s\n", err->msg,
                 summary->segments_left ? "a part was imported: import again"
                                        : "nothing was imported");
-    cli->opened = store_free(cli->opened);
+    cli->opened = sg_store_free(cli->opened);
     return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;
 }

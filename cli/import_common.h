@@ -16,7 +16,7 @@ struct import_cli {
     const char *temp_dir;
     bool quiet;
 
-    struct store *opened;
+    struct sg_store *opened;
     uint64_t inputs_bytes;                  /* of all inputs; 0: not known */
     int64_t started_ms, shown_ms, phase_ms; /* when it started, told something, began a phase */
     bool writing;
@@ -43,8 +43,8 @@ struct import_cli {
 /* Open the store and fill @ret_options; false after a line on stderr. Installs handlers for SIGINT
  * and SIGTERM that cancel the batch, and shows its progress. */
 bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options);
-/* For struct import_options; the context is @cli. */
-void import_cli_reading(void *cli, const struct import_progress *progress);
+/* For struct sg_import_options; the context is @cli. */
+void import_cli_reading(void *cli, const struct sg_import_progress *progress);
 void import_cli_malformed(void *cli, const char *file, uint64_t line, const char *what);
 /* End the progress line and tell the outcome; returns the exit code. */
 int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summary, qf_rc rc,

@@ -30,8 +30,8 @@ struct api {
     const struct qa_api_options *options;
     struct qa_metrics metrics;
     struct qf_pool *pool;
-    struct store *store;
-    struct catalog *catalog;
+    struct sg_store *store;
+    struct sg_catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
     struct qa_query_env env;
     struct qa_costs *costs;
@@ -82,14 +82,14 @@ static void refresh_catalog(void *arg)
 {
     struct api *api = arg;
     /* The first listing of a large bucket may take minutes, and nothing can be answered before. */
-    struct store_call call = { .cancel = &api->stopping,
-                               .timeout_ms = atomic_load(&api->listed) ? 60000 : 0 };
+    struct sg_store_call call = { .cancel = &api->stopping,
+                                  .timeout_ms = atomic_load(&api->listed) ? 60000 : 0 };
     struct qf_err err = { 0 };
 
-    if (catalog_refresh(api->catalog, CATALOG_REFRESH_TIMER, &call, &err) == QF_OK) {
+    if (sg_catalog_refresh(api->catalog, SG_CATALOG_REFRESH_TIMER, &call, &err) == QF_OK) {
         atomic_store(&api->listed, true);
         qf_metric_set(api->metrics.catalog_segments, 0,
-                      (double)catalog_stats(api->catalog).segments);
+                      (double)sg_catalog_stats(api->catalog).segments);
     } else if (!atomic_load(&api->stopping)) {
         qf_metric_inc(api->metrics.catalog_errors);
         QF_LOG_WARN("cannot list the store, will try again", QF_KV_STR("reason", err.msg));
@@ -99,7 +99,7 @@ static void refresh_catalog(void *arg)
 
 static void refresh_if_due(struct api *api, qf_time_ms now)
 {
-    if (now < catalog_due_ms(api->catalog) || atomic_exchange(&api->refreshing, true))
+    if (now < sg_catalog_due_ms(api->catalog) || atomic_exchange(&api->refreshing, true))
         return;
     if (!qf_pool_submit(api->pool, refresh_catalog, api))
         atomic_store(&api->refreshing, false);
@@ -110,9 +110,9 @@ static void refresh_if_due(struct api *api, qf_time_ms now)
 static qf_rc start_storage(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *options = api->options;
-    struct store_options store = { .url = options->store_url };
-    struct catalog_options catalog = { .refresh_interval_ms = options->catalog_interval_ms };
-    qf_rc rc = store_open(&store, &api->store, err);
+    struct sg_store_options store = { .url = options->store_url };
+    struct sg_catalog_options catalog = { .refresh_interval_ms = options->catalog_interval_ms };
+    qf_rc rc = sg_store_open(&store, &api->store, err);
 
     if (rc)
         return rc;
@@ -120,7 +120,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
                                                      : qf_machine_memory_bytes() / 2;
     qf_metric_set(api->metrics.memory_limit_bytes, 0, (double)api->purse.limit);
     catalog.store = api->store;
-    api->catalog = catalog_new(&catalog);
+    api->catalog = sg_catalog_new(&catalog);
     api->costs = qa_costs_new();
     api->env = (struct qa_query_env){
         .features = options->features,
@@ -315,9 +315,9 @@ static void stop(struct api *api)
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->pool = qf_pool_free(api->pool);
     api->tenants = qh_tenants_free(api->tenants);
-    api->catalog = catalog_free(api->catalog);
+    api->catalog = sg_catalog_free(api->catalog);
     api->costs = qa_costs_free(api->costs);
-    api->store = store_free(api->store);
+    api->store = sg_store_free(api->store);
     qa_metrics_done(&api->metrics);
 }
 
@@ -334,7 +334,7 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
     if (rc == QF_OK) {
         QF_LOG_INFO("serving", QF_KV_STR("listen", options->listen),
                     QF_KV_U64("port", qh_listener_port(api->listener)),
-                    QF_KV_STR("store", store_url(api->store)), QF_KV_STR("api_id", api->id));
+                    QF_KV_STR("store", sg_store_url(api->store)), QF_KV_STR("api_id", api->id));
         tick(api);
         while (!signaled(signal_fd, TICK_MS))
             tick(api);

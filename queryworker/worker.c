@@ -23,7 +23,7 @@ struct parts {
     int lock_fd;
     uint64_t slots;
     char *worker_id, *base_url, *control_host, *http_host;
-    struct store *store;
+    struct sg_store *store;
     struct qf_mailbox *mailbox;
     struct qf_pool *pool, *downloads;
     struct qw_metrics *metrics;
@@ -80,7 +80,7 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
     const struct qw_options *o = p->options;
     QF_CLEANUP(qf_freep) char *artifacts = below(o->spool, "artifacts");
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    qf_rc rc = store_open(&(struct store_options){ .url = o->store }, &p->store, err);
+    qf_rc rc = sg_store_open(&(struct sg_store_options){ .url = o->store }, &p->store, err);
 
     if (rc == QF_OK)
         rc = lock_folder(p, err);
@@ -235,7 +235,7 @@ static void announce(const struct parts *p)
            p->control_host, qw_server_port(p->server), p->worker_id);
     (void)fflush(stdout);
     QF_LOG_INFO("worker started", QF_KV_STR("worker_id", p->worker_id),
-                QF_KV_STR("url", p->base_url), QF_KV_STR("store", store_url(p->store)),
+                QF_KV_STR("url", p->base_url), QF_KV_STR("store", sg_store_url(p->store)),
                 QF_KV_U64("slots", p->slots));
     if (!given(p->options->control_tls_cert) && !qf_host_is_loopback(p->control_host))
         QF_LOG_WARN("the control stream is open to the network without TLS",
@@ -272,7 +272,7 @@ static void stop(struct parts *p)
     p->mailbox = qf_mailbox_free(p->mailbox, free); /* at most fetches are left */
     p->spool = qw_spool_free(p->spool);
     p->metrics = qw_metrics_free(p->metrics);
-    p->store = store_free(p->store);
+    p->store = sg_store_free(p->store);
     if (p->lock_fd >= 0)
         (void)close(p->lock_fd);
     free(p->worker_id);

@@ -24,7 +24,7 @@ struct ecs {
     const struct qa_discovery_options *options;
     struct http_client *http;
     struct credentials keys;
-    struct store_limit limit;
+    struct sg_store_limit limit;
     char endpoint[300], sign[100];
 };
 
@@ -33,7 +33,7 @@ static json_t *call(struct ecs *ecs, const char *action, json_t *body, struct qf
 {
     char *text = json_dumps(body, 0);
     char target[200], token[4096];
-    struct store_bytes bytes = { .data = text, .fd = -1, .size = strlen(text) };
+    struct sg_store_bytes bytes = { .data = text, .fd = -1, .size = strlen(text) };
     struct http_request request = { .method = "POST",
                                     .url = ecs->endpoint,
                                     .sign = ecs->sign,

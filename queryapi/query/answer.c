@@ -40,8 +40,8 @@ static struct pq_leaf_reader *open_artifact(struct qa_query *query,
 {
     struct qf_str bytes = { artifact->data, artifact->size_bytes };
 
-    return artifact->data ? artifact_open_memory(bytes, "artifact", &query->purse, err)
-                          : artifact_open_file(artifact->path, &query->purse, err);
+    return artifact->data ? sg_artifact_open_memory(bytes, "artifact", &query->purse, err)
+                          : sg_artifact_open_file(artifact->path, &query->purse, err);
 }
 
 /* Start the evaluation of one plan over its artifacts. */

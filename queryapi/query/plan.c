@@ -75,12 +75,12 @@ static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
 /* The time range of series and labels, cut to where there are data: a window has to have ends. */
 static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struct qf_err *err)
 {
-    struct catalog_query ask = { .tenant = tenant,
-                                 .min_ts = query->ask.start_ms,
-                                 .max_ts = query->ask.end_ms };
-    struct catalog_answer found;
+    struct sg_catalog_query ask = { .tenant = tenant,
+                                    .min_ts = query->ask.start_ms,
+                                    .max_ts = query->ask.end_ms };
+    struct sg_catalog_answer found;
     int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
-    qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
+    qf_rc rc = sg_catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
 
     if (rc)
         return rc;
@@ -185,8 +185,8 @@ static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
 }
 
 /* Of one group, or of several: a series is in one of them, so their order does not matter. */
-static bool copy_segments(struct qa_query *query, const struct catalog_group *groups, size_t count,
-                          struct qa_item *item)
+static bool copy_segments(struct qa_query *query, const struct sg_catalog_group *groups,
+                          size_t count, struct qa_item *item)
 {
     size_t total = 0;
 
@@ -197,7 +197,7 @@ static bool copy_segments(struct qa_query *query, const struct catalog_group *gr
         return false;
     for (size_t g = 0; g < count; g++) {
         for (size_t i = 0; i < groups[g].segment_count; i++) {
-            const struct catalog_segment *from = &groups[g].segments[i];
+            const struct sg_catalog_segment *from = &groups[g].segments[i];
 
             item->segments[item->segment_count++] =
                 (struct pb_segment){ .name = from->name,
@@ -240,7 +240,7 @@ uint64_t qa_leaf_key(const struct qa_query *query, uint32_t part, uint32_t leaf)
  * asked before, or there is not more than that in the time range, whatever the matchers leave of
  * it. */
 static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                     const struct catalog_answer *found)
+                     const struct sg_catalog_answer *found)
 {
     const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
     double samples = 0;
@@ -255,7 +255,7 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
         return scan_us <= query->env->small_scan_us;
     for (size_t g = 0; g < found->group_count; g++) {
         for (size_t i = 0; i < found->groups[g].segment_count; i++) {
-            const struct catalog_segment *segment = &found->groups[g].segments[i];
+            const struct sg_catalog_segment *segment = &found->groups[g].segments[i];
             int64_t from = QF_MAX(segment->min_ts, select->min_ts);
             int64_t to = QF_MIN(segment->max_ts, select->max_ts);
             double share =
@@ -270,7 +270,7 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
 /* The shard whose worker gets a work item of several: another one for another selector, so that
  * small queries are not all one worker's. */
 static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                           const struct catalog_group *groups, size_t count)
+                           const struct sg_catalog_group *groups, size_t count)
 {
     if (count == 1)
         return groups[0].shard;
@@ -298,17 +298,17 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
 {
     struct qa_plan_part *of = &query->parts[part];
     const struct pq_leaf *spec = of->plan->leaves[leaf];
-    struct catalog_query ask = { .tenant = query->ask.tenant,
-                                 .min_ts = spec->select.min_ts,
-                                 .max_ts = spec->select.max_ts,
-                                 .matchers = spec->select.matchers,
-                                 .matcher_count = spec->select.matcher_count };
+    struct sg_catalog_query ask = { .tenant = query->ask.tenant,
+                                    .min_ts = spec->select.min_ts,
+                                    .max_ts = spec->select.max_ts,
+                                    .matchers = spec->select.matchers,
+                                    .matcher_count = spec->select.matcher_count };
     struct qf_strbuf bytes = QF_STRBUF_INIT;
-    struct catalog_answer found;
+    struct sg_catalog_answer found;
     struct qf_str encoded;
     struct qa_item *items;
     size_t per_item;
-    qf_rc rc = catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
+    qf_rc rc = sg_catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
 
     if (rc)
         return rc;
@@ -325,7 +325,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     query->items = items;
     per_item = is_small(query, part, leaf, &found) ? found.group_count : 1;
     for (size_t g = 0; g < found.group_count; g += per_item) {
-        const struct catalog_group *groups = &found.groups[g];
+        const struct sg_catalog_group *groups = &found.groups[g];
         uint32_t shard = home_shard(query, part, leaf, groups, per_item);
         struct qa_item *item = &query->items[query->item_count];
         const char *key;
@@ -377,15 +377,15 @@ static qf_rc make_items(struct qa_query *query, struct qf_err *err)
 static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
 {
     const struct qa_query_env *env = query->env;
-    struct store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
+    struct sg_store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
     struct qf_err cause = { 0 };
-    qf_rc rc =
-        catalog_refresh(env->catalog,
-                        store_has_tokens(env->store) || query->co.replans ? CATALOG_REFRESH_NOW
-                                                                          : CATALOG_REFRESH_DUE,
-                        &call, &cause);
+    qf_rc rc = sg_catalog_refresh(env->catalog,
+                                  sg_store_has_tokens(env->store) || query->co.replans
+                                      ? SG_CATALOG_REFRESH_NOW
+                                      : SG_CATALOG_REFRESH_DUE,
+                                  &call, &cause);
 
-    query->snapshot = catalog_snapshot(env->catalog);
+    query->snapshot = sg_catalog_snapshot(env->catalog);
     if (rc == QF_OK && query->snapshot)
         return QF_OK;
     /* The index is too old and could miss segments: better no answer than a smaller one. */

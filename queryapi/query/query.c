@@ -57,7 +57,7 @@ void qa_query_reset(struct qa_query *query)
     query->items = NULL;
     query->parts = NULL;
     query->item_count = query->part_count = query->segment_count = 0;
-    query->snapshot = catalog_snapshot_drop(query->snapshot);
+    query->snapshot = sg_catalog_snapshot_drop(query->snapshot);
 }
 
 struct qa_query *qa_query_free(struct qa_query *query)

@@ -41,8 +41,8 @@ bool qa_features_enable(struct qa_features *features, const char *name);
 /* What all queries of a process share. */
 struct qa_query_env {
     struct qa_features features;
-    struct store *store;
-    struct catalog *catalog;
+    struct sg_store *store;
+    struct sg_catalog *catalog;
     size_t memory_bytes_max; /* per query: plan, evaluation, artifact readers, collected answer */
     struct qf_purse *purse;  /* what all queries together may use of it */
     uint64_t samples_max;    /* 0: none */
@@ -105,7 +105,7 @@ struct qa_query {
     qf_rc cancel_rc; /* why; written before canceled */
 
     /* Of the thread that has the turn. */
-    struct catalog_snapshot *snapshot;
+    struct sg_catalog_snapshot *snapshot;
     struct qa_plan_part *parts;
     size_t part_count;
     struct qa_item *items;

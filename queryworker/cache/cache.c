@@ -33,7 +33,7 @@ struct qw_segment {
     bool in_place;   /* a file of a local store: never removed */
     bool present;    /* the file is whole */
     bool distrusted; /* goes as soon as nobody holds it */
-    struct seg_reader *reader;
+    struct sg_reader *reader;
     struct qw_download *download;
     uint64_t seen_by; /* number of the last hold that listed it: a work may name one twice */
 };
@@ -91,8 +91,8 @@ static void close_reader(struct qw_cache *cache, struct qw_segment *s)
     if (!s->reader)
         return;
     cache->stats.readers--;
-    cache->stats.reader_bytes -= seg_reader_memory(s->reader);
-    s->reader = seg_reader_free(s->reader);
+    cache->stats.reader_bytes -= sg_reader_memory(s->reader);
+    s->reader = sg_reader_free(s->reader);
 }
 
 /* Forget a segment nobody holds; its file stays. */
@@ -173,7 +173,7 @@ static qf_rc take_over(struct qw_cache *cache, struct qf_err *err)
 struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_err *err)
 {
     struct qw_cache *cache;
-    struct qf_str url = qf_str_from(store_url(options->store));
+    struct qf_str url = qf_str_from(sg_store_url(options->store));
 
     if (mkdir(options->dir, 0700) != 0 && errno != EEXIST) {
         (void)qf_err_set(err, QF_EIO, "cannot make %s: %s", options->dir, strerror(errno));
@@ -260,7 +260,7 @@ static struct qw_segment *want(struct qw_cache *cache, const struct pb_segment *
             atomic_store(&s->download->cancel, false);
         return s;
     }
-    if (!store_name_valid(segment->name)) {
+    if (!sg_store_name_valid(segment->name)) {
         (void)qf_err_set(err, QF_EINVAL, "bad segment name");
         return NULL;
     }
@@ -478,21 +478,21 @@ uint64_t qw_segment_size(const struct qw_segment *segment)
     return segment->size_announced;
 }
 
-struct seg_reader *qw_segment_reader(const struct qw_segment *segment)
+struct sg_reader *qw_segment_reader(const struct qw_segment *segment)
 {
     return segment->reader;
 }
 
 void qw_segment_give_reader(struct qw_cache *cache, struct qw_segment *segment,
-                            struct seg_reader *reader)
+                            struct sg_reader *reader)
 {
     if (segment->reader || segment->distrusted) {
-        (void)seg_reader_free(reader);
+        (void)sg_reader_free(reader);
         return;
     }
     segment->reader = reader;
     cache->stats.readers++;
-    cache->stats.reader_bytes += seg_reader_memory(reader);
+    cache->stats.reader_bytes += sg_reader_memory(reader);
 }
 
 bool qw_segment_distrust(struct qw_cache *cache, struct qw_segment *segment)

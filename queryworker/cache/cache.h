@@ -30,7 +30,7 @@ struct qw_cache;
 struct qw_segment; /* one segment, on disk or on its way */
 
 struct qw_cache_options {
-    struct store *store;
+    struct sg_store *store;
     const char *dir;      /* for downloads; made if missing */
     struct qf_pool *pool; /* runs downloads */
     struct qf_mailbox *mailbox;
@@ -76,11 +76,11 @@ struct qw_hold *qw_cache_settled(struct qw_cache *cache);
 /* Valid while the segment is held and settled. */
 const char *qw_segment_path(const struct qw_segment *segment);
 uint64_t qw_segment_size(const struct qw_segment *segment); /* as announced; 0: unknown */
-struct seg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
+struct sg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
 /* Hand in a reader that was opened for @segment; the cache owns it now. If there is one already the
  * new one is closed. */
 void qw_segment_give_reader(struct qw_cache *cache, struct qw_segment *segment,
-                            struct seg_reader *reader);
+                            struct sg_reader *reader);
 /* The file of @segment turned out to be bad: do not use it for further works. True if it was a
  * copy: a disk spoils copies that were good when they arrived, and a fresh download may well be
  * good. */

@@ -15,14 +15,14 @@
 
 static qf_rc fetch_to(struct qw_download *d, const char *temp)
 {
-    struct store_call call = { .cancel = &d->cancel, .bytes_max = d->size_expected };
+    struct sg_store_call call = { .cancel = &d->cancel, .bytes_max = d->size_expected };
     int fd = open(temp, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     qf_rc rc;
 
     if (fd < 0)
         return qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                           "cannot make %s: %s", temp, strerror(errno));
-    rc = store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
+    rc = sg_store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
     if (rc == QF_ELIMIT) {
         d->err = (struct qf_err){ 0 };
         rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has more bytes than the announced %llu", d->name,

@@ -15,7 +15,7 @@ struct qw_segment;
 struct qw_download {
     struct qw_message message; /* QW_MESSAGE_DOWNLOAD */
     struct qf_mailbox *mailbox;
-    struct store *store;
+    struct sg_store *store;
     struct qw_segment *segment;
     char *name, *path;      /* owned */
     uint64_t size_expected; /* never 0; not a byte more is taken */

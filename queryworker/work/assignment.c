@@ -43,7 +43,7 @@ qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
     for (size_t i = 0; i < message->segment_count; i++) {
         const struct pb_segment *segment = &message->segments[i];
 
-        if (!store_name_valid(segment->name))
+        if (!sg_store_name_valid(segment->name))
             return qf_err_set(err, QF_EINVAL, "bad segment name");
         if (!belongs(segment->name, message->tenant))
             return qf_err_set(err, QF_EDENIED, "segment %.*s is not of the work's tenant",

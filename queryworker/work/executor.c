@@ -18,7 +18,7 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
     if (segment->size && stat(segment->path, &info) == 0 && (uint64_t)info.st_size != segment->size)
         return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->path,
                           (long long)info.st_size, (unsigned long long)segment->size);
-    segment->reader = seg_reader_open(segment->path, err);
+    segment->reader = sg_reader_open(segment->path, err);
     if (!segment->reader)
         return err->rc ? err->rc : QF_EIO;
     segment->opened = true;
@@ -28,17 +28,16 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
 /* Its name says whose it is; so must the file. */
 static qf_rc check_tenant(struct qw_task *task, const struct qw_task_segment *segment)
 {
-    if (qf_str_eq(seg_reader_meta(segment->reader)->name.tenant, task->tenant))
+    if (qf_str_eq(sg_reader_meta(segment->reader)->name.tenant, task->tenant))
         return QF_OK;
     return qf_err_set(&task->err, QF_EDENIED, "segment %s is not of the work's tenant",
                       segment->path);
 }
 
 static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
-                           struct seg_reader ***ret_readers)
+                           struct sg_reader ***ret_readers)
 {
-    struct seg_reader **readers =
-        QF_ARENA_ARRAY(arena, struct seg_reader *, task->segment_count + 1);
+    struct sg_reader **readers = QF_ARENA_ARRAY(arena, struct sg_reader *, task->segment_count + 1);
 
     if (!readers)
         return qf_err_set(&task->err, QF_ELIMIT, "the work's memory limit of %llu bytes is reached",
@@ -63,7 +62,7 @@ static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
 static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_result *ret_result)
 {
     struct pq_leaf_limits limits = { .samples_max = task->limits.samples_max };
-    struct seg_reader **readers;
+    struct sg_reader **readers;
     struct pq_source *source;
     struct pq_leaf *leaf;
     qf_rc rc = pq_leaf_decode(arena, task->spec, &leaf, &task->err);
@@ -72,10 +71,10 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
         rc = open_segments(task, arena, &readers);
     if (rc)
         return rc;
-    source = segments_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
-                                 task->limits.memory_bytes_max);
+    source = sg_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
+                           task->limits.memory_bytes_max);
     if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
-        segments_source_skip_histograms(source); /* asked for the presence of series alone */
+        sg_source_skip_histograms(source); /* asked for the presence of series alone */
     rc = pq_leaf_run(leaf, source, &limits, &task->cancel, arena, ret_result, &task->err);
     source->close(source);
     return rc;
@@ -106,7 +105,7 @@ static qf_rc keep_artifact(struct qw_task *task, const struct pq_leaf_result *re
                            bool *ret_kept)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
-    qf_rc rc = artifact_write_memory(result, &bytes, &task->info, &task->err);
+    qf_rc rc = sg_artifact_write_memory(result, &bytes, &task->info, &task->err);
 
     *ret_kept = false;
     if (rc == QF_OK)
@@ -128,7 +127,7 @@ static qf_rc write_artifact(struct qw_task *task, const struct pq_leaf_result *r
     if (rc || task->in_memory)
         return rc;
     path = qw_spool_temp_path(task->spool, &task->token);
-    rc = artifact_write_file(result, path, &task->cancel, &task->info, &task->err);
+    rc = sg_artifact_write_file(result, path, &task->cancel, &task->info, &task->err);
     if (rc == QF_OK)
         rc = check_size(task);
     if (rc == QF_OK)

@@ -16,10 +16,10 @@
 #include "segments/parquet/segment_reader.h"
 
 struct qw_task_segment {
-    const char *path;          /* borrowed */
-    uint64_t size;             /* as announced; 0: unknown */
-    struct seg_reader *reader; /* borrowed; NULL: the task opens it */
-    bool opened;               /* by the task: the coordinator takes it over */
+    const char *path;         /* borrowed */
+    uint64_t size;            /* as announced; 0: unknown */
+    struct sg_reader *reader; /* borrowed; NULL: the task opens it */
+    bool opened;              /* by the task: the coordinator takes it over */
 };
 
 struct qw_task {
@@ -38,7 +38,7 @@ struct qw_task {
     /* out */
     qf_rc rc;
     struct qf_err err;
-    struct artifact_info info;
+    struct sg_artifact_info info;
     bool in_memory; /* the artifact is no file */
     uint64_t series_count, samples_read;
     int64_t started_ns, scanned_ns, ended_ns;

@@ -17,13 +17,14 @@
  * the bucket, and what is kept free so that noted folders are listed in time. */
 #define SHARE 5
 
-struct catalog *catalog_new(const struct catalog_options *options)
+struct sg_catalog *sg_catalog_new(const struct sg_catalog_options *options)
 {
-    struct catalog *catalog = qf_xcalloc(1, sizeof(*catalog));
+    struct sg_catalog *catalog = qf_xcalloc(1, sizeof(*catalog));
 
     catalog->store = options->store;
-    catalog->refresh_interval_ms = options->refresh_interval_ms > 0 ? options->refresh_interval_ms
-                                                                    : CATALOG_REFRESH_INTERVAL_MS;
+    catalog->refresh_interval_ms = options->refresh_interval_ms > 0
+                                       ? options->refresh_interval_ms
+                                       : SG_CATALOG_REFRESH_INTERVAL_MS;
     catalog->summary_time_ms =
         options->summary_time_ms ? options->summary_time_ms : SUMMARY_TIME_DEFAULT_MS;
     catalog->segments_max = options->segments_max ? options->segments_max : SEGMENTS_MAX_DEFAULT;
@@ -35,30 +36,30 @@ struct catalog *catalog_new(const struct catalog_options *options)
     return catalog;
 }
 
-struct catalog *catalog_free(struct catalog *catalog)
+struct sg_catalog *sg_catalog_free(struct sg_catalog *catalog)
 {
     if (!catalog)
         return NULL;
-    (void)catalog_snapshot_drop(catalog->snapshot);
+    (void)sg_catalog_snapshot_drop(catalog->snapshot);
     QF_VEC_DONE(&catalog->known);
-    changes_seen_done(&catalog->changes);
+    sg_changes_seen_done(&catalog->changes);
     qf_strbuf_done(&catalog->round);
     (void)qf_lock_free(catalog->lock);
     free(catalog);
     return NULL;
 }
 
-struct catalog_snapshot *catalog_snapshot(struct catalog *catalog)
+struct sg_catalog_snapshot *sg_catalog_snapshot(struct sg_catalog *catalog)
 {
-    struct catalog_snapshot *snapshot;
+    struct sg_catalog_snapshot *snapshot;
 
     qf_lock_take(catalog->lock);
-    snapshot = catalog->snapshot ? catalog_snapshot_ref(catalog->snapshot) : NULL;
+    snapshot = catalog->snapshot ? sg_catalog_snapshot_ref(catalog->snapshot) : NULL;
     qf_lock_drop(catalog->lock);
     return snapshot;
 }
 
-int64_t catalog_due_ms(struct catalog *catalog)
+int64_t sg_catalog_due_ms(struct sg_catalog *catalog)
 {
     int64_t due;
 
@@ -68,11 +69,11 @@ int64_t catalog_due_ms(struct catalog *catalog)
     return due;
 }
 
-struct catalog_stats catalog_stats(struct catalog *catalog)
+struct sg_catalog_stats sg_catalog_stats(struct sg_catalog *catalog)
 {
-    struct catalog_stats stats;
-    QF_CLEANUP(catalog_snapshot_dropp)
-    struct catalog_snapshot *snapshot = catalog_snapshot(catalog);
+    struct sg_catalog_stats stats;
+    QF_CLEANUP(sg_catalog_snapshot_dropp)
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(catalog);
 
     qf_lock_take(catalog->lock);
     stats = catalog->stats;
@@ -96,7 +97,7 @@ struct catalog_stats catalog_stats(struct catalog *catalog)
 /* --- publishing --- */
 
 /* Forget the summaries of the oldest days until the budget holds. */
-static void strip_oldest(struct catalog_build *build)
+static void strip_oldest(struct sg_catalog_build *build)
 {
     size_t bytes = 0;
 
@@ -125,9 +126,9 @@ static void strip_oldest(struct catalog_build *build)
 }
 
 /* Make the folders of @build the next snapshot. Called by the refreshing thread alone. */
-static void publish(struct catalog *catalog, struct catalog_build *build)
+static void publish(struct sg_catalog *catalog, struct sg_catalog_build *build)
 {
-    struct catalog_snapshot *old, *snapshot;
+    struct sg_catalog_snapshot *old, *snapshot;
     struct index_folder **folders;
     size_t count;
 
@@ -150,11 +151,11 @@ static void publish(struct catalog *catalog, struct catalog_build *build)
     catalog->known.capacity = build->folders.capacity;
     build->folders.items = NULL;
     build->folders.count = build->folders.capacity = 0;
-    (void)catalog_snapshot_drop(old);
+    (void)sg_catalog_snapshot_drop(old);
 }
 
 /* Nothing changed but, maybe, the tokens that say so. */
-static void remember_tokens(struct catalog *catalog, const struct catalog_build *build)
+static void remember_tokens(struct sg_catalog *catalog, const struct sg_catalog_build *build)
 {
     for (size_t i = 0; i < build->folders.count && i < catalog->known.count; i++)
         catalog->known.items[i].token = build->folders.items[i].token;
@@ -162,8 +163,8 @@ static void remember_tokens(struct catalog *catalog, const struct catalog_build 
 
 /* Publish the folders that @build found as a new snapshot, if @rc is QF_OK, and count the
  * refresh. */
-static void end_build(struct catalog *catalog, struct catalog_build *build, qf_rc rc,
-                      struct catalog_stats *stats)
+static void end_build(struct sg_catalog *catalog, struct sg_catalog_build *build, qf_rc rc,
+                      struct sg_catalog_stats *stats)
 {
     if (!rc) {
         strip_oldest(build);
@@ -173,37 +174,37 @@ static void end_build(struct catalog *catalog, struct catalog_build *build, qf_r
     }
     stats->folders_listed += build->listed;
     stats->folders_skipped += build->skipped;
-    catalog_build_done(build);
+    sg_catalog_build_done(build);
 }
 
 /* List everything that may have changed, as far as the store can tell. */
-static qf_rc refresh_whole(struct catalog *catalog, const struct store_call *call,
-                           struct catalog_stats *stats, struct qf_err *err)
+static qf_rc refresh_whole(struct sg_catalog *catalog, const struct sg_store_call *call,
+                           struct sg_catalog_stats *stats, struct qf_err *err)
 {
-    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
-    QF_CLEANUP(changes_seen_done) struct changes_seen now = { 0 };
-    bool notes = !store_has_tokens(catalog->store) && !catalog->snapshot;
+    struct sg_catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    QF_CLEANUP(sg_changes_seen_done) struct sg_changes_seen now = { 0 };
+    bool notes = !sg_store_has_tokens(catalog->store) && !catalog->snapshot;
     qf_rc rc = QF_OK;
 
     /* Changes noted before the first listing are in that listing. */
     if (notes)
-        rc = changes_read(&catalog->changes, catalog->store, call, NULL, &now, err);
+        rc = sg_changes_read(&catalog->changes, catalog->store, call, NULL, &now, err);
     if (!rc)
-        rc = catalog_build_run(&build);
+        rc = sg_catalog_build_run(&build);
     end_build(catalog, &build, rc, stats);
     if (!rc) {
         qf_strbuf_reset(&catalog->round);
         if (notes) {
             catalog->changes = now;
-            now = (struct changes_seen){ 0 };
+            now = (struct sg_changes_seen){ 0 };
         }
     }
     return rc;
 }
 
-static void start_from_known(struct catalog_build *build)
+static void start_from_known(struct sg_catalog_build *build)
 {
-    const struct catalog *catalog = build->catalog;
+    const struct sg_catalog *catalog = build->catalog;
 
     QF_VEC_RESERVE(&build->folders, catalog->known.count + 1);
     for (size_t i = 0; i < catalog->known.count; i++)
@@ -212,34 +213,34 @@ static void start_from_known(struct catalog_build *build)
     build->folders.count = catalog->known.count;
 }
 
-static qf_rc refresh_changes(struct catalog *catalog, const struct store_call *call,
-                             struct catalog_stats *stats, struct qf_err *err)
+static qf_rc refresh_changes(struct sg_catalog *catalog, const struct sg_store_call *call,
+                             struct sg_catalog_stats *stats, struct qf_err *err)
 {
-    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    struct sg_catalog_build build = { .catalog = catalog, .call = call, .err = err };
     qf_rc rc;
 
     start_from_known(&build);
-    rc = catalog_build_changes(&build);
+    rc = sg_catalog_build_changes(&build);
     end_build(catalog, &build, rc, stats);
     return rc;
 }
 
-static qf_rc refresh_round(struct catalog *catalog, const struct store_call *call,
-                           struct catalog_stats *stats, struct qf_err *err)
+static qf_rc refresh_round(struct sg_catalog *catalog, const struct sg_store_call *call,
+                           struct sg_catalog_stats *stats, struct qf_err *err)
 {
-    struct catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    struct sg_catalog_build build = { .catalog = catalog, .call = call, .err = err };
     int64_t until_ms = qf_clock_mono_ms() + catalog->refresh_interval_ms / SHARE;
     qf_rc rc;
 
     start_from_known(&build);
-    rc = catalog_build_round(&build, until_ms);
+    rc = sg_catalog_build_round(&build, until_ms);
     end_build(catalog, &build, rc, stats);
     return rc;
 }
 
 /* --- taking turns --- */
 
-static qf_rc check_call(const struct store_call *call, int64_t start_ms, struct qf_err *err)
+static qf_rc check_call(const struct sg_store_call *call, int64_t start_ms, struct qf_err *err)
 {
     if (call && call->cancel && atomic_load_explicit(call->cancel, memory_order_relaxed))
         return qf_err_set(err, QF_ECANCELED, "refreshing the catalogue was canceled");
@@ -250,19 +251,19 @@ static qf_rc check_call(const struct store_call *call, int64_t start_ms, struct 
 
 /* With the lock taken: did listing fail for so long that the snapshot may not be used any more? A
  * listing that fails once, or a store that is away for some seconds, fails no query. */
-static bool is_old(const struct catalog *catalog)
+static bool is_old(const struct sg_catalog *catalog)
 {
     int64_t age_ms = qf_clock_mono_ms() - catalog->stats.refreshed_mono_ms;
 
     return catalog->failure.rc &&
-           (!catalog->snapshot || age_ms > CATALOG_INTERVALS_MAX * catalog->refresh_interval_ms);
+           (!catalog->snapshot || age_ms > SG_CATALOG_INTERVALS_MAX * catalog->refresh_interval_ms);
 }
 
 /* With the lock taken: wait until this thread is the one that refreshes, or until there is nothing
  * left to do since another has done it meanwhile (*ret_mine false). A refresh that had begun before
  * this call does not count: it may have passed by what the caller has just put. */
-static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
-                       const struct store_call *call, bool *ret_mine, struct qf_err *err)
+static qf_rc take_turn(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode,
+                       const struct sg_store_call *call, bool *ret_mine, struct qf_err *err)
 {
     uint64_t began = catalog->started;
     int64_t start_ms = qf_clock_mono_ms();
@@ -271,11 +272,11 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
     for (;;) {
         qf_rc rc;
 
-        if ((mode == CATALOG_REFRESH_NOW ? catalog->whole : catalog->finished) > began)
+        if ((mode == SG_CATALOG_REFRESH_NOW ? catalog->whole : catalog->finished) > began)
             return QF_OK;
-        if (mode != CATALOG_REFRESH_NOW && catalog->snapshot &&
+        if (mode != SG_CATALOG_REFRESH_NOW && catalog->snapshot &&
             qf_clock_mono_ms() < catalog->due_ms)
-            return mode == CATALOG_REFRESH_DUE && is_old(catalog)
+            return mode == SG_CATALOG_REFRESH_DUE && is_old(catalog)
                        ? qf_err_set(err, catalog->failure.rc, "%s", catalog->failure.msg)
                        : QF_OK;
         if (!catalog->refreshing)
@@ -292,22 +293,22 @@ static qf_rc take_turn(struct catalog *catalog, enum catalog_refresh_mode mode,
 }
 
 /* Fetching summaries takes its own turn, so that a refresh on demand does not wait for it. */
-static void learn(struct catalog *catalog, const struct store_call *call)
+static void learn(struct sg_catalog *catalog, const struct sg_store_call *call)
 {
-    struct catalog_snapshot *snapshot = NULL;
+    struct sg_catalog_snapshot *snapshot = NULL;
     bool complete;
 
     qf_lock_take(catalog->lock);
     if (!catalog->learning && catalog->snapshot && qf_clock_mono_ms() >= catalog->learn_due_ms) {
         catalog->learning = true;
         catalog->learn_due_ms = QF_TIME_NEVER; /* unless another snapshot is published meanwhile */
-        snapshot = catalog_snapshot_ref(catalog->snapshot);
+        snapshot = sg_catalog_snapshot_ref(catalog->snapshot);
     }
     qf_lock_drop(catalog->lock);
     if (!snapshot)
         return;
-    complete = catalog_learn(catalog, snapshot, call);
-    (void)catalog_snapshot_drop(snapshot);
+    complete = sg_catalog_learn(catalog, snapshot, call);
+    (void)sg_catalog_snapshot_drop(snapshot);
     qf_lock_take(catalog->lock);
     catalog->learning = false;
     if (!complete)
@@ -318,7 +319,7 @@ static void learn(struct catalog *catalog, const struct store_call *call)
 /* When to list again: so long after the last listing began that what it passed by shows within the
  * interval, the time to list it included; later if little time would be left in between, and soon
  * after one that failed. One that its caller gave up says nothing of the store. */
-static int64_t next_due(const struct catalog *catalog, int64_t start_ms, qf_rc rc)
+static int64_t next_due(const struct sg_catalog *catalog, int64_t start_ms, qf_rc rc)
 {
     int64_t share = catalog->refresh_interval_ms / SHARE;
     int64_t due = start_ms + catalog->refresh_interval_ms - share;
@@ -330,7 +331,8 @@ static int64_t next_due(const struct catalog *catalog, int64_t start_ms, qf_rc r
 }
 
 /* The snapshot is true as of @start_ms; wake the threads that wait for a refresh. */
-static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t start_ms, qf_rc rc)
+static void tell(struct sg_catalog *catalog, struct sg_catalog_stats *stats, int64_t start_ms,
+                 qf_rc rc)
 {
     stats->refresh_ms_last = qf_clock_mono_ms() - start_ms;
     if (!rc) {
@@ -343,11 +345,11 @@ static void tell(struct catalog *catalog, struct catalog_stats *stats, int64_t s
     qf_lock_wake_all(catalog->lock);
 }
 
-static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
-                     const struct store_call *call, bool *ret_mine, struct qf_err *err)
+static qf_rc refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode,
+                     const struct sg_store_call *call, bool *ret_mine, struct qf_err *err)
 {
     bool whole, gave_up, excused;
-    struct catalog_stats stats;
+    struct sg_catalog_stats stats;
     struct qf_err why = { 0 };
     int64_t start_ms;
     qf_rc rc;
@@ -360,7 +362,8 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
         return rc;
 
     start_ms = qf_clock_mono_ms();
-    whole = mode == CATALOG_REFRESH_NOW || store_has_tokens(catalog->store) || !catalog->snapshot;
+    whole =
+        mode == SG_CATALOG_REFRESH_NOW || sg_store_has_tokens(catalog->store) || !catalog->snapshot;
     stats.refreshes++;
     if (whole) {
         rc = refresh_whole(catalog, call, &stats, &why);
@@ -376,13 +379,13 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
     stats.refresh_errors += rc != QF_OK;
     /* Listing all of a large bucket may take longer than a query waits: the store is not to blame,
      * and the snapshot is as good as before. */
-    gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && mode == CATALOG_REFRESH_NOW);
+    gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && mode == SG_CATALOG_REFRESH_NOW);
 
     qf_lock_take(catalog->lock);
     tell(catalog, &stats, start_ms, gave_up ? QF_ECANCELED : rc);
     if (rc && !gave_up)
         catalog->failure = why;
-    excused = mode == CATALOG_REFRESH_DUE && !gave_up && !is_old(catalog);
+    excused = mode == SG_CATALOG_REFRESH_DUE && !gave_up && !is_old(catalog);
     if (!rc && whole)
         catalog->whole = catalog->started;
     catalog->refreshing = false;
@@ -390,37 +393,38 @@ static qf_rc refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
     return rc && !excused ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
 }
 
-qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
-                      const struct store_call *call, struct qf_err *err)
+qf_rc sg_catalog_refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode,
+                         const struct sg_store_call *call, struct qf_err *err)
 {
     bool mine;
     qf_rc rc = refresh(catalog, mode, call, &mine, err);
 
-    if (!rc && mode == CATALOG_REFRESH_TIMER)
+    if (!rc && mode == SG_CATALOG_REFRESH_TIMER)
         learn(catalog, call);
     return rc;
 }
 
 /* --- reading --- */
 
-qf_rc catalog_read(struct catalog *catalog, const struct catalog_query *query,
-                   const struct store_call *call, catalog_read_fn *fn, void *ctx,
-                   struct qf_err *err)
+qf_rc sg_catalog_read(struct sg_catalog *catalog, const struct sg_catalog_query *query,
+                      const struct sg_store_call *call, sg_catalog_read_fn *fn, void *ctx,
+                      struct qf_err *err)
 {
     qf_rc rc = QF_OK;
 
     for (int i = 0; i < READ_ATTEMPTS; i++) {
-        QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
+        QF_CLEANUP(sg_catalog_snapshot_dropp) struct sg_catalog_snapshot *snapshot = NULL;
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-        struct catalog_answer answer;
+        struct sg_catalog_answer answer;
         struct qf_err why = { 0 };
         bool mine;
 
-        rc = refresh(catalog, i ? CATALOG_REFRESH_NOW : CATALOG_REFRESH_DUE, call, &mine, err);
+        rc =
+            refresh(catalog, i ? SG_CATALOG_REFRESH_NOW : SG_CATALOG_REFRESH_DUE, call, &mine, err);
         if (rc)
             return rc;
-        snapshot = catalog_snapshot(catalog);
-        rc = catalog_lookup(snapshot, query, arena, &answer, err);
+        snapshot = sg_catalog_snapshot(catalog);
+        rc = sg_catalog_lookup(snapshot, query, arena, &answer, err);
         if (rc)
             return rc;
         rc = fn(ctx, &answer, &why);

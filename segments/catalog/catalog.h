@@ -2,12 +2,12 @@
  *
  * The store is the truth; the catalogue is an index of its listing. It has two sides:
  *
- *   catalog_refresh()   blocks on the store and publishes a new snapshot if anything changed. Call
- *                       it from a pool thread whenever catalog_due_ms() has come and, on demand,
+ *   sg_catalog_refresh()   blocks on the store and publishes a new snapshot if anything changed. Call
+ *                       it from a pool thread whenever sg_catalog_due_ms() has come and, on demand,
  *                       before a query that must see what was just written. Calls at the same time
  *                       share one listing.
- *   catalog_snapshot()  hands out the newest snapshot, which never changes, at the cost of a
- *                       counter. catalog_lookup() on it does no I/O and takes no lock.
+ *   sg_catalog_snapshot()  hands out the newest snapshot, which never changes, at the cost of a
+ *                       counter. sg_catalog_lookup() on it does no I/O and takes no lock.
  *
  * Incremental: the index is kept per folder (tenant and day), and folders that are the same are
  * shared between snapshots. A store that tells which folders changed (a local one) is asked only
@@ -22,7 +22,7 @@
  * answer may hold segments that have nothing to give but never lacks one that has.
  *
  * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
- * refreshes and looks up again: catalog_read() does that. Who replaces segments puts the new ones
+ * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new ones
  * first and deletes the old ones at least two refresh intervals later, since a listing is no
  * snapshot of the bucket. */
 #ifndef SEGMENTS_CATALOG_CATALOG_H
@@ -38,45 +38,46 @@
 #include "promql/ast.h"
 #include "segments/store/store.h"
 
-struct catalog;
-struct catalog_snapshot;
+struct sg_catalog;
+struct sg_catalog_snapshot;
 
-#define CATALOG_REFRESH_INTERVAL_MS 5000
+#define SG_CATALOG_REFRESH_INTERVAL_MS 5000
 
-struct catalog_options {
-    struct store *store; /* borrowed; outlives the catalogue */
+struct sg_catalog_options {
+    struct sg_store *store; /* borrowed; outlives the catalogue */
     /* Zero means the default. */
-    int64_t refresh_interval_ms; /* CATALOG_REFRESH_INTERVAL_MS */
+    int64_t refresh_interval_ms; /* SG_CATALOG_REFRESH_INTERVAL_MS */
     size_t segments_max;         /* 5,000,000; a larger listing is QF_ELIMIT, never a part of it */
     size_t summary_bytes_max;    /* 64 MiB of summaries; the oldest days go first */
     int64_t summary_time_ms;     /* 2 s of fetching summaries per refresh; < 0: fetch none */
 };
 
-struct catalog *catalog_new(const struct catalog_options *options);
+struct sg_catalog *sg_catalog_new(const struct sg_catalog_options *options);
 /* No call may be under way; snapshots handed out stay good. Accepts NULL, returns NULL. */
-struct catalog *catalog_free(struct catalog *catalog);
+struct sg_catalog *sg_catalog_free(struct sg_catalog *catalog);
 
-enum catalog_refresh_mode {
-    CATALOG_REFRESH_DUE,   /* only if the last one is older than the interval */
-    CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot,
+enum sg_catalog_refresh_mode {
+    SG_CATALOG_REFRESH_DUE,   /* only if the last one is older than the interval */
+    SG_CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot,
                               noted or not: lists everything */
-    CATALOG_REFRESH_TIMER, /* as DUE; then fetches summaries, which may take summary_time_ms */
+    SG_CATALOG_REFRESH_TIMER, /* as DUE; then fetches summaries, which may take summary_time_ms */
 };
 
 /* Bring the index up to date; on success a snapshot exists. Queries use DUE or NOW and never wait
- * for summaries. After an error (those of store_list()) the last good snapshot stays. DUE passes
- * over it until that snapshot is CATALOG_INTERVALS_MAX intervals old: from then on it would miss
+ * for summaries. After an error (those of sg_store_list()) the last good snapshot stays. DUE passes
+ * over it until that snapshot is SG_CATALOG_INTERVALS_MAX intervals old: from then on it would miss
  * too much, and every DUE gets the error until a refresh succeeds. QF_ELIMIT: more than
  * segments_max. */
-#define CATALOG_INTERVALS_MAX 3
-QF_MUST_CHECK qf_rc catalog_refresh(struct catalog *catalog, enum catalog_refresh_mode mode,
-                                    const struct store_call *call, struct qf_err *err);
-/* Monotonic time (qf_clock_mono_ms) at which CATALOG_REFRESH_TIMER has something to do: to list, or
+#define SG_CATALOG_INTERVALS_MAX 3
+QF_MUST_CHECK qf_rc sg_catalog_refresh(struct sg_catalog *catalog,
+                                       enum sg_catalog_refresh_mode mode,
+                                       const struct sg_store_call *call, struct qf_err *err);
+/* Monotonic time (qf_clock_mono_ms) at which SG_CATALOG_REFRESH_TIMER has something to do: to list, or
  * to fetch summaries of segments that a query's refresh found. */
-int64_t catalog_due_ms(struct catalog *catalog);
+int64_t sg_catalog_due_ms(struct sg_catalog *catalog);
 
 /* What the catalogue holds and has done; for metrics and `segments ls`. */
-struct catalog_stats {
+struct sg_catalog_stats {
     uint64_t segments, bytes, tenants, folders;
     uint64_t foreign; /* objects whose name is not a segment's: not part of any answer */
     uint64_t summaries, summary_bytes;
@@ -84,25 +85,25 @@ struct catalog_stats {
     int64_t refresh_ms_last;   /* how long the last refresh took */
     int64_t refreshed_mono_ms; /* when the newest snapshot was known to be true; -1: never */
 };
-struct catalog_stats catalog_stats(struct catalog *catalog);
+struct sg_catalog_stats sg_catalog_stats(struct sg_catalog *catalog);
 
 /* The newest snapshot, with a reference for the caller; NULL before the first refresh. */
-struct catalog_snapshot *catalog_snapshot(struct catalog *catalog);
-struct catalog_snapshot *catalog_snapshot_ref(struct catalog_snapshot *snapshot);
+struct sg_catalog_snapshot *sg_catalog_snapshot(struct sg_catalog *catalog);
+struct sg_catalog_snapshot *sg_catalog_snapshot_ref(struct sg_catalog_snapshot *snapshot);
 /* Drop a reference. Accepts NULL, returns NULL. */
-struct catalog_snapshot *catalog_snapshot_drop(struct catalog_snapshot *snapshot);
-void catalog_snapshot_dropp(struct catalog_snapshot **snapshot);
+struct sg_catalog_snapshot *sg_catalog_snapshot_drop(struct sg_catalog_snapshot *snapshot);
+void sg_catalog_snapshot_dropp(struct sg_catalog_snapshot **snapshot);
 /* Grows by one with each change of content. */
-uint64_t catalog_snapshot_version(const struct catalog_snapshot *snapshot);
+uint64_t sg_catalog_snapshot_version(const struct sg_catalog_snapshot *snapshot);
 
-struct catalog_segment {
+struct sg_catalog_segment {
     struct qf_str name; /* in the store */
     struct qf_str etag;
     uint64_t size;
     int64_t mtime_ms;
     int64_t min_ts, max_ts; /* inclusive */
     uint32_t shard, shard_count;
-    uint64_t generation; /* newest wins, see struct catalog_group */
+    uint64_t generation; /* newest wins, see struct sg_catalog_group */
 };
 
 /* All segments that may hold series of one shard, over the whole time range asked for. A series is
@@ -110,16 +111,16 @@ struct catalog_segment {
  *
  * Files written with different shard counts group at the smallest count among them: counts are
  * powers of two, so a file of shard s of n belongs to shard s mod m of m. */
-struct catalog_group {
+struct sg_catalog_group {
     uint32_t shard, shard_count;
-    const struct catalog_segment *segments; /* oldest first: on equal series and timestamp the
+    const struct sg_catalog_segment *segments; /* oldest first: on equal series and timestamp the
                                                later one in this array wins */
     size_t segment_count;
     uint64_t bytes;
 };
 
-struct catalog_answer {
-    const struct catalog_group *groups; /* by shard; none is empty */
+struct sg_catalog_answer {
+    const struct sg_catalog_group *groups; /* by shard; none is empty */
     size_t group_count;
     size_t segment_count;
     uint64_t bytes;
@@ -127,7 +128,7 @@ struct catalog_answer {
     bool tenant_known;
 };
 
-struct catalog_query {
+struct sg_catalog_query {
     struct qf_str tenant;
     int64_t min_ts, max_ts; /* inclusive */
     const struct pq_matcher *matchers;
@@ -136,16 +137,18 @@ struct catalog_query {
 
 /* Arrays go to @arena; names and etags are borrowed from @snapshot. An unknown tenant or an empty
  * range gives no groups. QF_ELIMIT: the arena's budget is spent. */
-QF_MUST_CHECK qf_rc catalog_lookup(const struct catalog_snapshot *snapshot,
-                                   const struct catalog_query *query, struct qf_arena *arena,
-                                   struct catalog_answer *ret_answer, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_catalog_lookup(const struct sg_catalog_snapshot *snapshot,
+                                      const struct sg_catalog_query *query, struct qf_arena *arena,
+                                      struct sg_catalog_answer *ret_answer, struct qf_err *err);
 
 /* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
  * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.
  * @fn starts from nothing each time. The answer and @arena's content last as long as @fn runs. */
-typedef qf_rc catalog_read_fn(void *ctx, const struct catalog_answer *answer, struct qf_err *err);
-QF_MUST_CHECK qf_rc catalog_read(struct catalog *catalog, const struct catalog_query *query,
-                                 const struct store_call *call, catalog_read_fn *fn, void *ctx,
+typedef qf_rc sg_catalog_read_fn(void *ctx, const struct sg_catalog_answer *answer,
                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_catalog_read(struct sg_catalog *catalog,
+                                    const struct sg_catalog_query *query,
+                                    const struct sg_store_call *call, sg_catalog_read_fn *fn,
+                                    void *ctx, struct qf_err *err);
 
 #endif

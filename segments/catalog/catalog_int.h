@@ -15,33 +15,33 @@ struct known_folder {
     uint64_t token;
 };
 
-struct catalog {
-    struct store *store;
+struct sg_catalog {
+    struct sg_store *store;
     int64_t refresh_interval_ms, summary_time_ms;
     size_t segments_max, summary_bytes_max;
 
     struct qf_lock *lock; /* guards the fields below; never held during I/O */
-    struct catalog_snapshot *snapshot;
+    struct sg_catalog_snapshot *snapshot;
     bool refreshing, learning;  /* a thread refreshes */
     uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
     uint64_t whole;             /* the last good one that listed everything */
     int64_t due_ms;             /* the next listing */
     int64_t learn_due_ms;  /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct qf_err failure; /* why the index is not current; rc QF_OK: it is */
-    struct catalog_stats stats;
+    struct sg_catalog_stats stats;
 
     /* Only the thread that refreshes uses these. */
     QF_VEC(struct known_folder) known;
     /* In a store without tokens: */
-    struct changes_seen changes;
+    struct sg_changes_seen changes;
     struct qf_strbuf round; /* the round has listed everything up to here; empty: it begins */
     size_t recent_next;     /* the tenant whose last days are looked at next */
 };
 
 /* A listing being turned into the next snapshot. */
-struct catalog_build {
-    struct catalog *catalog;
-    const struct store_call *call;
+struct sg_catalog_build {
+    struct sg_catalog *catalog;
+    const struct sg_store_call *call;
     QF_VEC(struct known_folder) folders; /* with a reference each */
     size_t old;                          /* how far `known` has been walked */
     struct index_builder builder;        /* of the folder being listed */
@@ -55,22 +55,22 @@ struct catalog_build {
 };
 
 /* "tenant=T/date=D/" of an object at any depth below it; empty for one that lies higher up. */
-struct qf_str catalog_folder_of(struct qf_str name);
+struct qf_str sg_catalog_folder_of(struct qf_str name);
 
 /* List the whole store into @build; where folders have tokens, those that changed. */
-QF_MUST_CHECK qf_rc catalog_build_run(struct catalog_build *build);
+QF_MUST_CHECK qf_rc sg_catalog_build_run(struct sg_catalog_build *build);
 
 /* For a store without tokens, on top of the folders known: first list the folders that writers
  * noted, however long it takes; then, until @until_ms, the next part of the round through the
  * bucket and the last days of each tenant. */
-QF_MUST_CHECK qf_rc catalog_build_changes(struct catalog_build *build);
-QF_MUST_CHECK qf_rc catalog_build_round(struct catalog_build *build, int64_t until_ms);
+QF_MUST_CHECK qf_rc sg_catalog_build_changes(struct sg_catalog_build *build);
+QF_MUST_CHECK qf_rc sg_catalog_build_round(struct sg_catalog_build *build, int64_t until_ms);
 /* Drop the folders that were not published. */
-void catalog_build_done(struct catalog_build *build);
+void sg_catalog_build_done(struct sg_catalog_build *build);
 
 /* Fetch summaries that are not known, newest days first, within the budgets. The caller sees to it
  * that only one thread does. False if time ran out, or the store failed, before all were known. */
-bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
-                   const struct store_call *call);
+bool sg_catalog_learn(struct sg_catalog *catalog, struct sg_catalog_snapshot *snapshot,
+                      const struct sg_store_call *call);
 
 #endif

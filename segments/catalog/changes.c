@@ -15,7 +15,7 @@
 
 static void print_time(struct qf_strbuf *buf, int64_t wall_ms)
 {
-    qf_strbuf_printf(buf, CHANGES_PREFIX "%013lld", (long long)wall_ms);
+    qf_strbuf_printf(buf, SG_CHANGES_PREFIX "%013lld", (long long)wall_ms);
 }
 
 /* --- writing --- */
@@ -27,14 +27,14 @@ static void print_time(struct qf_strbuf *buf, int64_t wall_ms)
         QF_VEC_DONE(vec);                                                                          \
     } while (0)
 
-void changes_note_done(struct changes_note *note)
+void sg_changes_note_done(struct sg_changes_note *note)
 {
     FREE_STRINGS(&note->folders);
 }
 
-void changes_note_add(struct changes_note *note, struct qf_str name)
+void sg_changes_note_add(struct sg_changes_note *note, struct qf_str name)
 {
-    struct qf_str folder = catalog_folder_of(name);
+    struct qf_str folder = sg_catalog_folder_of(name);
 
     /* Writers go folder by folder: looking at the last one finds nearly every repetition. */
     if (!folder.len ||
@@ -43,8 +43,8 @@ void changes_note_add(struct changes_note *note, struct qf_str name)
     QF_VEC_PUSH(&note->folders, qf_xmemdup0(folder.data, folder.len));
 }
 
-static qf_rc put_note(struct store *store, struct qf_str content, const struct store_call *call,
-                      struct qf_err *err)
+static qf_rc put_note(struct sg_store *store, struct qf_str content,
+                      const struct sg_store_call *call, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
     uint64_t id = (uint64_t)qf_clock_mono_ns();
@@ -52,16 +52,16 @@ static qf_rc put_note(struct store *store, struct qf_str content, const struct s
     (void)!getrandom(&id, sizeof(id), GRND_NONBLOCK);
     print_time(&name, qf_clock_wall_ms());
     qf_strbuf_printf(&name, "-%016llx", (unsigned long long)id);
-    return store_put(store, qf_strbuf_view(&name), content.data, content.len, call, err);
+    return sg_store_put(store, qf_strbuf_view(&name), content.data, content.len, call, err);
 }
 
-qf_rc changes_note_put(struct changes_note *note, struct store *store,
-                       const struct store_call *call, struct qf_err *err)
+qf_rc sg_changes_note_put(struct sg_changes_note *note, struct sg_store *store,
+                          const struct sg_store_call *call, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf content = QF_STRBUF_INIT;
     qf_rc rc = QF_OK;
 
-    for (size_t i = 0; !store_has_tokens(store) && !rc && i < note->folders.count; i++) {
+    for (size_t i = 0; !sg_store_has_tokens(store) && !rc && i < note->folders.count; i++) {
         qf_strbuf_puts(&content, note->folders.items[i]);
         qf_strbuf_putc(&content, '\n');
         if (i + 1 == note->folders.count || (i + 1) % NOTE_FOLDERS_MAX == 0) {
@@ -69,7 +69,7 @@ qf_rc changes_note_put(struct changes_note *note, struct store *store,
             qf_strbuf_reset(&content);
         }
     }
-    changes_note_done(note);
+    sg_changes_note_done(note);
     return rc;
 }
 
@@ -83,7 +83,7 @@ static void names_done(struct names *names)
     FREE_STRINGS(&names->items);
 }
 
-static bool on_name(void *ctx, const struct store_object *object)
+static bool on_name(void *ctx, const struct sg_store_object *object)
 {
     struct names *names = ctx;
 
@@ -93,21 +93,21 @@ static bool on_name(void *ctx, const struct store_object *object)
     return true;
 }
 
-qf_rc changes_expire(struct store *store, const struct store_call *call, size_t *ret_removed,
-                     struct qf_err *err)
+qf_rc sg_changes_expire(struct sg_store *store, const struct sg_store_call *call,
+                        size_t *ret_removed, struct qf_err *err)
 {
     QF_CLEANUP(names_done) struct names names = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf before = QF_STRBUF_INIT;
     qf_rc rc;
 
     *ret_removed = 0;
-    if (store_has_tokens(store))
+    if (sg_store_has_tokens(store))
         return QF_OK;
-    print_time(&before, qf_clock_wall_ms() - CHANGES_EXPIRE_MS);
+    print_time(&before, qf_clock_wall_ms() - SG_CHANGES_EXPIRE_MS);
     names.before = qf_strbuf_view(&before);
-    rc = store_list(store, QF_STR(CHANGES_PREFIX), QF_STR(""), call, on_name, &names, err);
+    rc = sg_store_list(store, QF_STR(SG_CHANGES_PREFIX), QF_STR(""), call, on_name, &names, err);
     for (size_t i = 0; !rc && i < names.items.count; i++) {
-        rc = store_delete(store, qf_str_from(names.items.items[i]), call, err);
+        rc = sg_store_delete(store, qf_str_from(names.items.items[i]), call, err);
         *ret_removed += !rc;
     }
     return rc;
@@ -115,12 +115,12 @@ qf_rc changes_expire(struct store *store, const struct store_call *call, size_t 
 
 /* --- reading --- */
 
-void changes_seen_done(struct changes_seen *seen)
+void sg_changes_seen_done(struct sg_changes_seen *seen)
 {
     FREE_STRINGS(&seen->names);
 }
 
-void changes_folders_done(struct changes_folders *folders)
+void sg_changes_folders_done(struct sg_changes_folders *folders)
 {
     FREE_STRINGS(&folders->items);
 }
@@ -130,7 +130,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool was_seen(const struct changes_seen *seen, const char *name)
+static bool was_seen(const struct sg_changes_seen *seen, const char *name)
 {
     return seen->names.count && bsearch(&name, seen->names.items, seen->names.count,
                                         sizeof(seen->names.items[0]), by_text);
@@ -140,18 +140,18 @@ static bool was_seen(const struct changes_seen *seen, const char *name)
 static bool folder_valid(struct qf_str line)
 {
     return qf_str_starts(line, QF_STR("tenant=")) && line.data[line.len - 1] == '/' &&
-           store_name_valid(qf_str_sub(line, 0, line.len - 1)) &&
-           catalog_folder_of(line).len == line.len;
+           sg_store_name_valid(qf_str_sub(line, 0, line.len - 1)) &&
+           sg_catalog_folder_of(line).len == line.len;
 }
 
 /* *ret_again: the note could not be read now; try again with the next refresh. */
-static qf_rc read_note(struct store *store, const char *name, const struct store_call *call,
-                       struct changes_folders *folders, bool *ret_again, struct qf_err *err)
+static qf_rc read_note(struct sg_store *store, const char *name, const struct sg_store_call *call,
+                       struct sg_changes_folders *folders, bool *ret_again, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *text = NULL;
     struct qf_err why = { 0 };
     size_t len;
-    qf_rc rc = store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, &why);
+    qf_rc rc = sg_store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, &why);
 
     /* Expired meanwhile, or nothing we wrote: the round will see. */
     *ret_again = rc == QF_ECORRUPT || rc == QF_EDENIED;
@@ -170,7 +170,7 @@ static qf_rc read_note(struct store *store, const char *name, const struct store
     return QF_OK;
 }
 
-static void sort_unique(struct changes_folders *folders)
+static void sort_unique(struct sg_changes_folders *folders)
 {
     size_t kept = 0;
 
@@ -186,17 +186,17 @@ static void sort_unique(struct changes_folders *folders)
     folders->items.count = kept;
 }
 
-qf_rc changes_read(const struct changes_seen *seen, struct store *store,
-                   const struct store_call *call, struct changes_folders *folders,
-                   struct changes_seen *ret_now, struct qf_err *err)
+qf_rc sg_changes_read(const struct sg_changes_seen *seen, struct sg_store *store,
+                      const struct sg_store_call *call, struct sg_changes_folders *folders,
+                      struct sg_changes_seen *ret_now, struct qf_err *err)
 {
     QF_CLEANUP(names_done) struct names names = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf after = QF_STRBUF_INIT;
     qf_rc rc;
 
-    print_time(&after, qf_clock_wall_ms() - CHANGES_WINDOW_MS);
-    rc = store_list(store, QF_STR(CHANGES_PREFIX), qf_strbuf_view(&after), call, on_name, &names,
-                    err);
+    print_time(&after, qf_clock_wall_ms() - SG_CHANGES_WINDOW_MS);
+    rc = sg_store_list(store, QF_STR(SG_CHANGES_PREFIX), qf_strbuf_view(&after), call, on_name,
+                       &names, err);
     for (size_t i = 0; folders && !rc && i < names.items.count; i++) {
         bool again = false;
 

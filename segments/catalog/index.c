@@ -18,14 +18,14 @@ static struct index_summary *summary_ref(struct index_summary *summary)
 static void summary_drop(struct index_summary *summary)
 {
     if (summary && atomic_fetch_sub_explicit(&summary->refs, 1, memory_order_acq_rel) == 1) {
-        (void)summary_free(summary->summary);
+        (void)sg_summary_free(summary->summary);
         free(summary);
     }
 }
 
 static size_t summary_cost(const struct index_summary *summary)
 {
-    return sizeof(*summary) + summary_bytes(summary->summary);
+    return sizeof(*summary) + sg_summary_bytes(summary->summary);
 }
 
 static void count_summary(struct index_folder *folder, const struct index_summary *summary)
@@ -36,7 +36,7 @@ static void count_summary(struct index_folder *folder, const struct index_summar
 }
 
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct summary *summary)
+                       struct sg_summary *summary)
 {
     struct index_summary *shared = qf_xcalloc(1, sizeof(*shared));
 
@@ -60,13 +60,13 @@ void index_builder_start(struct index_builder *builder, struct qf_str prefix)
         builder->arena, qf_str_sub(tenant, 0, slash ? (size_t)(slash - tenant.data) : tenant.len));
 }
 
-void index_builder_add(struct index_builder *builder, const struct store_object *object)
+void index_builder_add(struct index_builder *builder, const struct sg_store_object *object)
 {
-    struct segment_name name;
+    struct sg_segment_name name;
     struct index_entry *entry;
 
-    if (!qf_str_starts(object->name, builder->prefix) || !segment_name_parse(object->name, &name) ||
-        !qf_str_eq(name.tenant, builder->tenant)) {
+    if (!qf_str_starts(object->name, builder->prefix) ||
+        !sg_segment_name_parse(object->name, &name) || !qf_str_eq(name.tenant, builder->tenant)) {
         builder->foreign++;
         return;
     }
@@ -74,7 +74,7 @@ void index_builder_add(struct index_builder *builder, const struct store_object 
     entry = &builder->entries.items[builder->entries.count++];
     atomic_init(&entry->summary, NULL);
     entry->id = name.id;
-    entry->segment = (struct catalog_segment){
+    entry->segment = (struct sg_catalog_segment){
         .name = qf_arena_str(builder->arena, object->name),
         .etag = qf_arena_str(builder->arena, object->etag),
         .size = object->size,
@@ -126,7 +126,7 @@ static void measure(struct index_folder *folder)
     folder->blocks = folder->spans + folder->count;
     folder->span = no_span;
     for (size_t i = 0; i < folder->count; i++) {
-        const struct catalog_segment *segment = &folder->entries[i].segment;
+        const struct sg_catalog_segment *segment = &folder->entries[i].segment;
         struct index_span *block = &folder->blocks[i / INDEX_BLOCK];
 
         folder->spans[i] = (struct index_span){ segment->min_ts, segment->max_ts };
@@ -208,12 +208,12 @@ struct index_folder *index_folder_strip(const struct index_folder *folder)
 
     index_builder_start(&builder, folder->prefix);
     for (size_t i = 0; i < folder->count; i++) {
-        const struct catalog_segment *segment = &folder->entries[i].segment;
+        const struct sg_catalog_segment *segment = &folder->entries[i].segment;
 
-        index_builder_add(&builder, &(struct store_object){ .name = segment->name,
-                                                            .size = segment->size,
-                                                            .mtime_ms = segment->mtime_ms,
-                                                            .etag = segment->etag });
+        index_builder_add(&builder, &(struct sg_store_object){ .name = segment->name,
+                                                               .size = segment->size,
+                                                               .mtime_ms = segment->mtime_ms,
+                                                               .etag = segment->etag });
     }
     builder.foreign = folder->foreign;
     return index_builder_finish(&builder, NULL);
@@ -229,7 +229,7 @@ static int tenant_cmp(const void *a, const void *b)
 
 /* Folders of one tenant are neighbours, but tenants sort by name with a '/' behind it: not quite
  * the order of their names. */
-static void index_tenants(struct catalog_snapshot *snapshot)
+static void index_tenants(struct sg_catalog_snapshot *snapshot)
 {
     QF_VEC(struct index_tenant) tenants = { 0 };
 
@@ -247,10 +247,10 @@ static void index_tenants(struct catalog_snapshot *snapshot)
     snapshot->tenant_count = tenants.count;
 }
 
-struct catalog_snapshot *index_snapshot_new(struct index_folder **folders, size_t count,
-                                            uint64_t version)
+struct sg_catalog_snapshot *index_snapshot_new(struct index_folder **folders, size_t count,
+                                               uint64_t version)
 {
-    struct catalog_snapshot *snapshot = qf_xcalloc(1, sizeof(*snapshot));
+    struct sg_catalog_snapshot *snapshot = qf_xcalloc(1, sizeof(*snapshot));
 
     atomic_init(&snapshot->refs, 1);
     snapshot->version = version;
@@ -267,13 +267,13 @@ struct catalog_snapshot *index_snapshot_new(struct index_folder **folders, size_
     return snapshot;
 }
 
-struct catalog_snapshot *catalog_snapshot_ref(struct catalog_snapshot *snapshot)
+struct sg_catalog_snapshot *sg_catalog_snapshot_ref(struct sg_catalog_snapshot *snapshot)
 {
     atomic_fetch_add_explicit(&snapshot->refs, 1, memory_order_relaxed);
     return snapshot;
 }
 
-struct catalog_snapshot *catalog_snapshot_drop(struct catalog_snapshot *snapshot)
+struct sg_catalog_snapshot *sg_catalog_snapshot_drop(struct sg_catalog_snapshot *snapshot)
 {
     if (!snapshot || atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1)
         return NULL;
@@ -286,17 +286,17 @@ struct catalog_snapshot *catalog_snapshot_drop(struct catalog_snapshot *snapshot
     return NULL;
 }
 
-void catalog_snapshot_dropp(struct catalog_snapshot **snapshot)
+void sg_catalog_snapshot_dropp(struct sg_catalog_snapshot **snapshot)
 {
-    *snapshot = catalog_snapshot_drop(*snapshot);
+    *snapshot = sg_catalog_snapshot_drop(*snapshot);
 }
 
-uint64_t catalog_snapshot_version(const struct catalog_snapshot *snapshot)
+uint64_t sg_catalog_snapshot_version(const struct sg_catalog_snapshot *snapshot)
 {
     return snapshot->version;
 }
 
-const struct index_tenant *index_tenant_find(const struct catalog_snapshot *snapshot,
+const struct index_tenant *index_tenant_find(const struct sg_catalog_snapshot *snapshot,
                                              struct qf_str tenant)
 {
     struct index_tenant key = { .name = tenant };

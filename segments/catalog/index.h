@@ -17,11 +17,11 @@
  * says nothing of its labels. */
 struct index_summary {
     atomic_uint refs;
-    struct summary *summary;
+    struct sg_summary *summary;
 };
 
 struct index_entry {
-    struct catalog_segment segment;          /* strings in the folder's arena */
+    struct sg_catalog_segment segment;       /* strings in the folder's arena */
     uint64_t id;                             /* breaks ties of generation */
     _Atomic(struct index_summary *) summary; /* NULL: not known yet; written once */
 };
@@ -53,7 +53,7 @@ struct index_tenant {
     size_t first, count; /* folders */
 };
 
-struct catalog_snapshot {
+struct sg_catalog_snapshot {
     atomic_uint refs;
     uint64_t version;
     struct index_folder **folders; /* by prefix; each has entries or foreign files */
@@ -76,7 +76,7 @@ struct index_builder {
 void index_builder_start(struct index_builder *builder, struct qf_str prefix);
 /* Add an object; objects come in order of name. One that is not a segment of this folder is counted
  * as foreign. */
-void index_builder_add(struct index_builder *builder, const struct store_object *object);
+void index_builder_add(struct index_builder *builder, const struct sg_store_object *object);
 /* The folder, with summaries taken over from @old (may be NULL) for segments that did not change;
  * @old itself, with another reference, if nothing did. NULL if the folder is empty. */
 struct index_folder *index_builder_finish(struct index_builder *builder, struct index_folder *old);
@@ -90,15 +90,15 @@ struct index_folder *index_folder_strip(const struct index_folder *folder);
 /* Tell what the file of an entry says of itself; takes @summary, which may be NULL. Only one thread
  * at a time does this. */
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct summary *summary);
+                       struct sg_summary *summary);
 
 /* --- snapshots --- */
 
 /* Takes the references in @folders (sorted by prefix) and the array. One reference is returned. */
-struct catalog_snapshot *index_snapshot_new(struct index_folder **folders, size_t count,
-                                            uint64_t version);
+struct sg_catalog_snapshot *index_snapshot_new(struct index_folder **folders, size_t count,
+                                               uint64_t version);
 /* The tenant's entry, or NULL. */
-const struct index_tenant *index_tenant_find(const struct catalog_snapshot *snapshot,
+const struct index_tenant *index_tenant_find(const struct sg_catalog_snapshot *snapshot,
                                              struct qf_str tenant);
 
 #endif

@@ -5,14 +5,14 @@
 #include "segments/catalog/index.h"
 
 struct search {
-    const struct catalog_query *query;
-    struct summary_probe *probe;
+    const struct sg_catalog_query *query;
+    struct sg_summary_probe *probe;
     QF_VEC(const struct index_entry *) entries;
     uint32_t shard_count;
     size_t pruned;
 };
 
-static bool overlaps(struct index_span span, const struct catalog_query *query)
+static bool overlaps(struct index_span span, const struct sg_catalog_query *query)
 {
     return span.min_ts <= query->max_ts && span.max_ts >= query->min_ts;
 }
@@ -22,7 +22,7 @@ static void consider(struct search *search, const struct index_entry *entry)
     const struct index_summary *summary =
         atomic_load_explicit(&entry->summary, memory_order_acquire);
 
-    if (summary && !summary_probe_may_match(search->probe, summary->summary)) {
+    if (summary && !sg_summary_probe_may_match(search->probe, summary->summary)) {
         search->pruned++;
         return;
     }
@@ -94,8 +94,8 @@ static size_t sort_by_group(const struct search *search, size_t *starts,
     return groups;
 }
 
-static void fill_group(struct catalog_group *group, const struct index_entry **entries,
-                       size_t count, struct catalog_segment *segments)
+static void fill_group(struct sg_catalog_group *group, const struct index_entry **entries,
+                       size_t count, struct sg_catalog_segment *segments)
 {
     qsort(entries, count, sizeof(entries[0]), by_age);
     for (size_t i = 0; i < count; i++) {
@@ -107,19 +107,19 @@ static void fill_group(struct catalog_group *group, const struct index_entry **e
 }
 
 static qf_rc group(const struct search *search, struct qf_arena *arena,
-                   struct catalog_answer *answer, struct qf_err *err)
+                   struct sg_catalog_answer *answer, struct qf_err *err)
 {
     size_t count = search->entries.count;
     size_t *starts = QF_ARENA_ARRAY(arena, size_t, (size_t)search->shard_count + 1);
     const struct index_entry **sorted = QF_ARENA_ARRAY(arena, const struct index_entry *, count);
-    struct catalog_segment *segments = QF_ARENA_ARRAY(arena, struct catalog_segment, count);
-    struct catalog_group *groups = NULL;
+    struct sg_catalog_segment *segments = QF_ARENA_ARRAY(arena, struct sg_catalog_segment, count);
+    struct sg_catalog_group *groups = NULL;
     size_t group_count, at = 0;
 
     if (!starts || !sorted || !segments)
         return qf_err_set(err, QF_ELIMIT, "too many segments (%zu) for the memory allowed", count);
     group_count = sort_by_group(search, starts, sorted);
-    groups = QF_ARENA_ARRAY(arena, struct catalog_group, group_count);
+    groups = QF_ARENA_ARRAY(arena, struct sg_catalog_group, group_count);
     if (!groups)
         return qf_err_set(err, QF_ELIMIT, "too many segments (%zu) for the memory allowed", count);
     for (uint32_t g = 0; g < search->shard_count; g++) {
@@ -137,13 +137,14 @@ static qf_rc group(const struct search *search, struct qf_arena *arena,
     return QF_OK;
 }
 
-qf_rc catalog_lookup(const struct catalog_snapshot *snapshot, const struct catalog_query *query,
-                     struct qf_arena *arena, struct catalog_answer *ret_answer, struct qf_err *err)
+qf_rc sg_catalog_lookup(const struct sg_catalog_snapshot *snapshot,
+                        const struct sg_catalog_query *query, struct qf_arena *arena,
+                        struct sg_catalog_answer *ret_answer, struct qf_err *err)
 {
     const struct index_tenant *tenant = index_tenant_find(snapshot, query->tenant);
     struct search search = { .query = query,
-                             .probe = summary_probe_new(query->matchers, query->matcher_count) };
-    struct catalog_answer answer = { .tenant_known = tenant != NULL };
+                             .probe = sg_summary_probe_new(query->matchers, query->matcher_count) };
+    struct sg_catalog_answer answer = { .tenant_known = tenant != NULL };
     qf_rc rc = QF_OK;
 
     for (size_t i = 0; tenant && query->min_ts <= query->max_ts && i < tenant->count; i++) {
@@ -154,7 +155,7 @@ qf_rc catalog_lookup(const struct catalog_snapshot *snapshot, const struct catal
     if (search.entries.count)
         rc = group(&search, arena, &answer, err);
     QF_VEC_DONE(&search.entries);
-    (void)summary_probe_free(search.probe);
+    (void)sg_summary_probe_free(search.probe);
     if (!rc)
         *ret_answer = answer;
     return rc;

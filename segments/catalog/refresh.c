@@ -10,9 +10,9 @@
 /* --- merging with what is known --- */
 
 /* The known folder @prefix, or NULL. Asked for in ascending order: those passed over are gone. */
-static struct known_folder *find_known(struct catalog_build *build, struct qf_str prefix)
+static struct known_folder *find_known(struct sg_catalog_build *build, struct qf_str prefix)
 {
-    struct catalog *catalog = build->catalog;
+    struct sg_catalog *catalog = build->catalog;
 
     while (build->old < catalog->known.count) {
         struct known_folder *known = &catalog->known.items[build->old];
@@ -26,7 +26,7 @@ static struct known_folder *find_known(struct catalog_build *build, struct qf_st
     return NULL;
 }
 
-static void push_folder(struct catalog_build *build, struct index_folder *folder, uint64_t token)
+static void push_folder(struct sg_catalog_build *build, struct index_folder *folder, uint64_t token)
 {
     build->segments += folder->count;
     QF_VEC_PUSH(&build->folders, (struct known_folder){ folder, token });
@@ -36,7 +36,7 @@ static void push_folder(struct catalog_build *build, struct index_folder *folder
 }
 
 /* The folder being built is complete. */
-static void end_folder(struct catalog_build *build)
+static void end_folder(struct sg_catalog_build *build)
 {
     struct known_folder *known;
     struct index_folder *folder;
@@ -55,7 +55,7 @@ static void end_folder(struct catalog_build *build)
         push_folder(build, folder, build->token);
 }
 
-static void start_folder(struct catalog_build *build, struct qf_str prefix, uint64_t token)
+static void start_folder(struct sg_catalog_build *build, struct qf_str prefix, uint64_t token)
 {
     end_folder(build);
     index_builder_start(&build->builder, prefix);
@@ -64,7 +64,7 @@ static void start_folder(struct catalog_build *build, struct qf_str prefix, uint
 }
 
 /* Take a known folder over into the new snapshot, unchanged. */
-static void keep_folder(struct catalog_build *build, const struct known_folder *known)
+static void keep_folder(struct sg_catalog_build *build, const struct known_folder *known)
 {
     push_folder(build, index_folder_ref(known->folder), known->token);
     build->old++;
@@ -73,7 +73,7 @@ static void keep_folder(struct catalog_build *build, const struct known_folder *
 
 /* --- a flat listing, cut into folders --- */
 
-struct qf_str catalog_folder_of(struct qf_str name)
+struct qf_str sg_catalog_folder_of(struct qf_str name)
 {
     int slashes = 0;
 
@@ -84,10 +84,10 @@ struct qf_str catalog_folder_of(struct qf_str name)
     return QF_STR("");
 }
 
-static bool on_object(void *ctx, const struct store_object *object)
+static bool on_object(void *ctx, const struct sg_store_object *object)
 {
-    struct catalog_build *build = ctx;
-    struct qf_str folder = catalog_folder_of(object->name);
+    struct sg_catalog_build *build = ctx;
+    struct qf_str folder = sg_catalog_folder_of(object->name);
 
     if (!folder.len)
         return true;
@@ -99,10 +99,10 @@ static bool on_object(void *ctx, const struct store_object *object)
            build->segments + build->builder.entries.count <= build->catalog->segments_max;
 }
 
-static qf_rc list(struct catalog_build *build, struct qf_str prefix)
+static qf_rc list(struct sg_catalog_build *build, struct qf_str prefix)
 {
-    qf_rc rc = store_list(build->catalog->store, prefix, QF_STR(""), build->call, on_object, build,
-                          build->err);
+    qf_rc rc = sg_store_list(build->catalog->store, prefix, QF_STR(""), build->call, on_object,
+                             build, build->err);
 
     if (!rc)
         end_folder(build);
@@ -112,7 +112,7 @@ static qf_rc list(struct catalog_build *build, struct qf_str prefix)
 /* --- a store that tells which folders changed --- */
 
 struct folder_list {
-    QF_VEC(struct store_folder) items; /* names are heap copies */
+    QF_VEC(struct sg_store_folder) items; /* names are heap copies */
 };
 
 static void folder_list_done(struct folder_list *list)
@@ -122,24 +122,24 @@ static void folder_list_done(struct folder_list *list)
     QF_VEC_DONE(&list->items);
 }
 
-static bool on_folder(void *ctx, const struct store_folder *folder)
+static bool on_folder(void *ctx, const struct sg_store_folder *folder)
 {
     struct folder_list *list = ctx;
-    struct store_folder copy = { .name = { qf_xmemdup0(folder->name.data, folder->name.len),
-                                           folder->name.len },
-                                 .token = folder->token };
+    struct sg_store_folder copy = { .name = { qf_xmemdup0(folder->name.data, folder->name.len),
+                                              folder->name.len },
+                                    .token = folder->token };
 
     QF_VEC_PUSH(&list->items, copy);
     return true;
 }
 
-static qf_rc list_folders(struct catalog_build *build, struct qf_str prefix,
+static qf_rc list_folders(struct sg_catalog_build *build, struct qf_str prefix,
                           struct folder_list *ret)
 {
-    return store_folders(build->catalog->store, prefix, build->call, on_folder, ret, build->err);
+    return sg_store_folders(build->catalog->store, prefix, build->call, on_folder, ret, build->err);
 }
 
-static qf_rc visit_day(struct catalog_build *build, const struct store_folder *day)
+static qf_rc visit_day(struct sg_catalog_build *build, const struct sg_store_folder *day)
 {
     struct known_folder *known = find_known(build, day->name);
 
@@ -153,7 +153,7 @@ static qf_rc visit_day(struct catalog_build *build, const struct store_folder *d
     return list(build, day->name);
 }
 
-static qf_rc run_by_token(struct catalog_build *build)
+static qf_rc run_by_token(struct sg_catalog_build *build)
 {
     QF_CLEANUP(folder_list_done) struct folder_list tenants = { 0 };
     qf_rc rc = list_folders(build, QF_STR(""), &tenants);
@@ -170,12 +170,12 @@ static qf_rc run_by_token(struct catalog_build *build)
     return rc;
 }
 
-qf_rc catalog_build_run(struct catalog_build *build)
+qf_rc sg_catalog_build_run(struct sg_catalog_build *build)
 {
-    struct catalog *catalog = build->catalog;
+    struct sg_catalog *catalog = build->catalog;
     qf_rc rc;
 
-    if (store_has_tokens(catalog->store))
+    if (sg_store_has_tokens(catalog->store))
         rc = run_by_token(build);
     else
         rc = list(build, QF_STR(TENANT_PREFIX));
@@ -184,7 +184,7 @@ qf_rc catalog_build_run(struct catalog_build *build)
     return rc;
 }
 
-void catalog_build_done(struct catalog_build *build)
+void sg_catalog_build_done(struct sg_catalog_build *build)
 {
     if (build->building)
         index_builder_done(&build->builder);

@@ -28,7 +28,7 @@ struct piece {
 };
 
 struct listing {
-    struct catalog_build *build;
+    struct sg_catalog_build *build;
     const struct piece *piece;
     struct index_builder builder;
     bool building, stopped;
@@ -39,7 +39,7 @@ struct listing {
 };
 
 /* The first folder of the build that is not below @name. */
-static size_t lower_bound(const struct catalog_build *build, struct qf_str name)
+static size_t lower_bound(const struct sg_catalog_build *build, struct qf_str name)
 {
     size_t low = 0, high = build->folders.count;
 
@@ -54,7 +54,7 @@ static size_t lower_bound(const struct catalog_build *build, struct qf_str name)
     return low;
 }
 
-static struct index_folder *find_folder(const struct catalog_build *build, struct qf_str prefix)
+static struct index_folder *find_folder(const struct sg_catalog_build *build, struct qf_str prefix)
 {
     size_t at = lower_bound(build, prefix);
 
@@ -89,10 +89,10 @@ static bool time_is_up(struct listing *l)
     return l->last.len && qf_clock_mono_ms() >= l->piece->until_ms;
 }
 
-static bool on_object(void *ctx, const struct store_object *object)
+static bool on_object(void *ctx, const struct sg_store_object *object)
 {
     struct listing *l = ctx;
-    struct qf_str folder = catalog_folder_of(object->name);
+    struct qf_str folder = sg_catalog_folder_of(object->name);
 
     l->objects++;
     if (!folder.len)
@@ -113,7 +113,7 @@ static bool on_object(void *ctx, const struct store_object *object)
 }
 
 /* Replace the folders from @first to before @end by those that were found. */
-static void replace(struct catalog_build *build, size_t first, size_t end, struct listing *l)
+static void replace(struct sg_catalog_build *build, size_t first, size_t end, struct listing *l)
 {
     size_t old = end - first, count = l->found.count;
     struct known_folder *items;
@@ -144,7 +144,7 @@ static void listing_done(struct listing *l)
     qf_strbuf_done(&l->last);
 }
 
-static qf_rc check_size(struct catalog_build *build)
+static qf_rc check_size(struct sg_catalog_build *build)
 {
     build->segments = 0;
     for (size_t i = 0; i < build->folders.count; i++)
@@ -157,14 +157,14 @@ static qf_rc check_size(struct catalog_build *build)
 
 /* List a piece into the build. @ret_stopped, if not NULL: empty if it was listed whole, else the
  * name after which to go on. */
-static qf_rc list_piece(struct catalog_build *build, const struct piece *piece,
+static qf_rc list_piece(struct sg_catalog_build *build, const struct piece *piece,
                         struct qf_strbuf *ret_stopped)
 {
     QF_CLEANUP(listing_done)
     struct listing l = { .build = build, .piece = piece, .page_end = PAGE_KEYS - 1 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf end = QF_STRBUF_INIT;
-    qf_rc rc = store_list(build->catalog->store, piece->prefix, piece->after, build->call,
-                          on_object, &l, build->err);
+    qf_rc rc = sg_store_list(build->catalog->store, piece->prefix, piece->after, build->call,
+                             on_object, &l, build->err);
 
     if (rc)
         return rc;
@@ -186,8 +186,9 @@ static qf_rc list_piece(struct catalog_build *build, const struct piece *piece,
 /* --- what writers noted --- */
 
 /* How many folders from @first on are listed best in one go. */
-static size_t run_length(const struct catalog_build *build, const struct changes_folders *folders,
-                         size_t first, struct qf_str tenant)
+static size_t run_length(const struct sg_catalog_build *build,
+                         const struct sg_changes_folders *folders, size_t first,
+                         struct qf_str tenant)
 {
     size_t between = 0, at = lower_bound(build, qf_str_from(folders->items.items[first]));
     size_t count = 1;
@@ -206,7 +207,7 @@ static size_t run_length(const struct catalog_build *build, const struct changes
     return count;
 }
 
-static qf_rc list_run(struct catalog_build *build, const struct changes_folders *folders,
+static qf_rc list_run(struct sg_catalog_build *build, const struct sg_changes_folders *folders,
                       size_t first, size_t *ret_count)
 {
     struct qf_str from = qf_str_from(folders->items.items[first]), to;
@@ -227,14 +228,14 @@ static qf_rc list_run(struct catalog_build *build, const struct changes_folders 
 
 /* The round may stand anywhere: it has listed the folder before, or will list it again. Either way
  * what it finds is newer than what was known when it is put in place. */
-qf_rc catalog_build_changes(struct catalog_build *build)
+qf_rc sg_catalog_build_changes(struct sg_catalog_build *build)
 {
-    struct catalog *catalog = build->catalog;
-    QF_CLEANUP(changes_folders_done) struct changes_folders folders = { 0 };
-    QF_CLEANUP(changes_seen_done) struct changes_seen now = { 0 };
-    struct changes_seen old = catalog->changes;
+    struct sg_catalog *catalog = build->catalog;
+    QF_CLEANUP(sg_changes_folders_done) struct sg_changes_folders folders = { 0 };
+    QF_CLEANUP(sg_changes_seen_done) struct sg_changes_seen now = { 0 };
+    struct sg_changes_seen old = catalog->changes;
     qf_rc rc =
-        changes_read(&catalog->changes, catalog->store, build->call, &folders, &now, build->err);
+        sg_changes_read(&catalog->changes, catalog->store, build->call, &folders, &now, build->err);
 
     for (size_t i = 0, count = 0; !rc && i < folders.items.count; i += count)
         rc = list_run(build, &folders, i, &count);
@@ -258,7 +259,7 @@ static void tenants_done(struct tenants *tenants)
     QF_VEC_DONE(&tenants->names);
 }
 
-static bool on_tenant(void *ctx, const struct store_folder *folder)
+static bool on_tenant(void *ctx, const struct sg_store_folder *folder)
 {
     struct tenants *tenants = ctx;
 
@@ -276,7 +277,7 @@ static void print_recent(struct qf_strbuf *buf, struct qf_str tenant)
 }
 
 /* A tenant that is not known yet is listed whole. */
-static qf_rc list_recent(struct catalog_build *build, struct qf_str tenant)
+static qf_rc list_recent(struct sg_catalog_build *build, struct qf_str tenant)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf after = QF_STRBUF_INIT, before = QF_STRBUF_INIT;
     struct piece piece = { .prefix = tenant, .after = tenant, .until_ms = QF_TIME_NEVER };
@@ -294,12 +295,12 @@ static qf_rc list_recent(struct catalog_build *build, struct qf_str tenant)
 }
 
 /* Those that time does not suffice for come first the next time. */
-static qf_rc list_recent_days(struct catalog_build *build, int64_t until_ms)
+static qf_rc list_recent_days(struct sg_catalog_build *build, int64_t until_ms)
 {
-    struct catalog *catalog = build->catalog;
+    struct sg_catalog *catalog = build->catalog;
     QF_CLEANUP(tenants_done) struct tenants tenants = { 0 };
     qf_rc rc =
-        store_folders(catalog->store, QF_STR(""), build->call, on_tenant, &tenants, build->err);
+        sg_store_folders(catalog->store, QF_STR(""), build->call, on_tenant, &tenants, build->err);
 
     for (size_t i = 0; !rc && i < tenants.names.count; i++) {
         size_t at = catalog->recent_next++ % tenants.names.count;
@@ -313,9 +314,9 @@ static qf_rc list_recent_days(struct catalog_build *build, int64_t until_ms)
 
 /* --- the round --- */
 
-qf_rc catalog_build_round(struct catalog_build *build, int64_t until_ms)
+qf_rc sg_catalog_build_round(struct sg_catalog_build *build, int64_t until_ms)
 {
-    struct catalog *catalog = build->catalog;
+    struct sg_catalog *catalog = build->catalog;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf after = QF_STRBUF_INIT;
     struct piece piece = { .prefix = QF_STR(TENANT_PREFIX), .before = QF_STR(TENANT_BEYOND) };
     int64_t now = qf_clock_mono_ms();

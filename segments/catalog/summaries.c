@@ -11,28 +11,28 @@
 /* A footer larger than that is not worth its bytes. */
 #define TAIL_BYTES_MAX ((uint64_t)8 << 20)
 
-static qf_rc read_meta(struct catalog *catalog, const struct catalog_segment *segment,
-                       const struct store_call *call, struct qf_arena *arena,
-                       struct summary **ret_summary)
+static qf_rc read_meta(struct sg_catalog *catalog, const struct sg_catalog_segment *segment,
+                       const struct sg_store_call *call, struct qf_arena *arena,
+                       struct sg_summary **ret_summary)
 {
     QF_CLEANUP(qf_freep) char *name = qf_xmemdup0(segment->name.data, segment->name.len);
-    uint64_t want = SEG_TAIL_BYTES;
+    uint64_t want = SG_TAIL_BYTES;
 
     for (int i = 0; i < 2 && want && want <= TAIL_BYTES_MAX; i++) {
         QF_CLEANUP(qf_freep) char *tail = qf_xmalloc((size_t)want);
-        struct seg_meta meta;
+        struct sg_meta meta;
         uint64_t size, need = 0;
         size_t len;
-        qf_rc rc = store_read_tail(catalog->store, segment->name, tail, (size_t)want, call, &len,
-                                   &size, NULL);
+        qf_rc rc = sg_store_read_tail(catalog->store, segment->name, tail, (size_t)want, call, &len,
+                                      &size, NULL);
 
         if (!rc)
-            rc = seg_meta_from_tail(arena, name, (struct qf_str){ tail, len }, size, &meta, &need,
-                                    NULL);
+            rc = sg_meta_from_tail(arena, name, (struct qf_str){ tail, len }, size, &meta, &need,
+                                   NULL);
         if (rc)
             return rc;
         if (!need) {
-            *ret_summary = summary_parse(meta.summary);
+            *ret_summary = sg_summary_parse(meta.summary);
             return QF_OK;
         }
         want = need;
@@ -49,14 +49,14 @@ static bool passing(qf_rc rc)
 
 /* False to stop. A damaged file is reported by the query that reads it; here it only means that its
  * summary is not known. */
-static bool learn_folder(struct catalog *catalog, struct index_folder *folder,
-                         const struct store_call *call, size_t room, int64_t until_ms)
+static bool learn_folder(struct sg_catalog *catalog, struct index_folder *folder,
+                         const struct sg_store_call *call, size_t room, int64_t until_ms)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(TAIL_BYTES_MAX * 2);
 
     for (size_t i = folder->count; i-- > 0;) {
         struct index_entry *entry = &folder->entries[i];
-        struct summary *summary = NULL;
+        struct sg_summary *summary = NULL;
         qf_rc rc;
 
         if (atomic_load_explicit(&entry->summary, memory_order_relaxed))
@@ -84,8 +84,8 @@ static int newest_first(const void *a, const void *b)
     return qf_str_cmp(x->prefix, y->prefix);
 }
 
-bool catalog_learn(struct catalog *catalog, struct catalog_snapshot *snapshot,
-                   const struct store_call *call)
+bool sg_catalog_learn(struct sg_catalog *catalog, struct sg_catalog_snapshot *snapshot,
+                      const struct sg_store_call *call)
 {
     int64_t until_ms = qf_clock_mono_ms() + catalog->summary_time_ms;
     struct index_folder **folders = qf_xcalloc(snapshot->count + 1, sizeof(*folders));

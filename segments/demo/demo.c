@@ -36,8 +36,8 @@ struct series {
     size_t ordinal; /* KIND_PROGRESS: which run */
 };
 
-struct demo {
-    struct demo_options options;
+struct sg_demo {
+    struct sg_demo_options options;
     struct qf_arena *arena;
     QF_VEC(struct series) series;
 };
@@ -53,7 +53,7 @@ static const char *const paths[] = { "/", "/api/cart", "/api/items" };
 static const char *const codes[] = { "200", "404", "500" };
 static const char *const modes[] = { "idle", "iowait", "system", "user" };
 
-static struct qf_labels labels_of(struct demo *demo, const char *const *pairs)
+static struct qf_labels labels_of(struct sg_demo *demo, const char *const *pairs)
 {
     struct qf_label items[8];
     struct qf_labels copy;
@@ -67,7 +67,7 @@ static struct qf_labels labels_of(struct demo *demo, const char *const *pairs)
     return copy;
 }
 
-static void add(struct demo *demo, struct series series, const char *const *pairs)
+static void add(struct sg_demo *demo, struct series series, const char *const *pairs)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
 
@@ -79,7 +79,7 @@ static void add(struct demo *demo, struct series series, const char *const *pair
     QF_VEC_PUSH(&demo->series, series);
 }
 
-static void add_histogram(struct demo *demo, size_t instance, const char *job, const char *host,
+static void add_histogram(struct sg_demo *demo, size_t instance, const char *job, const char *host,
                           const char *path, double rate)
 {
     struct series s = { .instance = instance,
@@ -104,7 +104,7 @@ static void add_histogram(struct demo *demo, size_t instance, const char *job, c
                                "instance", host, "path", path, NULL });
 }
 
-static void add_service(struct demo *demo, size_t i)
+static void add_service(struct sg_demo *demo, size_t i)
 {
     char host[32];
     const char *job = jobs[i % QF_COUNT_OF(jobs)];
@@ -131,7 +131,7 @@ static void add_service(struct demo *demo, size_t i)
         (const char *const[]){ "__name__", "up", "job", job, "instance", host, NULL });
 }
 
-static void add_machine(struct demo *demo, size_t i)
+static void add_machine(struct sg_demo *demo, size_t i)
 {
     static const double mode_rate[] = { 0.7, 0.02, 0.08, 0.2 };
     char host[32], number[32];
@@ -171,9 +171,9 @@ static int by_labels(const void *a, const void *b)
     return qf_labels_cmp(((const struct series *)a)->labels, ((const struct series *)b)->labels);
 }
 
-struct demo *demo_new(const struct demo_options *options)
+struct sg_demo *sg_demo_new(const struct sg_demo_options *options)
 {
-    struct demo *demo = qf_xcalloc(1, sizeof(*demo));
+    struct sg_demo *demo = qf_xcalloc(1, sizeof(*demo));
 
     demo->options = *options;
     demo->arena = qf_arena_new(SIZE_MAX);
@@ -186,7 +186,7 @@ struct demo *demo_new(const struct demo_options *options)
     return demo;
 }
 
-struct demo *demo_free(struct demo *demo)
+struct sg_demo *sg_demo_free(struct sg_demo *demo)
 {
     if (!demo)
         return NULL;
@@ -196,19 +196,19 @@ struct demo *demo_free(struct demo *demo)
     return NULL;
 }
 
-size_t demo_series_count(const struct demo *demo)
+size_t sg_demo_series_count(const struct sg_demo *demo)
 {
     return demo->series.count;
 }
 
-struct qf_labels demo_labels(const struct demo *demo, size_t series)
+struct qf_labels sg_demo_labels(const struct sg_demo *demo, size_t series)
 {
     return demo->series.items[series].labels;
 }
 
-size_t demo_samples_max(const struct demo *demo)
+size_t sg_demo_samples_max(const struct sg_demo *demo)
 {
-    const struct demo_options *o = &demo->options;
+    const struct sg_demo_options *o = &demo->options;
 
     return o->end > o->start ? (size_t)((o->end - o->start) / o->step) + 1 : 1;
 }
@@ -220,7 +220,7 @@ struct life {
     int64_t phase;
 };
 
-static struct life life_of(const struct demo *demo, const struct series *series, size_t steps)
+static struct life life_of(const struct sg_demo *demo, const struct series *series, size_t steps)
 {
     struct qf_prng prng = { demo->options.seed * 31 + series->instance };
     struct life life = { .end = steps };
@@ -240,7 +240,7 @@ static struct life life_of(const struct demo *demo, const struct series *series,
 /* When the instance restarts: the first steps of its second and further lives. About one restart
  * in eight hours, and one instance in three restarts in the middle, so that short ranges show one
  * as well. */
-static bool restarts(const struct demo *demo, const struct series *series, size_t step,
+static bool restarts(const struct sg_demo *demo, const struct series *series, size_t step,
                      size_t steps)
 {
     uint64_t period = (uint64_t)(8 * 3600000 / demo->options.step) + 1;
@@ -335,11 +335,11 @@ static bool is_counter(enum kind kind)
     return kind <= KIND_CPU;
 }
 
-size_t demo_samples(const struct demo *demo, size_t index, int64_t *ts, double *values)
+size_t sg_demo_samples(const struct sg_demo *demo, size_t index, int64_t *ts, double *values)
 {
-    const struct demo_options *o = &demo->options;
+    const struct sg_demo_options *o = &demo->options;
     const struct series *series = &demo->series.items[index];
-    size_t steps = demo_samples_max(demo) - 1, count = 0;
+    size_t steps = sg_demo_samples_max(demo) - 1, count = 0;
     struct life life = life_of(demo, series, steps);
     struct state state = { .prng = { series->seed } };
     double seconds = (double)o->step / 1000;

@@ -21,24 +21,24 @@
 
 #include "base/pure/labels.h"
 
-struct demo_options {
+struct sg_demo_options {
     uint64_t seed;
     int64_t start, end; /* ms; samples in [start, end) */
     int64_t step;       /* ms, > 0 */
     size_t instances;   /* of the service, and as many machines; about 82 series for each */
 };
 
-struct demo;
+struct sg_demo;
 
-struct demo *demo_new(const struct demo_options *options);
-struct demo *demo_free(struct demo *demo); /* Accepts NULL, returns NULL. */
+struct sg_demo *sg_demo_new(const struct sg_demo_options *options);
+struct sg_demo *sg_demo_free(struct sg_demo *demo); /* Accepts NULL, returns NULL. */
 
 /* Series are sorted by qf_labels_cmp. */
-size_t demo_series_count(const struct demo *demo);
-struct qf_labels demo_labels(const struct demo *demo, size_t series);
-/* Samples a series can have at most: the room demo_samples needs. */
-size_t demo_samples_max(const struct demo *demo);
+size_t sg_demo_series_count(const struct sg_demo *demo);
+struct qf_labels sg_demo_labels(const struct sg_demo *demo, size_t series);
+/* Samples a series can have at most: the room sg_demo_samples needs. */
+size_t sg_demo_samples_max(const struct sg_demo *demo);
 /* Fill in the samples of a series; returns their number, which may be 0. */
-size_t demo_samples(const struct demo *demo, size_t series, int64_t *ts, double *values);
+size_t sg_demo_samples(const struct sg_demo *demo, size_t series, int64_t *ts, double *values);
 
 #endif

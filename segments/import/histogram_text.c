@@ -240,8 +240,8 @@ static bool custom_fits(const struct pq_histogram *h)
            h->zero_count == 0 && h->zero_threshold == 0;
 }
 
-const char *histogram_text_parse(struct qf_str text, struct qf_arena *arena,
-                                 const struct pq_histogram **ret_histogram)
+const char *sg_histogram_text_parse(struct qf_str text, struct qf_arena *arena,
+                                    const struct pq_histogram **ret_histogram)
 {
     struct pq_histogram *h = QF_ARENA_NEW(arena, struct pq_histogram);
     unsigned seen = 0, needed = 1u << COUNT | 1u << SUM | 1u << SCHEMA;
@@ -299,7 +299,7 @@ static void print_spans(struct qf_strbuf *buf, const char *key, const struct pq_
     qf_strbuf_putc(buf, ']');
 }
 
-void histogram_text_print(struct qf_strbuf *buf, const struct pq_histogram *h)
+void sg_histogram_text_print(struct qf_strbuf *buf, const struct pq_histogram *h)
 {
     print_number(buf, "{count:", h->count);
     print_number(buf, ",sum:", h->sum);

@@ -17,10 +17,10 @@
 #include "promql/value.h"
 
 /* Read all of @text, braces included, into @arena. NULL if all is well, else why not. */
-const char *histogram_text_parse(struct qf_str text, struct qf_arena *arena,
-                                 const struct pq_histogram **ret_histogram);
+const char *sg_histogram_text_parse(struct qf_str text, struct qf_arena *arena,
+                                    const struct pq_histogram **ret_histogram);
 
 /* What reads back as the same histogram. Any NaN reads back as the normal one. */
-void histogram_text_print(struct qf_strbuf *buf, const struct pq_histogram *histogram);
+void sg_histogram_text_print(struct qf_strbuf *buf, const struct pq_histogram *histogram);
 
 #endif

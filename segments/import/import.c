@@ -20,8 +20,8 @@ struct known {
     struct qf_arena *arena;
 };
 
-struct import {
-    struct import_options options;
+struct sg_import {
+    struct sg_import_options options;
     struct sg_batch *batch;
     struct known known;
     uint64_t bytes_before; /* of inputs that are done */
@@ -38,11 +38,11 @@ static void forget_known(void *ctx)
     *known = (struct known){ .arena = qf_arena_new(SIZE_MAX) };
 }
 
-struct import *import_new(const struct import_options *options, struct qf_err *err)
+struct sg_import *sg_import_new(const struct sg_import_options *options, struct qf_err *err)
 {
     struct sg_batch_options batch_options = options->batch;
     struct sg_batch *batch;
-    struct import *import;
+    struct sg_import *import;
 
     batch_options.reserved_bytes += READING_BYTES;
     batch = sg_batch_new(&batch_options, err);
@@ -56,7 +56,7 @@ struct import *import_new(const struct import_options *options, struct qf_err *e
     return import;
 }
 
-struct import *import_free(struct import *import)
+struct sg_import *sg_import_free(struct sg_import *import)
 {
     if (!import)
         return NULL;
@@ -70,7 +70,7 @@ struct import *import_free(struct import *import)
 /* --- reading --- */
 
 struct reading {
-    struct import *import;
+    struct sg_import *import;
     const char *name;
     struct input *input;
     struct text_state state;
@@ -81,8 +81,8 @@ struct reading {
 
 static void tell(const struct reading *r)
 {
-    const struct import *import = r->import;
-    struct import_progress progress = {
+    const struct sg_import *import = r->import;
+    struct sg_import_progress progress = {
         .bytes_done = import->bytes_before + input_bytes_done(r->input),
         .bytes_total = input_bytes_total(r->input),
         .lines = import->lines,
@@ -127,7 +127,7 @@ static const char *find_series(struct reading *r, const struct text_sample *samp
 
 static qf_rc malformed(struct reading *r, const char *what, struct qf_err *err)
 {
-    struct import *import = r->import;
+    struct sg_import *import = r->import;
 
     import->malformed++;
     if (import->options.on_malformed && import->options.skip_malformed)
@@ -155,7 +155,7 @@ static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err
     what = find_series(r, &sample, &series);
     if (!what && sample.histogram.len) {
         qf_arena_reset(r->scratch);
-        what = histogram_text_parse(sample.histogram, r->scratch, &histogram);
+        what = sg_histogram_text_parse(sample.histogram, r->scratch, &histogram);
     }
     if (what)
         return malformed(r, what, err);
@@ -172,7 +172,7 @@ static qf_rc read_lines(struct reading *r, struct qf_err *err)
     for (;;) {
         struct qf_str line;
         bool cut, more;
-        qf_rc rc = input_line(r->input, IMPORT_LINE_MAX, &line, &cut, &more, err);
+        qf_rc rc = input_line(r->input, SG_IMPORT_LINE_MAX, &line, &cut, &more, err);
 
         if (rc != QF_OK || !more)
             return rc;
@@ -191,7 +191,7 @@ static qf_rc read_lines(struct reading *r, struct qf_err *err)
     }
 }
 
-qf_rc import_file(struct import *import, const char *path, struct qf_err *err)
+qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *err)
 {
     struct reading r = { .import = import,
                          .name = path,
@@ -216,14 +216,14 @@ qf_rc import_file(struct import *import, const char *path, struct qf_err *err)
     return rc;
 }
 
-qf_rc import_commit(struct import *import, struct qf_err *err)
+qf_rc sg_import_commit(struct sg_import *import, struct qf_err *err)
 {
     return sg_batch_commit(import->batch, err);
 }
 
-struct import_summary import_summary(const struct import *import)
+struct sg_import_summary sg_import_summary(const struct sg_import *import)
 {
-    return (struct import_summary){ .lines = import->lines,
-                                    .malformed = import->malformed,
-                                    .batch = sg_batch_summary(import->batch) };
+    return (struct sg_import_summary){ .lines = import->lines,
+                                       .malformed = import->malformed,
+                                       .batch = sg_batch_summary(import->batch) };
 }

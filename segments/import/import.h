@@ -1,9 +1,9 @@
 /* import.h - text in, segments in a store out: the formats of text on top of a batch.
  *
- *     struct import *import = import_new(&options, &err);
- *     rc = import_file(import, "metrics.om.gz", &err);   any number of files
- *     rc = import_commit(import, &err);                  only now the store changes
- *     import = import_free(import);                      without a commit nothing stays
+ *     struct sg_import *import = sg_import_new(&options, &err);
+ *     rc = sg_import_file(import, "metrics.om.gz", &err);   any number of files
+ *     rc = sg_import_commit(import, &err);                  only now the store changes
+ *     import = sg_import_free(import);                      without a commit nothing stays
  *
  * What a commit guarantees, how much memory is used and what happens to duplicates is what
  * write/batch.h says of a batch. Reading takes a part of the batch's memory, but for the window
@@ -20,51 +20,51 @@
 /* What the text is. Auto looks at the first sample that has a timestamp: a line that starts with
  * '{' and names __name__ is a dump; a fraction, or a number below 1e11, is seconds and so
  * OpenMetrics; anything else Prometheus text. A file keeps its format. */
-enum import_format {
-    IMPORT_AUTO,
-    IMPORT_OPENMETRICS, /* timestamps in seconds */
-    IMPORT_PROMETHEUS,  /* timestamps in milliseconds */
-    IMPORT_TSDB_DUMP,   /* promtool tsdb dump: {__name__="x", a="b"} 1 1767225600000 */
+enum sg_import_format {
+    SG_IMPORT_AUTO,
+    SG_IMPORT_OPENMETRICS, /* timestamps in seconds */
+    SG_IMPORT_PROMETHEUS,  /* timestamps in milliseconds */
+    SG_IMPORT_TSDB_DUMP,   /* promtool tsdb dump: {__name__="x", a="b"} 1 1767225600000 */
 };
 
-struct import_progress {
+struct sg_import_progress {
     uint64_t bytes_done, bytes_total;   /* of the inputs as stored; total 0: not known */
     uint64_t lines, samples, malformed; /* read */
 };
 
-struct import_options {
+struct sg_import_options {
     struct sg_batch_options batch; /* import adds to reserved_bytes what reading takes */
-    enum import_format format;
+    enum sg_import_format format;
     bool skip_malformed; /* else the first malformed line ends the import */
 
     /* May be NULL. A malformed line: where it is and what is wrong with it. */
     void (*on_malformed)(void *ctx, const char *file, uint64_t line, const char *what);
     /* May be NULL. Called every few milliseconds of reading. */
-    void (*on_progress)(void *ctx, const struct import_progress *progress);
+    void (*on_progress)(void *ctx, const struct sg_import_progress *progress);
     void *ctx; /* of these two; the batch's has its own */
 };
 
-#define IMPORT_MEMORY_MIN SG_BATCH_MEMORY_MIN
-#define IMPORT_LINE_MAX (UINT64_C(1) << 20) /* a longer line is malformed */
+#define SG_IMPORT_MEMORY_MIN SG_BATCH_MEMORY_MIN
+#define SG_IMPORT_LINE_MAX (UINT64_C(1) << 20) /* a longer line is malformed */
 
-struct import;
+struct sg_import;
 
 /* NULL and @err filled: as sg_batch_new(). */
-struct import *import_new(const struct import_options *options, struct qf_err *err);
-struct import *import_free(struct import *import); /* Accepts NULL, returns NULL. */
+struct sg_import *sg_import_new(const struct sg_import_options *options, struct qf_err *err);
+struct sg_import *sg_import_free(struct sg_import *import); /* Accepts NULL, returns NULL. */
 
 /* Read a file, or standard input for "-"; gzip and zstd are recognised by their first bytes.
  * QF_EPARSE names file and line of a malformed line (unless they are skipped); QF_ECORRUPT for
  * broken compression, QF_ENOTFOUND, QF_EIO, QF_ENOSPC, QF_ECANCELED. After an error only free is
  * allowed. */
-QF_MUST_CHECK qf_rc import_file(struct import *import, const char *path, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *err);
 /* Put everything into the store: sg_batch_commit(). */
-QF_MUST_CHECK qf_rc import_commit(struct import *import, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_import_commit(struct sg_import *import, struct qf_err *err);
 
-struct import_summary {
+struct sg_import_summary {
     uint64_t lines, malformed; /* read */
     struct sg_batch_summary batch;
 };
-struct import_summary import_summary(const struct import *import);
+struct sg_import_summary sg_import_summary(const struct sg_import *import);
 
 #endif

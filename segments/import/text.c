@@ -96,17 +96,17 @@ static bool has_fraction(struct qf_str s)
     return memchr(s.data, '.', s.len) || memchr(s.data, 'e', s.len) || memchr(s.data, 'E', s.len);
 }
 
-static enum import_format guess(struct qf_str series, struct qf_str ts)
+static enum sg_import_format guess(struct qf_str series, struct qf_str ts)
 {
     double number;
 
     if (series.data[0] == '{' && memmem(series.data, series.len, "__name__=", 9))
-        return IMPORT_TSDB_DUMP;
+        return SG_IMPORT_TSDB_DUMP;
     if (has_fraction(ts))
-        return IMPORT_OPENMETRICS;
+        return SG_IMPORT_OPENMETRICS;
     if (qf_parse_double(ts, &number) && fabs(number) < SECONDS_MAX)
-        return IMPORT_OPENMETRICS;
-    return IMPORT_PROMETHEUS;
+        return SG_IMPORT_OPENMETRICS;
+    return SG_IMPORT_PROMETHEUS;
 }
 
 /* "123", "-123.5", "1.5e9". What lies below a millisecond is cut off, after the multiplication: so
@@ -126,9 +126,9 @@ static const char *parse_seconds(struct qf_str text, int64_t *ret_ts)
 static const char *parse_timestamp(struct text_state *state, struct qf_str series,
                                    struct qf_str text, int64_t *ret_ts)
 {
-    if (state->format == IMPORT_AUTO)
+    if (state->format == SG_IMPORT_AUTO)
         state->format = guess(series, text);
-    if (state->format == IMPORT_OPENMETRICS)
+    if (state->format == SG_IMPORT_OPENMETRICS)
         return parse_seconds(text, ret_ts);
     return qf_parse_i64(text, ret_ts) ? NULL
                                       : "the timestamp is not a whole number of milliseconds";
@@ -209,7 +209,7 @@ static const char *parse_sample(struct text_state *state, struct qf_str rest,
     what = parse_value(value, &sample->value);
     if (!what)
         what = parse_timestamp(state, sample->series, ts, &sample->ts);
-    if (!what && sample->histogram.len && state->format == IMPORT_TSDB_DUMP)
+    if (!what && sample->histogram.len && state->format == SG_IMPORT_TSDB_DUMP)
         what = "a dump does not say what buckets a native histogram has";
     return what ? what : parse_rest(state, rest, sample);
 }
@@ -237,7 +237,7 @@ enum text_line text_parse_line(struct text_state *state, struct qf_str line,
     what = parse_sample(state, skip_blanks(qf_str_sub(line, len, line.len)), &sample);
     if (what)
         return malformed(what, ret_what);
-    if (state->format != IMPORT_TSDB_DUMP)
+    if (state->format != SG_IMPORT_TSDB_DUMP)
         sample.normalize = state->histogram ? 'h' : state->summary ? 's' : '-';
     *ret_sample = sample;
     return TEXT_SAMPLE;
@@ -433,7 +433,7 @@ const char *text_labels(const struct text_state *state, const struct text_sample
                         struct qf_arena *arena, struct qf_labels *ret_labels)
 {
     struct labels_builder b = { .arena = arena,
-                                .go = state->format == IMPORT_TSDB_DUMP,
+                                .go = state->format == SG_IMPORT_TSDB_DUMP,
                                 .normalize = sample->normalize };
     struct qf_str rest = sample->series;
     struct qf_labels sorted;

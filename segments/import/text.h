@@ -11,9 +11,9 @@
 
 /* What earlier lines of the file said that matters for later ones. */
 struct text_state {
-    enum import_format format; /* IMPORT_AUTO until it is known */
-    bool histogram, summary;   /* the last # TYPE: le or quantile are written as floats */
-    bool ended;                /* # EOF was seen */
+    enum sg_import_format format; /* SG_IMPORT_AUTO until it is known */
+    bool histogram, summary;      /* the last # TYPE: le or quantile are written as floats */
+    bool ended;                   /* # EOF was seen */
 };
 
 enum text_line {

@@ -120,7 +120,7 @@ static qf_rc write_histograms(struct colfile_writer *writer,
         if (!histograms[i])
             continue;
         start = bytes.len;
-        histogram_encode(&bytes, histograms[i]);
+        sg_histogram_encode(&bytes, histograms[i]);
         values[data.count++].len = bytes.len - start;
         lengths[i] = 1;
     }
@@ -164,10 +164,10 @@ static qf_rc write_all_rows(struct colfile_writer *writer, const struct pq_leaf_
     size_t total = result->rows.count;
     qf_rc rc = QF_OK;
 
-    for (size_t at = 0; at < total && rc == QF_OK; at += ARTIFACT_ROW_GROUP_ROWS) {
+    for (size_t at = 0; at < total && rc == QF_OK; at += SG_ARTIFACT_ROW_GROUP_ROWS) {
         if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
             return qf_err_set(err, QF_ECANCELED, "canceled");
-        rc = write_rows(writer, result, at, QF_MIN(total - at, (size_t)ARTIFACT_ROW_GROUP_ROWS),
+        rc = write_rows(writer, result, at, QF_MIN(total - at, (size_t)SG_ARTIFACT_ROW_GROUP_ROWS),
                         err);
     }
     return rc;
@@ -175,7 +175,7 @@ static qf_rc write_all_rows(struct colfile_writer *writer, const struct pq_leaf_
 
 static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_result *result,
                           const atomic_bool *canceled, struct qf_strbuf *buf,
-                          struct artifact_info *ret_info, struct qf_err *err)
+                          struct sg_artifact_info *ret_info, struct qf_err *err)
 {
     const struct pq_rows *rows = &result->rows;
     struct colfile_written written;
@@ -183,7 +183,7 @@ static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_re
 
     if (rc != QF_OK)
         return rc;
-    set_number(writer, KEY_VERSION, ARTIFACT_SCHEMA_VERSION);
+    set_number(writer, KEY_VERSION, SG_ARTIFACT_SCHEMA_VERSION);
     colfile_set_meta(writer, QF_STR(KEY_KIND), qf_str_from(result->kind->name));
     set_number(writer, KEY_SAMPLES_READ, result->samples_read);
     set_number(writer, KEY_POINTS, result->points);
@@ -192,19 +192,19 @@ static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_re
     rc = colfile_finish(writer, false, buf, &written, err);
     if (rc != QF_OK || !ret_info)
         return rc;
-    *ret_info = (struct artifact_info){
+    *ret_info = (struct sg_artifact_info){
         .size_bytes = written.size,
         .row_count = rows->count,
         .min_ts = rows->count ? rows->ts[0] : 0,
         .max_ts = rows->count ? rows->ts[rows->count - 1] : 0,
-        .schema_version = ARTIFACT_SCHEMA_VERSION,
+        .schema_version = SG_ARTIFACT_SCHEMA_VERSION,
     };
     print_checksum(written.hash, ret_info->checksum);
     return QF_OK;
 }
 
 static qf_rc write_to(const struct pq_leaf_result *result, const char *path, struct qf_strbuf *buf,
-                      const atomic_bool *canceled, struct artifact_info *ret_info,
+                      const atomic_bool *canceled, struct sg_artifact_info *ret_info,
                       struct qf_err *err)
 {
     struct schema schema;
@@ -223,20 +223,20 @@ static qf_rc write_to(const struct pq_leaf_result *result, const char *path, str
     return rc;
 }
 
-qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
-                          const atomic_bool *canceled, struct artifact_info *ret_info,
-                          struct qf_err *err)
+qf_rc sg_artifact_write_file(const struct pq_leaf_result *result, const char *path,
+                             const atomic_bool *canceled, struct sg_artifact_info *ret_info,
+                             struct qf_err *err)
 {
     return write_to(result, path, NULL, canceled, ret_info, err);
 }
 
-qf_rc artifact_write_memory(const struct pq_leaf_result *result, struct qf_strbuf *buf,
-                            struct artifact_info *ret_info, struct qf_err *err)
+qf_rc sg_artifact_write_memory(const struct pq_leaf_result *result, struct qf_strbuf *buf,
+                               struct sg_artifact_info *ret_info, struct qf_err *err)
 {
     return write_to(result, NULL, buf, NULL, ret_info, err);
 }
 
-void artifact_checksum(struct qf_str bytes, char *out)
+void sg_artifact_checksum(struct qf_str bytes, char *out)
 {
     XXH128_canonical_t canonical;
 
@@ -442,8 +442,8 @@ static qf_rc read_histograms(struct reader *reader, const struct colfile_group *
         reader->histogram_rows[i] = NULL;
         if (texts->starts[i] == texts->starts[i + 1])
             continue;
-        rc = histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
-                              &reader->histogram_rows[i], err);
+        rc = sg_histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
+                                 &reader->histogram_rows[i], err);
         if (rc == QF_ELIMIT)
             return no_memory(reader, err);
         if (rc != QF_OK)
@@ -467,7 +467,7 @@ static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, 
         return QF_OK;
     }
     rows = colfile_rows(reader->file, group.index);
-    if (rows > ARTIFACT_ROW_GROUP_ROWS)
+    if (rows > SG_ARTIFACT_ROW_GROUP_ROWS)
         return corrupt(reader, "a row group is too large", err);
     rc = grow(reader, rows, err);
     group.memory_max = QF_MIN(left_in(reader->purse), COLFILE_CHUNK_MEMORY_MAX);
@@ -518,10 +518,10 @@ static qf_rc reader_start(struct reader *reader, struct qf_err *err)
         !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read) ||
         !meta_number(reader->file, KEY_POINTS, &reader->base.points))
         return corrupt(reader, "not an artifact", err);
-    if (version != ARTIFACT_SCHEMA_VERSION)
+    if (version != SG_ARTIFACT_SCHEMA_VERSION)
         return qf_err_set(err, QF_EUNSUPPORTED, "%s: artifact version %llu; this build reads %d",
                           colfile_name(reader->file), (unsigned long long)version,
-                          ARTIFACT_SCHEMA_VERSION);
+                          SG_ARTIFACT_SCHEMA_VERSION);
     reader->base.kind = pq_leaf_kind_find(colfile_meta(reader->file, KEY_KIND));
     if (!reader->base.kind)
         return corrupt(reader, "no such kind of leaf", err);
@@ -562,14 +562,14 @@ static uint64_t footer_max(const struct qf_purse *purse)
     return QF_MIN(left_in(purse), COLFILE_CHUNK_MEMORY_MAX);
 }
 
-struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
-                                          struct qf_err *err)
+struct pq_leaf_reader *sg_artifact_open_file(const char *path, struct qf_purse *purse,
+                                             struct qf_err *err)
 {
     return reader_new(colfile_open_path(path, footer_max(purse), err), purse, err);
 }
 
-struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
-                                            struct qf_purse *purse, struct qf_err *err)
+struct pq_leaf_reader *sg_artifact_open_memory(struct qf_str bytes, const char *name,
+                                               struct qf_purse *purse, struct qf_err *err)
 {
     return reader_new(colfile_open_memory(bytes, name, footer_max(purse), err), purse, err);
 }

@@ -7,7 +7,7 @@
  *     <columns> double      those of the kind (leaf_result.h), one to five
  *     histogram binary      optional; only there if some row has a native histogram
  *
- * in row groups of at most ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
+ * in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
  * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata. Every
  * byte is covered by a checksum (column_file.h), on top of the one the transport checks. Equal
  * results give equal bytes.
@@ -25,11 +25,11 @@
 #include "base/pure/strbuf.h"
 #include "promql/leaf_result.h"
 
-#define ARTIFACT_SCHEMA_VERSION 2
-#define ARTIFACT_ROW_GROUP_ROWS (64u << 10)
+#define SG_ARTIFACT_SCHEMA_VERSION 2
+#define SG_ARTIFACT_ROW_GROUP_ROWS (64u << 10)
 
 /* What WorkReady tells about an artifact. */
-struct artifact_info {
+struct sg_artifact_info {
     uint64_t size_bytes;
     uint64_t row_count;
     int64_t min_ts, max_ts; /* both 0 if there is no row */
@@ -40,23 +40,23 @@ struct artifact_info {
 /* Write @result to the new file @path (not synced, not renamed: the spool does that), or append it
  * to @buf. QF_EEXIST, QF_ENOSPC, QF_EIO, QF_ECANCELED once @canceled (may be NULL) is set; on
  * failure the file is removed. @ret_info may be NULL. */
-QF_MUST_CHECK qf_rc artifact_write_file(const struct pq_leaf_result *result, const char *path,
-                                        const atomic_bool *canceled, struct artifact_info *ret_info,
-                                        struct qf_err *err);
-QF_MUST_CHECK qf_rc artifact_write_memory(const struct pq_leaf_result *result,
-                                          struct qf_strbuf *buf, struct artifact_info *ret_info,
-                                          struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_artifact_write_file(const struct pq_leaf_result *result, const char *path,
+                                           const atomic_bool *canceled,
+                                           struct sg_artifact_info *ret_info, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_artifact_write_memory(const struct pq_leaf_result *result,
+                                             struct qf_strbuf *buf,
+                                             struct sg_artifact_info *ret_info, struct qf_err *err);
 
 /* Open for reading; NULL and @err filled on failure (QF_ENOTFOUND, QF_EIO, QF_ECORRUPT,
  * QF_EUNSUPPORTED for a newer schema). The reader's close() frees it. In memory @bytes are borrowed
  * until close and @name is for messages. A reader belongs to one thread and holds one row group;
  * for what it holds @purse pays (NULL: nobody), and QF_ELIMIT is the end of that. */
-struct pq_leaf_reader *artifact_open_file(const char *path, struct qf_purse *purse,
-                                          struct qf_err *err);
-struct pq_leaf_reader *artifact_open_memory(struct qf_str bytes, const char *name,
-                                            struct qf_purse *purse, struct qf_err *err);
+struct pq_leaf_reader *sg_artifact_open_file(const char *path, struct qf_purse *purse,
+                                             struct qf_err *err);
+struct pq_leaf_reader *sg_artifact_open_memory(struct qf_str bytes, const char *name,
+                                               struct qf_purse *purse, struct qf_err *err);
 
 /* "xxh3:<32 hex digits>" of @bytes; @out has room for 38 bytes. */
-void artifact_checksum(struct qf_str bytes, char *out);
+void sg_artifact_checksum(struct qf_str bytes, char *out);
 
 #endif

@@ -7,11 +7,12 @@
 #include "promql/value.h"
 
 /* Append the encoding: varints for counts, spans and schema, doubles in little endian. */
-void histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogram);
+void sg_histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogram);
 
-/* Decode all of @bytes into @arena. QF_ECORRUPT for anything histogram_encode does not write,
+/* Decode all of @bytes into @arena. QF_ECORRUPT for anything sg_histogram_encode does not write,
  * QF_ELIMIT if the arena's budget is spent. */
-QF_MUST_CHECK qf_rc histogram_decode(struct qf_arena *arena, struct qf_str bytes,
-                                     const struct pq_histogram **ret_histogram, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_histogram_decode(struct qf_arena *arena, struct qf_str bytes,
+                                        const struct pq_histogram **ret_histogram,
+                                        struct qf_err *err);
 
 #endif

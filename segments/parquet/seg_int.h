@@ -9,60 +9,60 @@
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 
-enum seg_column {
-    SEG_COL_METRIC,
-    SEG_COL_LABEL_NAMES,
-    SEG_COL_LABEL_VALUES,
-    SEG_COL_SAMPLES,
-    SEG_COL_MIN_TS,
-    SEG_COL_MAX_TS,
-    SEG_COL_TS,
-    SEG_COL_VALUE,
-    SEG_COL__COUNT,
-    SEG_COL__MAX = SEG_COL__COUNT + 2, /* with start timestamps and histograms */
+enum sg_column {
+    SG_COL_METRIC,
+    SG_COL_LABEL_NAMES,
+    SG_COL_LABEL_VALUES,
+    SG_COL_SAMPLES,
+    SG_COL_MIN_TS,
+    SG_COL_MAX_TS,
+    SG_COL_TS,
+    SG_COL_VALUE,
+    SG_COL__COUNT,
+    SG_COL__MAX = SG_COL__COUNT + 2, /* with start timestamps and histograms */
 };
 
 /* The columns of a file with or without the optional ones, which come last. */
-struct seg_schema {
-    struct colfile_column columns[SEG_COL__MAX];
+struct sg_schema {
+    struct colfile_column columns[SG_COL__MAX];
     struct colfile_schema file;
     size_t start_column, histogram_column; /* 0: not there */
 };
-void seg_schema_init(struct seg_schema *schema, bool start_ts, bool histograms);
+void sg_schema_init(struct sg_schema *schema, bool start_ts, bool histograms);
 /* Which of them @file has. QF_EUNSUPPORTED if it has any other column, or lacks one. */
-QF_MUST_CHECK qf_rc seg_schema_of(const struct colfile *file, struct seg_schema *ret_schema,
-                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_schema_of(const struct colfile *file, struct sg_schema *ret_schema,
+                                 struct qf_err *err);
 
-#define SEG_KEY_VERSION "promfabric.schema_version"
-#define SEG_KEY_TENANT "promfabric.tenant"
-#define SEG_KEY_SHARD "promfabric.shard"
-#define SEG_KEY_SHARDS "promfabric.shards"
-#define SEG_KEY_MIN_TS "promfabric.min_ts"
-#define SEG_KEY_MAX_TS "promfabric.max_ts"
-#define SEG_KEY_SERIES "promfabric.series"
-#define SEG_KEY_SAMPLES "promfabric.samples"
-#define SEG_KEY_GENERATION "promfabric.generation"
-#define SEG_KEY_ID "promfabric.id"
+#define SG_KEY_VERSION "promfabric.schema_version"
+#define SG_KEY_TENANT "promfabric.tenant"
+#define SG_KEY_SHARD "promfabric.shard"
+#define SG_KEY_SHARDS "promfabric.shards"
+#define SG_KEY_MIN_TS "promfabric.min_ts"
+#define SG_KEY_MAX_TS "promfabric.max_ts"
+#define SG_KEY_SERIES "promfabric.series"
+#define SG_KEY_SAMPLES "promfabric.samples"
+#define SG_KEY_GENERATION "promfabric.generation"
+#define SG_KEY_ID "promfabric.id"
 
 /* The metadata of an open file. Strings borrow from it. */
-QF_MUST_CHECK qf_rc seg_meta_read(const struct colfile *file, struct seg_meta *ret_meta,
-                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta,
+                                 struct qf_err *err);
 
 /* The hash of a segment's content: independent of row groups and of how samples were added. */
-struct seg_content {
+struct sg_content {
     XXH3_state_t *labels, *ts, *values, *extras;
     uint64_t samples;
     bool any_extra;
 };
-void seg_content_init(struct seg_content *content);
-void seg_content_done(struct seg_content *content);
+void sg_content_init(struct sg_content *content);
+void sg_content_done(struct sg_content *content);
 /* @new_series: the samples begin a series with these labels (canonical encoding). */
-void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
-                     const struct seg_samples *samples);
-uint64_t seg_content_id(const struct seg_content *content);
+void sg_content_add(struct sg_content *content, bool new_series, struct qf_str labels,
+                    const struct sg_samples *samples);
+uint64_t sg_content_id(const struct sg_content *content);
 
 /* What is known of a row group without reading it. */
-struct seg_group {
+struct sg_group {
     size_t rows, samples;
     bool has_range; /* of metric names */
     struct qf_str metric_min, metric_max;
@@ -70,55 +70,54 @@ struct seg_group {
     bool start_ts, histograms; /* some sample has one, as far as the statistics tell */
 };
 
-struct seg_reader {
+struct sg_reader {
     struct colfile *file;
-    struct seg_schema schema;
+    struct sg_schema schema;
     struct qf_arena *arena;
-    struct seg_meta meta;
-    struct seg_group *groups;
+    struct sg_meta meta;
+    struct sg_group *groups;
     size_t group_count;
 };
 
 /* The series columns of one row group, decoded. */
-struct seg_series {
+struct sg_series {
     struct colfile_texts *metric, *names, *values;
     int32_t *samples;
     int64_t *min_ts, *max_ts;
     size_t rows;
 };
-void seg_series_done(struct seg_series *series);
+void sg_series_done(struct sg_series *series);
 /* @at is a row group of @reader's file. @skip (may be NULL) is asked after the metric names are
  * there; true leaves the rest unread. */
-QF_MUST_CHECK qf_rc seg_series_read(const struct seg_reader *reader, const struct colfile_group *at,
-                                    bool (*skip)(void *ctx, const struct colfile_texts *metric),
-                                    void *ctx, struct seg_series *ret_series, bool *ret_skipped,
-                                    struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_series_read(const struct sg_reader *reader, const struct colfile_group *at,
+                                   bool (*skip)(void *ctx, const struct colfile_texts *metric),
+                                   void *ctx, struct sg_series *ret_series, bool *ret_skipped,
+                                   struct qf_err *err);
 /* The label set of a row, built in @arena around the strings of @series. QF_ECORRUPT if it is not
  * sorted or has empty parts; QF_ELIMIT. */
-QF_MUST_CHECK qf_rc seg_series_labels(const struct seg_reader *reader,
-                                      const struct seg_series *series, size_t row,
-                                      struct qf_arena *arena, struct qf_labels *ret_labels,
-                                      struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_series_labels(const struct sg_reader *reader, const struct sg_series *series,
+                                     size_t row, struct qf_arena *arena,
+                                     struct qf_labels *ret_labels, struct qf_err *err);
 
-qf_rc seg_corrupt(const struct seg_reader *reader, const char *what, struct qf_err *err);
+qf_rc sg_corrupt(const struct sg_reader *reader, const char *what, struct qf_err *err);
 
 /* The optional columns of one row group; NULL where the group has none of them. */
-struct seg_extras {
+struct sg_extras {
     int64_t *start_ts;
     struct colfile_texts *histograms; /* one text per sample, empty for a float */
 };
-void seg_extras_done(struct seg_extras *extras);
-QF_MUST_CHECK qf_rc seg_extras_read(const struct seg_reader *reader, const struct colfile_group *at,
-                                    bool histograms, struct seg_extras *ret_extras,
-                                    struct qf_err *err);
+void sg_extras_done(struct sg_extras *extras);
+QF_MUST_CHECK qf_rc sg_extras_read(const struct sg_reader *reader, const struct colfile_group *at,
+                                   bool histograms, struct sg_extras *ret_extras,
+                                   struct qf_err *err);
 /* The bytes of sample @index of the group. */
-static inline struct qf_str seg_extras_histogram(const struct seg_extras *extras, size_t index)
+static inline struct qf_str sg_extras_histogram(const struct sg_extras *extras, size_t index)
 {
     return extras->histograms->distinct[extras->histograms->index[index]];
 }
 
 /* A walk over the selected rows of one segment, row group by row group. */
-struct seg_row {
+struct sg_row {
     struct qf_labels labels;
     const int64_t *ts;
     const double *values;
@@ -129,7 +128,7 @@ struct seg_row {
 };
 
 /* Buffers all cursors of a source decode into. */
-struct seg_scratch {
+struct sg_scratch {
     int64_t *ts;
     double *values;
     size_t capacity;
@@ -137,32 +136,32 @@ struct seg_scratch {
     uint64_t memory_limit;
     const atomic_bool *cancel;
     bool skip_histograms;
-    struct segments_source_stats stats;
+    struct sg_source_stats stats;
 };
 
-struct seg_cursor {
-    const struct seg_reader *reader;
+struct sg_cursor {
+    const struct sg_reader *reader;
     const struct pq_select *select;
-    struct seg_scratch *scratch;
+    struct sg_scratch *scratch;
     struct qf_arena *arena; /* of the current row group */
-    struct seg_series series;
+    struct sg_series series;
     int64_t *ts;
     double *values;
     size_t capacity;
     uint64_t series_memory; /* what series and arena were counted as */
-    struct seg_row *rows;
+    struct sg_row *rows;
     size_t row_count, row;
     size_t next_group;
 };
 
-void seg_cursor_init(struct seg_cursor *cursor, const struct seg_reader *reader,
-                     const struct pq_select *select, struct seg_scratch *scratch);
-void seg_cursor_done(struct seg_cursor *cursor);
+void sg_cursor_init(struct sg_cursor *cursor, const struct sg_reader *reader,
+                    const struct pq_select *select, struct sg_scratch *scratch);
+void sg_cursor_done(struct sg_cursor *cursor);
 /* Go to the next selected row; *ret_row is NULL at the end. Rows borrow from the cursor until it
  * moves on to another row group. */
-QF_MUST_CHECK qf_rc seg_cursor_next(struct seg_cursor *cursor, const struct seg_row **ret_row,
-                                    struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row,
+                                   struct qf_err *err);
 /* The row after the current one, if it is decoded already; else NULL. */
-const struct seg_row *seg_cursor_peek(const struct seg_cursor *cursor);
+const struct sg_row *sg_cursor_peek(const struct sg_cursor *cursor);
 
 #endif

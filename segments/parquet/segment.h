@@ -38,32 +38,32 @@
 #include "base/pure/labels.h"
 #include "segments/parquet/segment_name.h"
 
-#define SEG_SCHEMA_VERSION 1
+#define SG_SCHEMA_VERSION 1
 
 /* What a file says of itself in its metadata. */
-struct seg_meta {
+struct sg_meta {
     uint32_t schema_version;
-    struct segment_name name; /* as the metadata says, whatever the file is called */
+    struct sg_segment_name name; /* as the metadata says, whatever the file is called */
     uint64_t series_count, sample_count;
     bool has_start_ts, has_histograms; /* the optional columns are there; set by a reader only */
-    struct qf_str summary;             /* text for summary_parse(); empty if there is none */
+    struct qf_str summary;             /* text for sg_summary_parse(); empty if there is none */
 };
 
 /* shard = XXH3(labels without __name__) mod shard_count (a power of two). */
-uint32_t seg_shard_of(struct qf_labels labels, uint32_t shard_count);
-/* A power of two from 1 to SEGMENT_SHARDS_MAX. */
-bool seg_shard_count_valid(uint64_t shard_count);
+uint32_t sg_shard_of(struct qf_labels labels, uint32_t shard_count);
+/* A power of two from 1 to SG_SHARDS_MAX. */
+bool sg_shard_count_valid(uint64_t shard_count);
 
 /* How many bytes at the end of a file usually hold its metadata. */
-#define SEG_TAIL_BYTES (64u << 10)
+#define SG_TAIL_BYTES (64u << 10)
 
 /* Read the metadata from the end of a file that is not (wholly) here: @tail is its last bytes, all
  * of it if the file is shorter than that. *ret_need is 0 on success; if the tail was too short it
  * is the number of last bytes needed and nothing else is written (still QF_OK). Strings are copied
  * into @arena. @file is for messages. QF_ECORRUPT, QF_EUNSUPPORTED (newer schema), QF_ELIMIT
  * (arena). */
-QF_MUST_CHECK qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
-                                       uint64_t file_size, struct seg_meta *ret_meta,
-                                       uint64_t *ret_need, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
+                                      uint64_t file_size, struct sg_meta *ret_meta,
+                                      uint64_t *ret_need, struct qf_err *err);
 
 #endif

@@ -9,20 +9,20 @@
 #include "segments/parquet/histogram_codec.h"
 #include "segments/parquet/seg_int.h"
 
-void seg_cursor_init(struct seg_cursor *cursor, const struct seg_reader *reader,
-                     const struct pq_select *select, struct seg_scratch *scratch)
+void sg_cursor_init(struct sg_cursor *cursor, const struct sg_reader *reader,
+                    const struct pq_select *select, struct sg_scratch *scratch)
 {
-    *cursor = (struct seg_cursor){ .reader = reader, .select = select, .scratch = scratch };
+    *cursor = (struct sg_cursor){ .reader = reader, .select = select, .scratch = scratch };
     cursor->arena = qf_arena_new(SIZE_MAX);
 }
 
-void seg_cursor_done(struct seg_cursor *cursor)
+void sg_cursor_done(struct sg_cursor *cursor)
 {
     (void)qf_arena_free(cursor->arena);
-    seg_series_done(&cursor->series);
+    sg_series_done(&cursor->series);
     free(cursor->ts);
     free(cursor->values);
-    *cursor = (struct seg_cursor){ 0 };
+    *cursor = (struct sg_cursor){ 0 };
 }
 
 static bool is_name_matcher(const struct pq_matcher *matcher)
@@ -31,7 +31,7 @@ static bool is_name_matcher(const struct pq_matcher *matcher)
 }
 
 /* Can the row group hold a selected series, by its statistics? */
-static bool group_may_match(const struct seg_cursor *cursor, const struct seg_group *group)
+static bool group_may_match(const struct sg_cursor *cursor, const struct sg_group *group)
 {
     const struct pq_select *select = cursor->select;
 
@@ -66,7 +66,7 @@ struct verdicts {
 };
 
 struct matching {
-    const struct seg_cursor *cursor;
+    const struct sg_cursor *cursor;
     unsigned char *names; /* per distinct metric name: accepted */
     struct verdicts *labels;
     size_t label_count;
@@ -85,7 +85,7 @@ static bool no_name_accepted(void *ctx, const struct colfile_texts *metric)
     return !any;
 }
 
-static void prepare_labels(struct matching *m, const struct seg_series *series)
+static void prepare_labels(struct matching *m, const struct sg_series *series)
 {
     const struct pq_select *select = m->cursor->select;
 
@@ -107,7 +107,7 @@ static void prepare_labels(struct matching *m, const struct seg_series *series)
     }
 }
 
-static bool label_accepted(struct verdicts *v, const struct seg_series *series, size_t row)
+static bool label_accepted(struct verdicts *v, const struct sg_series *series, size_t row)
 {
     if (v->name_index == UINT32_MAX)
         return v->absent;
@@ -124,7 +124,7 @@ static bool label_accepted(struct verdicts *v, const struct seg_series *series, 
     return v->absent;
 }
 
-static bool row_accepted(struct matching *m, const struct seg_series *series, size_t row)
+static bool row_accepted(struct matching *m, const struct sg_series *series, size_t row)
 {
     const struct pq_select *select = m->cursor->select;
 
@@ -138,9 +138,9 @@ static bool row_accepted(struct matching *m, const struct seg_series *series, si
 }
 
 /* Row group @group, to be read within what the source has left. */
-static struct colfile_group group_at(const struct seg_cursor *cursor, size_t group)
+static struct colfile_group group_at(const struct sg_cursor *cursor, size_t group)
 {
-    const struct seg_scratch *scratch = cursor->scratch;
+    const struct sg_scratch *scratch = cursor->scratch;
     uint64_t limit = scratch->memory_limit ? scratch->memory_limit : COLFILE_CHUNK_MEMORY_MAX;
 
     return (struct colfile_group){ cursor->reader->file, group,
@@ -148,9 +148,9 @@ static struct colfile_group group_at(const struct seg_cursor *cursor, size_t gro
 }
 
 /* Count what the cursor holds, and refuse to hold more than the source may. */
-static qf_rc account(struct seg_cursor *cursor, uint64_t *held, uint64_t now, struct qf_err *err)
+static qf_rc account(struct sg_cursor *cursor, uint64_t *held, uint64_t now, struct qf_err *err)
 {
-    struct seg_scratch *scratch = cursor->scratch;
+    struct sg_scratch *scratch = cursor->scratch;
 
     scratch->memory = scratch->memory - *held + now;
     *held = now;
@@ -172,9 +172,9 @@ static uint64_t texts_memory(const struct colfile_texts *texts)
     return memory;
 }
 
-static uint64_t series_memory(const struct seg_cursor *cursor)
+static uint64_t series_memory(const struct sg_cursor *cursor)
 {
-    const struct seg_series *s = &cursor->series;
+    const struct sg_series *s = &cursor->series;
     uint64_t memory = qf_arena_used(cursor->arena) + s->rows * 24;
 
     if (!s->metric)
@@ -182,9 +182,9 @@ static uint64_t series_memory(const struct seg_cursor *cursor)
     return memory + texts_memory(s->metric) + texts_memory(s->names) + texts_memory(s->values);
 }
 
-static qf_rc reserve_scratch(struct seg_cursor *cursor, size_t samples, struct qf_err *err)
+static qf_rc reserve_scratch(struct sg_cursor *cursor, size_t samples, struct qf_err *err)
 {
-    struct seg_scratch *scratch = cursor->scratch;
+    struct sg_scratch *scratch = cursor->scratch;
     uint64_t held = scratch->capacity * 16;
 
     if (samples <= scratch->capacity)
@@ -198,10 +198,9 @@ static qf_rc reserve_scratch(struct seg_cursor *cursor, size_t samples, struct q
 }
 
 /* The cursor keeps the decoded group if it wants most of it, else a copy of what it wants. */
-static qf_rc keep_samples(struct seg_cursor *cursor, size_t wanted, size_t total,
-                          struct qf_err *err)
+static qf_rc keep_samples(struct sg_cursor *cursor, size_t wanted, size_t total, struct qf_err *err)
 {
-    struct seg_scratch *scratch = cursor->scratch;
+    struct sg_scratch *scratch = cursor->scratch;
     uint64_t held = cursor->capacity * 16;
     size_t at = 0;
 
@@ -226,7 +225,7 @@ static qf_rc keep_samples(struct seg_cursor *cursor, size_t wanted, size_t total
         cursor->capacity = wanted;
     }
     for (size_t i = 0; i < cursor->row_count; i++) {
-        struct seg_row *row = &cursor->rows[i];
+        struct sg_row *row = &cursor->rows[i];
 
         memcpy(cursor->ts + at, row->ts, row->count * sizeof(*row->ts));
         memcpy(cursor->values + at, row->values, row->count * sizeof(*row->values));
@@ -256,13 +255,13 @@ static size_t lower_bound(const int64_t *times, size_t count, int64_t ts)
 }
 
 /* Cut every row to the selected times and drop those that are empty then. */
-static void trim_rows(struct seg_cursor *cursor)
+static void trim_rows(struct sg_cursor *cursor)
 {
     const struct pq_select *select = cursor->select;
     size_t kept = 0;
 
     for (size_t i = 0; i < cursor->row_count; i++) {
-        struct seg_row row = cursor->rows[i];
+        struct sg_row row = cursor->rows[i];
         size_t start = lower_bound(row.ts, row.count, select->min_ts);
         size_t end = select->max_ts == INT64_MAX
                          ? row.count
@@ -288,20 +287,20 @@ static bool any_start(const int64_t *start_ts, size_t count)
 }
 
 /* The histograms of a row, whose samples begin at @at in the group. */
-static qf_rc take_histograms(struct seg_cursor *cursor, const struct seg_extras *extras, size_t at,
-                             struct seg_row *row, struct qf_err *err)
+static qf_rc take_histograms(struct sg_cursor *cursor, const struct sg_extras *extras, size_t at,
+                             struct sg_row *row, struct qf_err *err)
 {
     const struct pq_histogram **histograms = NULL;
 
     for (size_t i = 0; i < row->count; i++) {
-        struct qf_str bytes = seg_extras_histogram(extras, at + i);
+        struct qf_str bytes = sg_extras_histogram(extras, at + i);
         qf_rc rc;
 
         if (!bytes.len)
             continue;
         if (!histograms)
             histograms = QF_ARENA_ARRAY(cursor->arena, const struct pq_histogram *, row->count);
-        rc = histogram_decode(cursor->arena, bytes, &histograms[i], err);
+        rc = sg_histogram_decode(cursor->arena, bytes, &histograms[i], err);
         if (rc != QF_OK)
             return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(cursor->reader->file));
     }
@@ -310,7 +309,7 @@ static qf_rc take_histograms(struct seg_cursor *cursor, const struct seg_extras 
 }
 
 /* What the undecoded columns of a row group take, while they are there. */
-static uint64_t extras_memory(const struct seg_extras *extras, size_t samples)
+static uint64_t extras_memory(const struct sg_extras *extras, size_t samples)
 {
     const struct colfile_texts *texts = extras->histograms;
     uint64_t memory = extras->start_ts ? samples * sizeof(*extras->start_ts) : 0;
@@ -321,11 +320,11 @@ static uint64_t extras_memory(const struct seg_extras *extras, size_t samples)
 }
 
 /* Start timestamps and histograms of the selected rows, which still point into the scratch. */
-static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err *err)
+static qf_rc read_extras(struct sg_cursor *cursor, size_t group, struct qf_err *err)
 {
-    const struct seg_reader *reader = cursor->reader;
-    const struct seg_group *info = &reader->groups[group];
-    QF_CLEANUP(seg_extras_done) struct seg_extras extras = { 0 };
+    const struct sg_reader *reader = cursor->reader;
+    const struct sg_group *info = &reader->groups[group];
+    QF_CLEANUP(sg_extras_done) struct sg_extras extras = { 0 };
     bool histograms = info->histograms && !cursor->scratch->skip_histograms;
     struct colfile_group at_group;
     uint64_t held = 0;
@@ -334,7 +333,7 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
     if (!info->start_ts && !histograms)
         return QF_OK;
     at_group = group_at(cursor, group);
-    rc = seg_extras_read(reader, &at_group, histograms, &extras, err);
+    rc = sg_extras_read(reader, &at_group, histograms, &extras, err);
     if (rc == QF_OK)
         rc = account(cursor, &held, extras_memory(&extras, info->samples), err);
     if (info->start_ts)
@@ -344,7 +343,7 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
         cursor->scratch->stats.bytes +=
             colfile_chunk_bytes(reader->file, group, reader->schema.histogram_column);
     for (size_t i = 0; i < cursor->row_count && rc == QF_OK; i++) {
-        struct seg_row *row = &cursor->rows[i];
+        struct sg_row *row = &cursor->rows[i];
         size_t at = (size_t)(row->ts - cursor->scratch->ts), size = row->count * sizeof(int64_t);
 
         if (extras.start_ts && any_start(extras.start_ts + at, row->count))
@@ -357,23 +356,23 @@ static qf_rc read_extras(struct seg_cursor *cursor, size_t group, struct qf_err 
     return rc == QF_OK ? account(cursor, &held, 0, err) : rc;
 }
 
-static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t *starts,
+static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const size_t *starts,
                           struct qf_err *err)
 {
-    struct seg_scratch *scratch = cursor->scratch;
+    struct sg_scratch *scratch = cursor->scratch;
     size_t total = cursor->reader->groups[group].samples, wanted = 0;
     const struct colfile *file = cursor->reader->file;
     qf_rc rc = reserve_scratch(cursor, total, err);
     struct colfile_group at = group_at(cursor, group);
 
     if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SEG_COL_TS, scratch->ts, total, err);
+        rc = colfile_read_numbers(&at, SG_COL_TS, scratch->ts, total, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SEG_COL_VALUE, scratch->values, total, err);
+        rc = colfile_read_numbers(&at, SG_COL_VALUE, scratch->values, total, err);
     if (rc != QF_OK)
         return rc;
-    scratch->stats.bytes += colfile_chunk_bytes(file, group, SEG_COL_TS) +
-                            colfile_chunk_bytes(file, group, SEG_COL_VALUE);
+    scratch->stats.bytes += colfile_chunk_bytes(file, group, SG_COL_TS) +
+                            colfile_chunk_bytes(file, group, SG_COL_VALUE);
     for (size_t i = 0; i < cursor->row_count; i++) {
         cursor->rows[i].ts = scratch->ts + starts[i];
         cursor->rows[i].values = scratch->values + starts[i];
@@ -387,25 +386,25 @@ static qf_rc read_samples(struct seg_cursor *cursor, size_t group, const size_t 
 }
 
 /* List the accepted rows with their labels; starts: where their samples begin. */
-static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, size_t *starts,
+static qf_rc choose_rows(struct sg_cursor *cursor, struct matching *m, size_t *starts,
                          struct qf_err *err)
 {
-    const struct seg_series *series = &cursor->series;
+    const struct sg_series *series = &cursor->series;
     size_t start = 0;
 
     for (size_t i = 0; i < series->rows; i++) {
         size_t count = (size_t)series->samples[i];
-        struct seg_row *row = &cursor->rows[cursor->row_count];
+        struct sg_row *row = &cursor->rows[cursor->row_count];
         qf_rc rc;
 
         start += count;
         if (!row_accepted(m, series, i))
             continue;
-        rc = seg_series_labels(cursor->reader, series, i, cursor->arena, &row->labels, err);
+        rc = sg_series_labels(cursor->reader, series, i, cursor->arena, &row->labels, err);
         if (rc != QF_OK)
             return rc;
         if (cursor->row_count && qf_labels_cmp(row[-1].labels, row->labels) > 0)
-            return seg_corrupt(cursor->reader, "series are out of order", err);
+            return sg_corrupt(cursor->reader, "series are out of order", err);
         row->count = count;
         row->may_continue = i + 1 == series->rows;
         starts[cursor->row_count++] = start - count;
@@ -414,7 +413,7 @@ static qf_rc choose_rows(struct seg_cursor *cursor, struct matching *m, size_t *
 }
 
 /* Decode what is selected of a row group. */
-static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *err)
+static qf_rc load_group(struct sg_cursor *cursor, size_t group, struct qf_err *err)
 {
     struct matching m = { .cursor = cursor };
     struct colfile_group at;
@@ -423,18 +422,18 @@ static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *
     size_t rows = cursor->reader->groups[group].rows;
     qf_rc rc;
 
-    seg_series_done(&cursor->series);
+    sg_series_done(&cursor->series);
     qf_arena_reset(cursor->arena);
     cursor->row = cursor->row_count = 0;
     at = group_at(cursor, group);
-    rc = seg_series_read(cursor->reader, &at, no_name_accepted, &m, &cursor->series, &skipped, err);
+    rc = sg_series_read(cursor->reader, &at, no_name_accepted, &m, &cursor->series, &skipped, err);
     if (rc != QF_OK)
         return rc;
     cursor->scratch->stats.row_groups_read++;
     if (skipped)
         return account(cursor, &cursor->series_memory, 0, err);
     prepare_labels(&m, &cursor->series);
-    cursor->rows = QF_ARENA_ARRAY(cursor->arena, struct seg_row, rows);
+    cursor->rows = QF_ARENA_ARRAY(cursor->arena, struct sg_row, rows);
     starts = QF_ARENA_ARRAY(cursor->arena, size_t, rows);
     rc = choose_rows(cursor, &m, starts, err);
     if (rc == QF_OK)
@@ -444,9 +443,9 @@ static qf_rc load_group(struct seg_cursor *cursor, size_t group, struct qf_err *
     return rc;
 }
 
-qf_rc seg_cursor_next(struct seg_cursor *cursor, const struct seg_row **ret_row, struct qf_err *err)
+qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row, struct qf_err *err)
 {
-    struct seg_scratch *scratch = cursor->scratch;
+    struct sg_scratch *scratch = cursor->scratch;
 
     if (cursor->row + 1 < cursor->row_count) {
         *ret_row = &cursor->rows[++cursor->row];
@@ -475,7 +474,7 @@ qf_rc seg_cursor_next(struct seg_cursor *cursor, const struct seg_row **ret_row,
     return QF_OK;
 }
 
-const struct seg_row *seg_cursor_peek(const struct seg_cursor *cursor)
+const struct sg_row *sg_cursor_peek(const struct sg_cursor *cursor)
 {
     return cursor->row + 1 < cursor->row_count ? &cursor->rows[cursor->row + 1] : NULL;
 }

@@ -4,18 +4,18 @@
 #include "segments/parquet/seg_int.h"
 
 /* Chosen by measurement: docs/decisions/0004-segment-format.md. */
-static const struct colfile_column columns[SEG_COL__MAX] = {
-    [SEG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, COLFILE_RAW,
-                         true },
-    [SEG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY,
+static const struct colfile_column columns[SG_COL__MAX] = {
+    [SG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, COLFILE_RAW,
+                        true },
+    [SG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY,
+                             COLFILE_LZ4, false },
+    [SG_COL_LABEL_VALUES] = { "labels", COLFILE_TEXT, COLFILE_MAP_VALUE, COLFILE_DICTIONARY,
                               COLFILE_LZ4, false },
-    [SEG_COL_LABEL_VALUES] = { "labels", COLFILE_TEXT, COLFILE_MAP_VALUE, COLFILE_DICTIONARY,
-                               COLFILE_LZ4, false },
-    [SEG_COL_SAMPLES] = { "samples", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, false },
-    [SEG_COL_MIN_TS] = { "min_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
-    [SEG_COL_MAX_TS] = { "max_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
-    [SEG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
-    [SEG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
+    [SG_COL_SAMPLES] = { "samples", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, false },
+    [SG_COL_MIN_TS] = { "min_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
+    [SG_COL_MAX_TS] = { "max_ts", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, true },
+    [SG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
+    [SG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
 };
 /* Their statistics tell row groups without any, which are most, even in a file that has some. */
 static const struct colfile_column start_column = { "start_ts",    COLFILE_I64,  COLFILE_LIST,
@@ -23,11 +23,11 @@ static const struct colfile_column start_column = { "start_ts",    COLFILE_I64, 
 static const struct colfile_column histogram_column = { "histogram",   COLFILE_BYTES, COLFILE_LIST,
                                                         COLFILE_PLAIN, COLFILE_ZSTD,  true };
 
-void seg_schema_init(struct seg_schema *schema, bool start_ts, bool histograms)
+void sg_schema_init(struct sg_schema *schema, bool start_ts, bool histograms)
 {
-    size_t count = SEG_COL__COUNT;
+    size_t count = SG_COL__COUNT;
 
-    *schema = (struct seg_schema){ 0 };
+    *schema = (struct sg_schema){ 0 };
     memcpy(schema->columns, columns, sizeof(columns));
     if (start_ts) {
         schema->start_column = count;
@@ -45,26 +45,26 @@ void seg_schema_init(struct seg_schema *schema, bool start_ts, bool histograms)
     };
 }
 
-qf_rc seg_schema_of(const struct colfile *file, struct seg_schema *ret_schema, struct qf_err *err)
+qf_rc sg_schema_of(const struct colfile *file, struct sg_schema *ret_schema, struct qf_err *err)
 {
-    size_t extra = colfile_columns(file) - SEG_COL__COUNT;
+    size_t extra = colfile_columns(file) - SG_COL__COUNT;
 
     if (extra == 1) {
-        seg_schema_init(ret_schema, true, false);
+        sg_schema_init(ret_schema, true, false);
         if (colfile_check_schema(file, &ret_schema->file, NULL) == QF_OK)
             return QF_OK;
     }
-    seg_schema_init(ret_schema, extra == 2, extra == 1 || extra == 2);
+    sg_schema_init(ret_schema, extra == 2, extra == 1 || extra == 2);
     return colfile_check_schema(file, &ret_schema->file, err);
 }
 
-bool seg_shard_count_valid(uint64_t shard_count)
+bool sg_shard_count_valid(uint64_t shard_count)
 {
-    return shard_count >= 1 && shard_count <= SEGMENT_SHARDS_MAX &&
+    return shard_count >= 1 && shard_count <= SG_SHARDS_MAX &&
            (shard_count & (shard_count - 1)) == 0;
 }
 
-uint32_t seg_shard_of(struct qf_labels labels, uint32_t shard_count)
+uint32_t sg_shard_of(struct qf_labels labels, uint32_t shard_count)
 {
     return (uint32_t)(qf_labels_shard_hash(labels) & (shard_count - 1));
 }
@@ -83,27 +83,27 @@ static bool meta_i64(const struct colfile *file, const char *key, int64_t *ret_v
     return text.data && qf_parse_i64(text, ret_value);
 }
 
-qf_rc seg_meta_read(const struct colfile *file, struct seg_meta *ret_meta, struct qf_err *err)
+qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta, struct qf_err *err)
 {
-    struct seg_meta meta = { .schema_version = SEG_SCHEMA_VERSION };
+    struct sg_meta meta = { .schema_version = SG_SCHEMA_VERSION };
     uint64_t version, shard, shards;
 
-    if (!meta_u64(file, SEG_KEY_VERSION, &version))
+    if (!meta_u64(file, SG_KEY_VERSION, &version))
         return qf_err_set(err, QF_ECORRUPT, "%s: not a segment", colfile_name(file));
-    if (version != SEG_SCHEMA_VERSION)
+    if (version != SG_SCHEMA_VERSION)
         return qf_err_set(err, QF_EUNSUPPORTED, "%s: schema version %llu; this build reads %d",
-                          colfile_name(file), (unsigned long long)version, SEG_SCHEMA_VERSION);
-    meta.name.tenant = colfile_meta(file, SEG_KEY_TENANT);
-    meta.summary = colfile_meta(file, SUMMARY_KEY);
+                          colfile_name(file), (unsigned long long)version, SG_SCHEMA_VERSION);
+    meta.name.tenant = colfile_meta(file, SG_KEY_TENANT);
+    meta.summary = colfile_meta(file, SG_SUMMARY_KEY);
     if (!meta.name.tenant.data || !qf_tenant_valid(meta.name.tenant) ||
-        !meta_u64(file, SEG_KEY_SHARD, &shard) || !meta_u64(file, SEG_KEY_SHARDS, &shards) ||
-        !seg_shard_count_valid(shards) || shard >= shards ||
-        !meta_i64(file, SEG_KEY_MIN_TS, &meta.name.min_ts) ||
-        !meta_i64(file, SEG_KEY_MAX_TS, &meta.name.max_ts) || meta.name.min_ts > meta.name.max_ts ||
-        !meta_u64(file, SEG_KEY_SERIES, &meta.series_count) ||
-        !meta_u64(file, SEG_KEY_SAMPLES, &meta.sample_count) ||
-        !meta_u64(file, SEG_KEY_GENERATION, &meta.name.generation) ||
-        !meta_u64(file, SEG_KEY_ID, &meta.name.id))
+        !meta_u64(file, SG_KEY_SHARD, &shard) || !meta_u64(file, SG_KEY_SHARDS, &shards) ||
+        !sg_shard_count_valid(shards) || shard >= shards ||
+        !meta_i64(file, SG_KEY_MIN_TS, &meta.name.min_ts) ||
+        !meta_i64(file, SG_KEY_MAX_TS, &meta.name.max_ts) || meta.name.min_ts > meta.name.max_ts ||
+        !meta_u64(file, SG_KEY_SERIES, &meta.series_count) ||
+        !meta_u64(file, SG_KEY_SAMPLES, &meta.sample_count) ||
+        !meta_u64(file, SG_KEY_GENERATION, &meta.name.generation) ||
+        !meta_u64(file, SG_KEY_ID, &meta.name.id))
         return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: malformed metadata", colfile_name(file));
     meta.name.shard = (uint32_t)shard;
     meta.name.shard_count = (uint32_t)shards;
@@ -116,12 +116,12 @@ static void colfile_freep(struct colfile **file)
     (void)colfile_free(*file);
 }
 
-qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
-                         uint64_t file_size, struct seg_meta *ret_meta, uint64_t *ret_need,
-                         struct qf_err *err)
+qf_rc sg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str tail,
+                        uint64_t file_size, struct sg_meta *ret_meta, uint64_t *ret_need,
+                        struct qf_err *err)
 {
     struct qf_err own = { 0 };
-    struct seg_meta meta;
+    struct sg_meta meta;
     qf_rc rc;
 
     if (!err)
@@ -130,7 +130,7 @@ qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str
     struct colfile *opened = colfile_open_tail(tail, file_size, file, ret_need, err);
     if (!opened)
         return *ret_need ? QF_OK : err->rc;
-    rc = seg_meta_read(opened, &meta, err);
+    rc = sg_meta_read(opened, &meta, err);
     if (rc != QF_OK)
         return rc;
     meta.name.tenant = qf_arena_str(arena, meta.name.tenant);
@@ -141,28 +141,28 @@ qf_rc seg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str
     return QF_OK;
 }
 
-void seg_content_init(struct seg_content *content)
+void sg_content_init(struct sg_content *content)
 {
     XXH3_state_t **const states[] = { &content->labels, &content->ts, &content->values,
                                       &content->extras };
 
-    *content = (struct seg_content){ 0 };
+    *content = (struct sg_content){ 0 };
     for (size_t i = 0; i < QF_COUNT_OF(states); i++) {
         *states[i] = XXH3_createState();
         XXH3_64bits_reset(*states[i]);
     }
 }
 
-void seg_content_done(struct seg_content *content)
+void sg_content_done(struct sg_content *content)
 {
     XXH3_freeState(content->labels);
     XXH3_freeState(content->ts);
     XXH3_freeState(content->values);
     XXH3_freeState(content->extras);
-    *content = (struct seg_content){ 0 };
+    *content = (struct sg_content){ 0 };
 }
 
-static void add_extra(struct seg_content *content, uint64_t sample, uint64_t kind,
+static void add_extra(struct sg_content *content, uint64_t sample, uint64_t kind,
                       struct qf_str bytes)
 {
     uint64_t head[] = { sample, kind, bytes.len };
@@ -172,8 +172,8 @@ static void add_extra(struct seg_content *content, uint64_t sample, uint64_t kin
     content->any_extra = true;
 }
 
-void seg_content_add(struct seg_content *content, bool new_series, struct qf_str labels,
-                     const struct seg_samples *samples)
+void sg_content_add(struct sg_content *content, bool new_series, struct qf_str labels,
+                    const struct sg_samples *samples)
 {
     size_t count = samples->count;
 
@@ -199,7 +199,7 @@ void seg_content_add(struct seg_content *content, bool new_series, struct qf_str
     content->samples += count;
 }
 
-uint64_t seg_content_id(const struct seg_content *content)
+uint64_t sg_content_id(const struct sg_content *content)
 {
     uint64_t parts[] = { XXH3_64bits_digest(content->labels), XXH3_64bits_digest(content->ts),
                          XXH3_64bits_digest(content->values), XXH3_64bits_digest(content->extras) };

@@ -8,10 +8,10 @@
 
 static bool shard_count_valid(uint64_t count)
 {
-    return count && count <= SEGMENT_SHARDS_MAX && (count & (count - 1)) == 0;
+    return count && count <= SG_SHARDS_MAX && (count & (count - 1)) == 0;
 }
 
-void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts)
+void sg_segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts)
 {
     struct qf_civil day = qf_civil_from_seconds(qf_floor_div(min_ts, 1000));
 
@@ -20,12 +20,12 @@ void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int6
                      (long long)day.year, day.month, day.day);
 }
 
-void segment_name_print(struct qf_strbuf *buf, const struct segment_name *name)
+void sg_segment_name_print(struct qf_strbuf *buf, const struct sg_segment_name *name)
 {
     assert(name->min_ts <= name->max_ts);
     assert(shard_count_valid(name->shard_count));
     assert(name->shard < name->shard_count);
-    segment_name_print_folder(buf, name->tenant, name->min_ts);
+    sg_segment_name_print_folder(buf, name->tenant, name->min_ts);
     qf_strbuf_printf(buf, "%013lld_%013lld_s%uof%u_g%llu_%016llx.parquet", (long long)name->min_ts,
                      (long long)name->max_ts, name->shard, name->shard_count,
                      (unsigned long long)name->generation, (unsigned long long)name->id);
@@ -51,7 +51,7 @@ static bool cut_prefix(struct qf_str *text, struct qf_str prefix)
     return true;
 }
 
-static bool parse_shard(struct qf_str text, struct segment_name *name)
+static bool parse_shard(struct qf_str text, struct sg_segment_name *name)
 {
     struct qf_str shard_text;
     uint64_t shard, count;
@@ -85,9 +85,9 @@ static bool parse_hex16(struct qf_str text, uint64_t *ret_value)
     return true;
 }
 
-bool segment_name_parse(struct qf_str text, struct segment_name *ret_name)
+bool sg_segment_name_parse(struct qf_str text, struct sg_segment_name *ret_name)
 {
-    struct segment_name name = { 0 };
+    struct sg_segment_name name = { 0 };
     struct qf_str date, part;
 
     if (!cut_prefix(&text, QF_STR("tenant=")) || !cut(&text, '/', &name.tenant) ||

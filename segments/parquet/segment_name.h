@@ -18,23 +18,23 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/tenant.h"
 
-#define SEGMENT_SHARDS_MAX (1u << 16)
+#define SG_SHARDS_MAX (1u << 16)
 
-struct segment_name {
+struct sg_segment_name {
     struct qf_str tenant;
     int64_t min_ts, max_ts;
-    uint32_t shard, shard_count; /* a power of two up to SEGMENT_SHARDS_MAX */
+    uint32_t shard, shard_count; /* a power of two up to SG_SHARDS_MAX */
     uint64_t generation;
     uint64_t id;
 };
 
 /* Append the name. The fields must be valid: a valid tenant, min <= max, shard < shard_count. */
-void segment_name_print(struct qf_strbuf *buf, const struct segment_name *name);
+void sg_segment_name_print(struct qf_strbuf *buf, const struct sg_segment_name *name);
 /* Append "tenant=T/date=YYYY-MM-DD/" of a segment that starts at @min_ts. */
-void segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts);
+void sg_segment_name_print_folder(struct qf_strbuf *buf, struct qf_str tenant, int64_t min_ts);
 
 /* Read a name back, the tenant borrowed from @text. False if @text is not the name of a segment but
  * of some other file in the store. */
-bool segment_name_parse(struct qf_str text, struct segment_name *ret_name);
+bool sg_segment_name_parse(struct qf_str text, struct sg_segment_name *ret_name);
 
 #endif

@@ -7,18 +7,18 @@
 #include "segments/parquet/seg_int.h"
 #include "segments/parquet/segment_writer.h"
 
-qf_rc seg_corrupt(const struct seg_reader *reader, const char *what, struct qf_err *err)
+qf_rc sg_corrupt(const struct sg_reader *reader, const char *what, struct qf_err *err)
 {
     return qf_err_set(err, QF_ECORRUPT, "%s: corrupt: %s", colfile_name(reader->file), what);
 }
 
-static void read_metric_range(struct seg_reader *reader, size_t index)
+static void read_metric_range(struct sg_reader *reader, size_t index)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf min = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf max = QF_STRBUF_INIT;
-    struct seg_group *group = &reader->groups[index];
+    struct sg_group *group = &reader->groups[index];
 
-    if (!colfile_range_text(reader->file, index, SEG_COL_METRIC, &min, &max))
+    if (!colfile_range_text(reader->file, index, SG_COL_METRIC, &min, &max))
         return;
     group->metric_min = qf_arena_str(reader->arena, qf_strbuf_view(&min));
     group->metric_max = qf_arena_str(reader->arena, qf_strbuf_view(&max));
@@ -26,12 +26,12 @@ static void read_metric_range(struct seg_reader *reader, size_t index)
 }
 
 /* Statistics of only zeros, or only empty texts, say that the group has none. */
-static void read_extra_ranges(struct seg_reader *reader, size_t index)
+static void read_extra_ranges(struct sg_reader *reader, size_t index)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf min = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf max = QF_STRBUF_INIT;
     size_t start = reader->schema.start_column, histogram = reader->schema.histogram_column;
-    struct seg_group *group = &reader->groups[index];
+    struct sg_group *group = &reader->groups[index];
     int64_t low, high;
 
     group->start_ts = start && (!colfile_range_i64(reader->file, index, start, &low, &high) ||
@@ -41,36 +41,36 @@ static void read_extra_ranges(struct seg_reader *reader, size_t index)
         (!colfile_range_text(reader->file, index, histogram, &min, &max) || max.len > 0);
 }
 
-static qf_rc read_groups(struct seg_reader *reader, struct qf_err *err)
+static qf_rc read_groups(struct sg_reader *reader, struct qf_err *err)
 {
     uint64_t samples = 0;
 
     reader->group_count = colfile_row_groups(reader->file);
     reader->groups =
-        QF_ARENA_ARRAY(reader->arena, struct seg_group, QF_MAX(reader->group_count, (size_t)1));
+        QF_ARENA_ARRAY(reader->arena, struct sg_group, QF_MAX(reader->group_count, (size_t)1));
     for (size_t i = 0; i < reader->group_count; i++) {
-        struct seg_group *group = &reader->groups[i];
+        struct sg_group *group = &reader->groups[i];
         int64_t unused;
 
         group->rows = colfile_rows(reader->file, i);
-        group->samples = colfile_values(reader->file, i, SEG_COL_TS);
-        if (group->rows > SEG_ROW_GROUP_SERIES || group->samples > SEG_ROW_GROUP_SAMPLES)
-            return seg_corrupt(reader, "a row group is too large", err);
+        group->samples = colfile_values(reader->file, i, SG_COL_TS);
+        if (group->rows > SG_ROW_GROUP_SERIES || group->samples > SG_ROW_GROUP_SAMPLES)
+            return sg_corrupt(reader, "a row group is too large", err);
         read_metric_range(reader, i);
         read_extra_ranges(reader, i);
-        if (!colfile_range_i64(reader->file, i, SEG_COL_MIN_TS, &group->min_ts, &unused) ||
-            !colfile_range_i64(reader->file, i, SEG_COL_MAX_TS, &unused, &group->max_ts))
-            return seg_corrupt(reader, "no statistics of time", err);
+        if (!colfile_range_i64(reader->file, i, SG_COL_MIN_TS, &group->min_ts, &unused) ||
+            !colfile_range_i64(reader->file, i, SG_COL_MAX_TS, &unused, &group->max_ts))
+            return sg_corrupt(reader, "no statistics of time", err);
         samples += group->samples;
     }
     if (samples != reader->meta.sample_count)
-        return seg_corrupt(reader, "row groups do not hold the samples of the metadata", err);
+        return sg_corrupt(reader, "row groups do not hold the samples of the metadata", err);
     return QF_OK;
 }
 
-static struct seg_reader *reader_new(struct colfile *file, struct qf_err *err)
+static struct sg_reader *reader_new(struct colfile *file, struct qf_err *err)
 {
-    struct seg_reader *reader;
+    struct sg_reader *reader;
     qf_rc rc;
 
     if (!file)
@@ -78,27 +78,27 @@ static struct seg_reader *reader_new(struct colfile *file, struct qf_err *err)
     reader = qf_xcalloc(1, sizeof(*reader));
     reader->file = file;
     reader->arena = qf_arena_new(SIZE_MAX);
-    rc = seg_meta_read(file, &reader->meta, err);
+    rc = sg_meta_read(file, &reader->meta, err);
     if (rc == QF_OK)
-        rc = seg_schema_of(file, &reader->schema, err);
+        rc = sg_schema_of(file, &reader->schema, err);
     reader->meta.has_start_ts = reader->schema.start_column != 0;
     reader->meta.has_histograms = reader->schema.histogram_column != 0;
     if (rc == QF_OK)
         rc = read_groups(reader, err);
-    return rc == QF_OK ? reader : seg_reader_free(reader);
+    return rc == QF_OK ? reader : sg_reader_free(reader);
 }
 
-struct seg_reader *seg_reader_open(const char *path, struct qf_err *err)
+struct sg_reader *sg_reader_open(const char *path, struct qf_err *err)
 {
     return reader_new(colfile_open_path(path, COLFILE_FOOTER_MEMORY_MAX, err), err);
 }
 
-struct seg_reader *seg_reader_open_fd(int fd, const char *name, struct qf_err *err)
+struct sg_reader *sg_reader_open_fd(int fd, const char *name, struct qf_err *err)
 {
     return reader_new(colfile_open_fd(fd, name, COLFILE_FOOTER_MEMORY_MAX, err), err);
 }
 
-struct seg_reader *seg_reader_free(struct seg_reader *reader)
+struct sg_reader *sg_reader_free(struct sg_reader *reader)
 {
     if (!reader)
         return NULL;
@@ -108,17 +108,17 @@ struct seg_reader *seg_reader_free(struct seg_reader *reader)
     return NULL;
 }
 
-const struct seg_meta *seg_reader_meta(const struct seg_reader *reader)
+const struct sg_meta *sg_reader_meta(const struct sg_reader *reader)
 {
     return &reader->meta;
 }
 
-size_t seg_reader_memory(const struct seg_reader *reader)
+size_t sg_reader_memory(const struct sg_reader *reader)
 {
     return sizeof(*reader) + colfile_memory(reader->file) + qf_arena_used(reader->arena);
 }
 
-void seg_series_done(struct seg_series *series)
+void sg_series_done(struct sg_series *series)
 {
     (void)colfile_texts_free(series->metric);
     (void)colfile_texts_free(series->names);
@@ -126,12 +126,12 @@ void seg_series_done(struct seg_series *series)
     free(series->samples);
     free(series->min_ts);
     free(series->max_ts);
-    *series = (struct seg_series){ 0 };
+    *series = (struct sg_series){ 0 };
 }
 
 /* Lists are never empty and together they are what the chunks hold. */
-static qf_rc check_counts(const struct seg_reader *reader, size_t group,
-                          const struct seg_series *series, struct qf_err *err)
+static qf_rc check_counts(const struct sg_reader *reader, size_t group,
+                          const struct sg_series *series, struct qf_err *err)
 {
     uint64_t total = 0;
     bool bad = series->names->count != series->values->count;
@@ -142,69 +142,69 @@ static qf_rc check_counts(const struct seg_reader *reader, size_t group,
         total += (uint32_t)series->samples[i];
     }
     if (bad || total != reader->groups[group].samples)
-        return seg_corrupt(reader, "the counts of a row group do not add up", err);
+        return sg_corrupt(reader, "the counts of a row group do not add up", err);
     return QF_OK;
 }
 
-static qf_rc read_rest(const struct seg_reader *reader, const struct colfile_group *at,
-                       struct seg_series *series, struct qf_err *err)
+static qf_rc read_rest(const struct sg_reader *reader, const struct colfile_group *at,
+                       struct sg_series *series, struct qf_err *err)
 {
     size_t rows = series->rows;
     qf_rc rc;
 
-    series->names = colfile_read_texts(at, SEG_COL_LABEL_NAMES, err);
+    series->names = colfile_read_texts(at, SG_COL_LABEL_NAMES, err);
     if (!series->names)
         return err->rc;
-    series->values = colfile_read_texts(at, SEG_COL_LABEL_VALUES, err);
+    series->values = colfile_read_texts(at, SG_COL_LABEL_VALUES, err);
     if (!series->values)
         return err->rc;
     series->samples = qf_xcalloc(rows, sizeof(*series->samples));
     series->min_ts = qf_xcalloc(rows, sizeof(*series->min_ts));
     series->max_ts = qf_xcalloc(rows, sizeof(*series->max_ts));
-    rc = colfile_read_numbers(at, SEG_COL_SAMPLES, series->samples, rows, err);
+    rc = colfile_read_numbers(at, SG_COL_SAMPLES, series->samples, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(at, SEG_COL_MIN_TS, series->min_ts, rows, err);
+        rc = colfile_read_numbers(at, SG_COL_MIN_TS, series->min_ts, rows, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(at, SEG_COL_MAX_TS, series->max_ts, rows, err);
+        rc = colfile_read_numbers(at, SG_COL_MAX_TS, series->max_ts, rows, err);
     if (rc == QF_OK)
         rc = check_counts(reader, at->index, series, err);
     return rc;
 }
 
-qf_rc seg_series_read(const struct seg_reader *reader, const struct colfile_group *at,
-                      bool (*skip)(void *ctx, const struct colfile_texts *metric), void *ctx,
-                      struct seg_series *ret_series, bool *ret_skipped, struct qf_err *err)
+qf_rc sg_series_read(const struct sg_reader *reader, const struct colfile_group *at,
+                     bool (*skip)(void *ctx, const struct colfile_texts *metric), void *ctx,
+                     struct sg_series *ret_series, bool *ret_skipped, struct qf_err *err)
 {
-    struct seg_series series = { .rows = reader->groups[at->index].rows };
+    struct sg_series series = { .rows = reader->groups[at->index].rows };
     qf_rc rc = QF_OK;
 
-    series.metric = colfile_read_texts(at, SEG_COL_METRIC, err);
+    series.metric = colfile_read_texts(at, SG_COL_METRIC, err);
     if (!series.metric)
         return err->rc;
     *ret_skipped = skip && skip(ctx, series.metric);
     if (!*ret_skipped)
         rc = read_rest(reader, at, &series, err);
     if (rc != QF_OK || *ret_skipped)
-        seg_series_done(&series);
+        sg_series_done(&series);
     *ret_series = series;
     return rc;
 }
 
-void seg_extras_done(struct seg_extras *extras)
+void sg_extras_done(struct sg_extras *extras)
 {
     free(extras->start_ts);
     (void)colfile_texts_free(extras->histograms);
-    *extras = (struct seg_extras){ 0 };
+    *extras = (struct sg_extras){ 0 };
 }
 
-qf_rc seg_extras_read(const struct seg_reader *reader, const struct colfile_group *at,
-                      bool histograms, struct seg_extras *ret_extras, struct qf_err *err)
+qf_rc sg_extras_read(const struct sg_reader *reader, const struct colfile_group *at,
+                     bool histograms, struct sg_extras *ret_extras, struct qf_err *err)
 {
-    const struct seg_group *info = &reader->groups[at->index];
+    const struct sg_group *info = &reader->groups[at->index];
     const struct colfile_texts *texts;
     qf_rc rc = QF_OK;
 
-    *ret_extras = (struct seg_extras){ 0 };
+    *ret_extras = (struct sg_extras){ 0 };
     if (info->start_ts) {
         ret_extras->start_ts = qf_xcalloc(info->samples, sizeof(*ret_extras->start_ts));
         rc = colfile_read_numbers(at, reader->schema.start_column, ret_extras->start_ts,
@@ -216,16 +216,15 @@ qf_rc seg_extras_read(const struct seg_reader *reader, const struct colfile_grou
         if (!texts)
             rc = err->rc;
         else if (texts->count != info->samples)
-            rc = seg_corrupt(reader, "a column has the wrong number of values", err);
+            rc = sg_corrupt(reader, "a column has the wrong number of values", err);
     }
     if (rc != QF_OK)
-        seg_extras_done(ret_extras);
+        sg_extras_done(ret_extras);
     return rc;
 }
 
-qf_rc seg_series_labels(const struct seg_reader *reader, const struct seg_series *series,
-                        size_t row, struct qf_arena *arena, struct qf_labels *ret_labels,
-                        struct qf_err *err)
+qf_rc sg_series_labels(const struct sg_reader *reader, const struct sg_series *series, size_t row,
+                       struct qf_arena *arena, struct qf_labels *ret_labels, struct qf_err *err)
 {
     static const struct qf_str name = QF_STR_INIT(QF_METRIC_NAME);
     struct qf_str metric = series->metric->distinct[series->metric->index[row]];
@@ -246,7 +245,7 @@ qf_rc seg_series_labels(const struct seg_reader *reader, const struct seg_series
         }
         if (label.value.len == 0 ||
             (count ? qf_str_cmp(items[count - 1].name, label.name) >= 0 : label.name.len == 0))
-            return seg_corrupt(reader, "the labels of a series are not sorted", err);
+            return sg_corrupt(reader, "the labels of a series are not sorted", err);
         items[count++] = label;
     }
     if (!placed)

@@ -11,25 +11,25 @@
 #include "promql/source.h"
 #include "segments/parquet/segment.h"
 
-struct seg_reader;
+struct sg_reader;
 
 /* Open the local file at @path; the name is kept for messages. NULL and @err filled on failure:
  * QF_ENOTFOUND, QF_EIO, QF_ECORRUPT (not a whole segment), QF_EUNSUPPORTED (a newer schema or
  * unknown columns), QF_ELIMIT (its footer would take too much memory). The footer is verified; the data are verified as they are read. The file may be
  * unlinked or renamed while the reader is open. */
-struct seg_reader *seg_reader_open(const char *path, struct qf_err *err);
+struct sg_reader *sg_reader_open(const char *path, struct qf_err *err);
 /* The same for a file that is open; @fd is taken, also on failure, and @name is for messages. */
-struct seg_reader *seg_reader_open_fd(int fd, const char *name, struct qf_err *err);
-struct seg_reader *seg_reader_free(struct seg_reader *reader); /* Accepts NULL, returns NULL. */
+struct sg_reader *sg_reader_open_fd(int fd, const char *name, struct qf_err *err);
+struct sg_reader *sg_reader_free(struct sg_reader *reader); /* Accepts NULL, returns NULL. */
 
 /* Borrowed from the reader. */
-const struct seg_meta *seg_reader_meta(const struct seg_reader *reader);
+const struct sg_meta *sg_reader_meta(const struct sg_reader *reader);
 /* Bytes of heap the open reader holds (footer, label summary). */
-size_t seg_reader_memory(const struct seg_reader *reader);
+size_t sg_reader_memory(const struct sg_reader *reader);
 
 /* Read everything and check checksums, order of series and samples, counts, shard and time range
  * against the metadata. QF_ECORRUPT names the file and what is wrong. */
-QF_MUST_CHECK qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_reader_verify(struct sg_reader *reader, struct qf_err *err);
 
 /* The selected series of several segments of one shard, merged, as a leaf wants them: sorted by
  * qf_labels_cmp, each series once, samples ascending, times cut to the selection. Where segments
@@ -44,16 +44,16 @@ QF_MUST_CHECK qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *
  * scan holds at most one row group per segment. QF_ECORRUPT names the file.
  *
  * The source belongs to one thread. close() frees it. Never NULL. */
-struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t reader_count,
-                                      const struct pq_select *select, const atomic_bool *cancel,
-                                      uint64_t memory_limit);
+struct pq_source *sg_source_new(struct sg_reader *const *readers, size_t reader_count,
+                                const struct pq_select *select, const atomic_bool *cancel,
+                                uint64_t memory_limit);
 
 /* Nobody will look at values: histograms are left unread, and their samples look like floats. To be
  * said before the first series is asked for. */
-void segments_source_skip_histograms(struct pq_source *source);
+void sg_source_skip_histograms(struct pq_source *source);
 
 /* What a source has read so far, for metrics and limits. */
-struct segments_source_stats {
+struct sg_source_stats {
     uint64_t samples;           /* decoded */
     uint64_t series;            /* returned */
     uint64_t bytes;             /* read from files */
@@ -61,6 +61,6 @@ struct segments_source_stats {
     uint64_t row_groups_pruned; /* skipped thanks to statistics */
     uint64_t memory_peak;
 };
-struct segments_source_stats segments_source_stats(const struct pq_source *source);
+struct sg_source_stats sg_source_stats(const struct pq_source *source);
 
 #endif

@@ -26,7 +26,7 @@ struct extras {
 };
 
 struct entry {
-    const struct seg_row *row;
+    const struct sg_row *row;
     size_t cursor; /* cursors are sorted by time, so that parts come out in order */
 };
 
@@ -34,8 +34,8 @@ struct source {
     struct pq_source base; /* first member */
     struct pq_select select;
     struct pq_matcher *matchers;
-    struct seg_scratch scratch;
-    struct seg_cursor *cursors;
+    struct sg_scratch scratch;
+    struct sg_cursor *cursors;
     size_t *ages; /* per cursor: rank of its file */
     size_t cursor_count;
     struct qf_heap heap;
@@ -63,7 +63,7 @@ static bool before(const void *a, const void *b, void *ctx)
 static qf_rc advance(struct source *source, size_t index, struct qf_err *err)
 {
     struct entry entry = { .cursor = index };
-    qf_rc rc = seg_cursor_next(&source->cursors[index], &entry.row, err);
+    qf_rc rc = sg_cursor_next(&source->cursors[index], &entry.row, err);
 
     if (rc == QF_OK && entry.row)
         (void)qf_heap_push(&source->heap, &entry); /* has room for every cursor */
@@ -82,7 +82,7 @@ static qf_rc advance_used(struct source *source, struct qf_err *err)
     return QF_OK;
 }
 
-static bool same_labels(const struct seg_row *row, struct qf_labels labels)
+static bool same_labels(const struct sg_row *row, struct qf_labels labels)
 {
     return row && qf_labels_eq(row->labels, labels);
 }
@@ -90,12 +90,12 @@ static bool same_labels(const struct seg_row *row, struct qf_labels labels)
 /* Is there more of this series than the row that was just taken from the heap? */
 static bool has_more_parts(const struct source *source, const struct entry *entry)
 {
-    const struct seg_cursor *cursor = &source->cursors[entry->cursor];
+    const struct sg_cursor *cursor = &source->cursors[entry->cursor];
     const struct entry *top = qf_heap_top(&source->heap);
 
     if (top && same_labels(top->row, entry->row->labels))
         return true;
-    if (same_labels(seg_cursor_peek(cursor), entry->row->labels))
+    if (same_labels(sg_cursor_peek(cursor), entry->row->labels))
         return true;
     return entry->row->may_continue && cursor->next_group < cursor->reader->group_count;
 }
@@ -121,7 +121,7 @@ static void extras_fill(struct extras *extras, size_t count, bool start_ts, bool
 }
 
 /* Histograms are copied: those of a row end with its row group. */
-static void gather_extras(struct source *source, const struct seg_row *row, size_t at)
+static void gather_extras(struct source *source, const struct sg_row *row, size_t at)
 {
     struct extras *extras = &source->extras;
     bool start_ts = row->start_ts || extras->start_ts.count;
@@ -148,7 +148,7 @@ static void merge_extra(struct source *source, size_t from)
 
 static void gather(struct source *source, const struct entry *entry)
 {
-    const struct seg_row *row = entry->row;
+    const struct sg_row *row = entry->row;
     size_t at = source->ts.count;
 
     QF_VEC_PUSH(&source->parts, (struct part){ at, row->count, source->ages[entry->cursor] });
@@ -376,7 +376,7 @@ static void source_close(struct pq_source *base)
     struct source *source = (struct source *)base;
 
     for (size_t i = 0; i < source->cursor_count; i++)
-        seg_cursor_done(&source->cursors[i]);
+        sg_cursor_done(&source->cursors[i]);
     free(source->cursors);
     free(source->ages);
     free(source->matchers);
@@ -396,14 +396,14 @@ static void source_close(struct pq_source *base)
 }
 
 struct ranked {
-    struct seg_reader *reader;
+    struct sg_reader *reader;
     size_t age;
 };
 
 static int by_age(const void *a, const void *b)
 {
-    const struct segment_name *x = &seg_reader_meta(((const struct ranked *)a)->reader)->name;
-    const struct segment_name *y = &seg_reader_meta(((const struct ranked *)b)->reader)->name;
+    const struct sg_segment_name *x = &sg_reader_meta(((const struct ranked *)a)->reader)->name;
+    const struct sg_segment_name *y = &sg_reader_meta(((const struct ranked *)b)->reader)->name;
 
     if (x->generation != y->generation)
         return x->generation < y->generation ? -1 : 1;
@@ -413,8 +413,8 @@ static int by_age(const void *a, const void *b)
 static int by_time(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    int64_t x_min = seg_reader_meta(x->reader)->name.min_ts;
-    int64_t y_min = seg_reader_meta(y->reader)->name.min_ts;
+    int64_t x_min = sg_reader_meta(x->reader)->name.min_ts;
+    int64_t y_min = sg_reader_meta(y->reader)->name.min_ts;
 
     if (x_min != y_min)
         return x_min < y_min ? -1 : 1;
@@ -422,7 +422,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* A cursor for each reader, by time, with the age of its file. */
-static void add_cursors(struct source *source, struct seg_reader *const *readers, size_t count)
+static void add_cursors(struct source *source, struct sg_reader *const *readers, size_t count)
 {
     QF_CLEANUP(qf_freep) struct ranked *ranked = qf_xcalloc(count + 1, sizeof(*ranked));
 
@@ -437,13 +437,13 @@ static void add_cursors(struct source *source, struct seg_reader *const *readers
     source->cursor_count = count;
     for (size_t i = 0; i < count; i++) {
         source->ages[i] = ranked[i].age;
-        seg_cursor_init(&source->cursors[i], ranked[i].reader, &source->select, &source->scratch);
+        sg_cursor_init(&source->cursors[i], ranked[i].reader, &source->select, &source->scratch);
     }
 }
 
-struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t reader_count,
-                                      const struct pq_select *select, const atomic_bool *cancel,
-                                      uint64_t memory_limit)
+struct pq_source *sg_source_new(struct sg_reader *const *readers, size_t reader_count,
+                                const struct pq_select *select, const atomic_bool *cancel,
+                                uint64_t memory_limit)
 {
     struct source *source = qf_xcalloc(1, sizeof(*source));
 
@@ -465,12 +465,12 @@ struct pq_source *segments_source_new(struct seg_reader *const *readers, size_t 
     return &source->base;
 }
 
-void segments_source_skip_histograms(struct pq_source *source)
+void sg_source_skip_histograms(struct pq_source *source)
 {
     ((struct source *)source)->scratch.skip_histograms = true;
 }
 
-struct segments_source_stats segments_source_stats(const struct pq_source *source)
+struct sg_source_stats sg_source_stats(const struct pq_source *source)
 {
     return ((const struct source *)source)->scratch.stats;
 }

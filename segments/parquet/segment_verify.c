@@ -6,8 +6,8 @@
 #include "segments/parquet/seg_int.h"
 
 struct check {
-    const struct seg_reader *reader;
-    struct seg_content content;
+    const struct sg_reader *reader;
+    struct sg_content content;
     struct qf_arena *arenas[2]; /* labels of this row and of the one before, by turns */
     size_t turn;
     struct qf_labels last;
@@ -16,7 +16,7 @@ struct check {
     uint64_t series_count;
     int64_t *ts;
     double *values;
-    struct seg_extras extras; /* of the row group */
+    struct sg_extras extras; /* of the row group */
     struct qf_arena *histograms;
     struct qf_str *encoded_histograms;
 };
@@ -27,7 +27,7 @@ static qf_rc check_histograms(struct check *c, size_t start, size_t count, struc
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf again = QF_STRBUF_INIT;
 
     for (size_t i = 0; i < count; i++) {
-        struct qf_str bytes = seg_extras_histogram(&c->extras, start + i);
+        struct qf_str bytes = sg_extras_histogram(&c->extras, start + i);
         const struct pq_histogram *histogram;
 
         c->encoded_histograms[start + i] = bytes;
@@ -35,17 +35,17 @@ static qf_rc check_histograms(struct check *c, size_t start, size_t count, struc
             continue;
         qf_arena_reset(c->histograms);
         qf_strbuf_reset(&again);
-        if (histogram_decode(c->histograms, bytes, &histogram, NULL) == QF_OK)
-            histogram_encode(&again, histogram);
+        if (sg_histogram_decode(c->histograms, bytes, &histogram, NULL) == QF_OK)
+            sg_histogram_encode(&again, histogram);
         if (!qf_str_eq(bytes, qf_strbuf_view(&again)))
-            return seg_corrupt(c->reader, "a histogram is malformed", err);
+            return sg_corrupt(c->reader, "a histogram is malformed", err);
     }
     return QF_OK;
 }
 
-static struct seg_samples samples_of(const struct check *c, size_t start, size_t count)
+static struct sg_samples samples_of(const struct check *c, size_t start, size_t count)
 {
-    return (struct seg_samples){
+    return (struct sg_samples){
         .ts = c->ts + start,
         .values = c->values + start,
         .count = count,
@@ -54,42 +54,42 @@ static struct seg_samples samples_of(const struct check *c, size_t start, size_t
     };
 }
 
-static qf_rc check_row(struct check *c, const struct seg_series *series, size_t row, size_t start,
+static qf_rc check_row(struct check *c, const struct sg_series *series, size_t row, size_t start,
                        struct qf_err *err)
 {
-    const struct seg_reader *reader = c->reader;
-    const struct segment_name *name = &reader->meta.name;
+    const struct sg_reader *reader = c->reader;
+    const struct sg_segment_name *name = &reader->meta.name;
     size_t count = (size_t)series->samples[row];
     const int64_t *ts = c->ts + start;
     struct qf_arena *arena = c->arenas[c->turn ^= 1];
     struct qf_labels labels, copy;
-    struct seg_samples samples;
+    struct sg_samples samples;
     int order;
     qf_rc rc;
 
     qf_arena_reset(arena);
-    rc = seg_series_labels(reader, series, row, arena, &labels, err);
+    rc = sg_series_labels(reader, series, row, arena, &labels, err);
     if (rc != QF_OK)
         return rc;
     if (!qf_labels_copy(arena, labels, &copy))
         abort(); /* the arena has no limit */
     order = c->series_count ? qf_labels_cmp(c->last, copy) : -1;
     if (order > 0 || (order == 0 && ts[0] <= c->last_ts))
-        return seg_corrupt(reader, "series are out of order", err);
+        return sg_corrupt(reader, "series are out of order", err);
     for (size_t i = 1; i < count; i++)
         if (ts[i - 1] >= ts[i])
-            return seg_corrupt(reader, "samples are out of order", err);
+            return sg_corrupt(reader, "samples are out of order", err);
     if (ts[0] != series->min_ts[row] || ts[count - 1] != series->max_ts[row])
-        return seg_corrupt(reader, "a row's time range is wrong", err);
-    if (seg_shard_of(copy, name->shard_count) != name->shard)
-        return seg_corrupt(reader, "a series belongs to another shard", err);
+        return sg_corrupt(reader, "a row's time range is wrong", err);
+    if (sg_shard_of(copy, name->shard_count) != name->shard)
+        return sg_corrupt(reader, "a series belongs to another shard", err);
     qf_strbuf_reset(&c->encoded);
     qf_labels_encode(&c->encoded, copy);
     rc = c->extras.histograms ? check_histograms(c, start, count, err) : QF_OK;
     if (rc != QF_OK)
         return rc;
     samples = samples_of(c, start, count);
-    seg_content_add(&c->content, order < 0, qf_strbuf_view(&c->encoded), &samples);
+    sg_content_add(&c->content, order < 0, qf_strbuf_view(&c->encoded), &samples);
     c->series_count += order < 0;
     c->last = copy;
     c->last_ts = ts[count - 1];
@@ -100,24 +100,24 @@ static qf_rc check_row(struct check *c, const struct seg_series *series, size_t 
 
 static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
 {
-    const struct seg_reader *reader = c->reader;
-    const struct seg_group *info = &reader->groups[group];
-    QF_CLEANUP(seg_series_done) struct seg_series series = { 0 };
+    const struct sg_reader *reader = c->reader;
+    const struct sg_group *info = &reader->groups[group];
+    QF_CLEANUP(sg_series_done) struct sg_series series = { 0 };
     size_t start = 0;
     struct colfile_group at = { reader->file, group, COLFILE_CHUNK_MEMORY_MAX };
     bool skipped;
-    qf_rc rc = seg_series_read(reader, &at, NULL, NULL, &series, &skipped, err);
+    qf_rc rc = sg_series_read(reader, &at, NULL, NULL, &series, &skipped, err);
 
     if (rc != QF_OK)
         return rc;
     c->ts = qf_xrealloc(c->ts, info->samples * sizeof(*c->ts));
     c->values = qf_xrealloc(c->values, info->samples * sizeof(*c->values));
-    rc = colfile_read_numbers(&at, SEG_COL_TS, c->ts, info->samples, err);
+    rc = colfile_read_numbers(&at, SG_COL_TS, c->ts, info->samples, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SEG_COL_VALUE, c->values, info->samples, err);
-    seg_extras_done(&c->extras);
+        rc = colfile_read_numbers(&at, SG_COL_VALUE, c->values, info->samples, err);
+    sg_extras_done(&c->extras);
     if (rc == QF_OK)
-        rc = seg_extras_read(reader, &at, true, &c->extras, err);
+        rc = sg_extras_read(reader, &at, true, &c->extras, err);
     if (c->extras.histograms)
         c->encoded_histograms =
             qf_xrealloc(c->encoded_histograms, info->samples * sizeof(*c->encoded_histograms));
@@ -130,21 +130,21 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
             (series.min_ts[row] < info->min_ts || series.max_ts[row] > info->max_ts ||
              (info->has_range && (qf_str_cmp(metric, info->metric_min) < 0 ||
                                   qf_str_cmp(metric, info->metric_max) > 0))))
-            rc = seg_corrupt(reader, "the statistics of a row group are wrong", err);
+            rc = sg_corrupt(reader, "the statistics of a row group are wrong", err);
     }
     return rc;
 }
 
-qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err)
+qf_rc sg_reader_verify(struct sg_reader *reader, struct qf_err *err)
 {
-    const struct seg_meta *meta = &reader->meta;
+    const struct sg_meta *meta = &reader->meta;
     struct check c = { .reader = reader, .min_ts = INT64_MAX, .max_ts = INT64_MIN };
     struct qf_err own = { 0 };
     qf_rc rc = QF_OK;
 
     if (!err)
         err = &own;
-    seg_content_init(&c.content);
+    sg_content_init(&c.content);
     c.arenas[0] = qf_arena_new(SIZE_MAX);
     c.arenas[1] = qf_arena_new(SIZE_MAX);
     c.histograms = qf_arena_new(SIZE_MAX);
@@ -152,16 +152,16 @@ qf_rc seg_reader_verify(struct seg_reader *reader, struct qf_err *err)
         rc = check_group(&c, i, err);
     if (rc == QF_OK && (c.series_count != meta->series_count || c.min_ts != meta->name.min_ts ||
                         c.max_ts != meta->name.max_ts))
-        rc = seg_corrupt(reader, "the metadata do not fit the content", err);
-    if (rc == QF_OK && seg_content_id(&c.content) != meta->name.id)
-        rc = seg_corrupt(reader, "the content is not the one that was written", err);
-    seg_content_done(&c.content);
+        rc = sg_corrupt(reader, "the metadata do not fit the content", err);
+    if (rc == QF_OK && sg_content_id(&c.content) != meta->name.id)
+        rc = sg_corrupt(reader, "the content is not the one that was written", err);
+    sg_content_done(&c.content);
     (void)qf_arena_free(c.arenas[0]);
     (void)qf_arena_free(c.arenas[1]);
     qf_strbuf_done(&c.encoded);
     free(c.ts);
     free(c.values);
-    seg_extras_done(&c.extras);
+    sg_extras_done(&c.extras);
     (void)qf_arena_free(c.histograms);
     free(c.encoded_histograms);
     return rc;

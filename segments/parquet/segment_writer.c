@@ -10,13 +10,13 @@
 #include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
-struct seg_writer {
+struct sg_writer {
     struct colfile_writer *file;
-    struct seg_schema schema;
-    struct segment_name name;
+    struct sg_schema schema;
+    struct sg_segment_name name;
     char *tenant;
-    struct summary_builder *summary;
-    struct seg_content content;
+    struct sg_summary_builder *summary;
+    struct sg_content content;
     uint64_t series_count, sample_count;
 
     /* The label set added last, to check the order: canonical encoding and decoded form. */
@@ -42,22 +42,22 @@ struct seg_writer {
     size_t histogram_bytes;
 };
 
-struct seg_writer *seg_writer_new(const struct seg_writer_options *options, struct qf_err *err)
+struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct qf_err *err)
 {
-    struct seg_writer *writer;
+    struct sg_writer *writer;
     struct colfile_writer *file;
-    struct seg_schema schema;
+    struct sg_schema schema;
 
     if (!qf_tenant_valid(options->tenant)) {
         (void)qf_err_set(err, QF_EINVAL, "not a valid tenant: %.*s", QF_STR_ARG(options->tenant));
         return NULL;
     }
-    if (!seg_shard_count_valid(options->shard_count) || options->shard >= options->shard_count) {
+    if (!sg_shard_count_valid(options->shard_count) || options->shard >= options->shard_count) {
         (void)qf_err_set(err, QF_EINVAL, "shard %u of %u cannot be", options->shard,
                          options->shard_count);
         return NULL;
     }
-    seg_schema_init(&schema, options->start_ts, options->histograms);
+    sg_schema_init(&schema, options->start_ts, options->histograms);
     file = colfile_writer_new(&schema.file, options->path, err);
     if (!file)
         return NULL;
@@ -65,7 +65,7 @@ struct seg_writer *seg_writer_new(const struct seg_writer_options *options, stru
     writer->file = file;
     writer->schema = schema;
     writer->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
-    writer->name = (struct segment_name){
+    writer->name = (struct sg_segment_name){
         .tenant = { writer->tenant, options->tenant.len },
         .min_ts = INT64_MAX,
         .max_ts = INT64_MIN,
@@ -73,20 +73,20 @@ struct seg_writer *seg_writer_new(const struct seg_writer_options *options, stru
         .shard_count = options->shard_count,
         .generation = options->generation,
     };
-    writer->summary = summary_builder_new();
+    writer->summary = sg_summary_builder_new();
     writer->last_arena = qf_arena_new(SIZE_MAX);
     writer->arena = qf_arena_new(SIZE_MAX);
-    seg_content_init(&writer->content);
+    sg_content_init(&writer->content);
     return writer;
 }
 
-struct seg_writer *seg_writer_free(struct seg_writer *writer)
+struct sg_writer *sg_writer_free(struct sg_writer *writer)
 {
     if (!writer)
         return NULL;
     (void)colfile_writer_free(writer->file);
-    (void)summary_builder_free(writer->summary);
-    seg_content_done(&writer->content);
+    (void)sg_summary_builder_free(writer->summary);
+    sg_content_done(&writer->content);
     (void)qf_arena_free(writer->last_arena);
     (void)qf_arena_free(writer->arena);
     qf_strbuf_done(&writer->last_encoded);
@@ -106,19 +106,19 @@ struct seg_writer *seg_writer_free(struct seg_writer *writer)
     return NULL;
 }
 
-static qf_rc flush(struct seg_writer *w, struct qf_err *err)
+static qf_rc flush(struct sg_writer *w, struct qf_err *err)
 {
     const uint32_t *lengths = (const uint32_t *)w->samples.items;
     size_t pairs = w->names.count;
-    struct colfile_data columns[SEG_COL__MAX] = {
-        [SEG_COL_METRIC] = { w->metric.items, w->rows, w->rows, NULL },
-        [SEG_COL_LABEL_NAMES] = { w->names.items, pairs, w->rows, w->label_counts.items },
-        [SEG_COL_LABEL_VALUES] = { w->values.items, pairs, w->rows, w->label_counts.items },
-        [SEG_COL_SAMPLES] = { w->samples.items, w->rows, w->rows, NULL },
-        [SEG_COL_MIN_TS] = { w->min_ts.items, w->rows, w->rows, NULL },
-        [SEG_COL_MAX_TS] = { w->max_ts.items, w->rows, w->rows, NULL },
-        [SEG_COL_TS] = { w->ts.items, w->ts.count, w->rows, lengths },
-        [SEG_COL_VALUE] = { w->numbers.items, w->numbers.count, w->rows, lengths },
+    struct colfile_data columns[SG_COL__MAX] = {
+        [SG_COL_METRIC] = { w->metric.items, w->rows, w->rows, NULL },
+        [SG_COL_LABEL_NAMES] = { w->names.items, pairs, w->rows, w->label_counts.items },
+        [SG_COL_LABEL_VALUES] = { w->values.items, pairs, w->rows, w->label_counts.items },
+        [SG_COL_SAMPLES] = { w->samples.items, w->rows, w->rows, NULL },
+        [SG_COL_MIN_TS] = { w->min_ts.items, w->rows, w->rows, NULL },
+        [SG_COL_MAX_TS] = { w->max_ts.items, w->rows, w->rows, NULL },
+        [SG_COL_TS] = { w->ts.items, w->ts.count, w->rows, lengths },
+        [SG_COL_VALUE] = { w->numbers.items, w->numbers.count, w->rows, lengths },
     };
 
     if (w->rows == 0)
@@ -143,7 +143,7 @@ static qf_rc flush(struct seg_writer *w, struct qf_err *err)
     return QF_OK;
 }
 
-static void add_labels(struct seg_writer *w, struct qf_labels labels)
+static void add_labels(struct sg_writer *w, struct qf_labels labels)
 {
     struct qf_str metric = { "", 0 };
     uint32_t count = 0;
@@ -162,7 +162,7 @@ static void add_labels(struct seg_writer *w, struct qf_labels labels)
 }
 
 /* The optional columns of a row: nothing to do in most files. */
-static void add_extras(struct seg_writer *w, const struct seg_samples *samples)
+static void add_extras(struct sg_writer *w, const struct sg_samples *samples)
 {
     for (size_t i = 0; w->schema.start_column && i < samples->count; i++)
         QF_VEC_PUSH(&w->start_ts, samples->start_ts ? samples->start_ts[i] : 0);
@@ -176,7 +176,7 @@ static void add_extras(struct seg_writer *w, const struct seg_samples *samples)
     }
 }
 
-static void add_samples(struct seg_writer *w, const struct seg_samples *samples)
+static void add_samples(struct sg_writer *w, const struct sg_samples *samples)
 {
     size_t count = samples->count;
 
@@ -189,8 +189,7 @@ static void add_samples(struct seg_writer *w, const struct seg_samples *samples)
     add_extras(w, samples);
 }
 
-static void add_row(struct seg_writer *w, struct qf_labels labels,
-                    const struct seg_samples *samples)
+static void add_row(struct sg_writer *w, struct qf_labels labels, const struct sg_samples *samples)
 {
     add_labels(w, labels);
     QF_VEC_PUSH(&w->samples, (int32_t)samples->count);
@@ -201,7 +200,7 @@ static void add_row(struct seg_writer *w, struct qf_labels labels,
 }
 
 /* More samples of the series in the last row. */
-static void extend_row(struct seg_writer *w, const struct seg_samples *samples)
+static void extend_row(struct sg_writer *w, const struct sg_samples *samples)
 {
     w->samples.items[w->rows - 1] += (int32_t)samples->count;
     w->max_ts.items[w->rows - 1] = samples->ts[samples->count - 1];
@@ -218,64 +217,63 @@ static bool ascending(const int64_t *ts, size_t count)
 }
 
 /* Check labels against the series before; *ret_new: they are not the same. */
-static qf_rc check_order(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
+static qf_rc check_order(struct sg_writer *w, struct qf_labels labels, const int64_t *ts,
                          size_t count, bool *ret_new, struct qf_err *err)
 {
     int order = w->series_count ? qf_labels_cmp(w->last_labels, labels) : -1;
 
     if (count == 0 || order > 0 || (order == 0 && ts[0] <= w->last_ts) || !ascending(ts, count))
         return qf_err_set(err, QF_EINVAL, "series or samples are not in order");
-    if (order < 0 && seg_shard_of(labels, w->name.shard_count) != w->name.shard)
+    if (order < 0 && sg_shard_of(labels, w->name.shard_count) != w->name.shard)
         return qf_err_set(err, QF_EINVAL, "a series does not belong to shard %u of %u",
                           w->name.shard, w->name.shard_count);
     *ret_new = order < 0;
     return QF_OK;
 }
 
-static void begin_series(struct seg_writer *w, struct qf_labels labels)
+static void begin_series(struct sg_writer *w, struct qf_labels labels)
 {
     qf_arena_reset(w->last_arena);
     if (!qf_labels_copy(w->last_arena, labels, &w->last_labels))
         abort(); /* the arena has no limit */
     qf_strbuf_reset(&w->last_encoded);
     qf_labels_encode(&w->last_encoded, labels);
-    summary_builder_add(w->summary, labels);
+    sg_summary_builder_add(w->summary, labels);
     w->series_count++;
 }
 
 /* End the row group if it is full, or if it is large enough and the next series is of another
  * metric: then a selector on one metric reads little else. */
-static bool group_ends(const struct seg_writer *w, struct qf_labels labels, size_t count)
+static bool group_ends(const struct sg_writer *w, struct qf_labels labels, size_t count)
 {
     if (w->rows == 0)
         return false;
-    if (w->ts.count + count > SEG_ROW_GROUP_SAMPLES || w->rows == SEG_ROW_GROUP_SERIES ||
-        w->histogram_bytes >= SEG_ROW_GROUP_HISTOGRAM_BYTES)
+    if (w->ts.count + count > SG_ROW_GROUP_SAMPLES || w->rows == SG_ROW_GROUP_SERIES ||
+        w->histogram_bytes >= SG_ROW_GROUP_HISTOGRAM_BYTES)
         return true;
-    return w->ts.count >= SEG_ROW_GROUP_SAMPLES_MIN &&
+    return w->ts.count >= SG_ROW_GROUP_SAMPLES_MIN &&
            !qf_str_eq(w->metric.items[w->rows - 1], qf_labels_get(labels, QF_STR(QF_METRIC_NAME)));
 }
 
 /* How many samples from @at on go into one row: as many as fit into a row group. */
-static struct seg_samples row_of(const struct seg_samples *samples, size_t at)
+static struct sg_samples row_of(const struct sg_samples *samples, size_t at)
 {
-    struct seg_samples row = { .ts = samples->ts + at,
-                               .values = samples->values + at,
-                               .start_ts = samples->start_ts ? samples->start_ts + at : NULL,
-                               .histograms =
-                                   samples->histograms ? samples->histograms + at : NULL };
+    struct sg_samples row = { .ts = samples->ts + at,
+                              .values = samples->values + at,
+                              .start_ts = samples->start_ts ? samples->start_ts + at : NULL,
+                              .histograms = samples->histograms ? samples->histograms + at : NULL };
     size_t left = samples->count - at, bytes = 0;
 
-    row.count = QF_MIN(left, (size_t)SEG_ROW_GROUP_SAMPLES);
+    row.count = QF_MIN(left, (size_t)SG_ROW_GROUP_SAMPLES);
     for (size_t i = 0; row.histograms && i < row.count; i++) {
         bytes += row.histograms[i].len;
-        if (bytes >= SEG_ROW_GROUP_HISTOGRAM_BYTES)
+        if (bytes >= SG_ROW_GROUP_HISTOGRAM_BYTES)
             row.count = i + 1;
     }
     return row;
 }
 
-static bool has_room(const struct seg_writer *w, const struct seg_samples *samples)
+static bool has_room(const struct sg_writer *w, const struct sg_samples *samples)
 {
     bool start_ts = false, histograms = false;
 
@@ -286,8 +284,8 @@ static bool has_room(const struct seg_writer *w, const struct seg_samples *sampl
     return (!start_ts || w->schema.start_column) && (!histograms || w->schema.histogram_column);
 }
 
-qf_rc seg_writer_add_samples(struct seg_writer *w, struct qf_labels labels,
-                             const struct seg_samples *samples, struct qf_err *err)
+qf_rc sg_writer_add_samples(struct sg_writer *w, struct qf_labels labels,
+                            const struct sg_samples *samples, struct qf_err *err)
 {
     const int64_t *ts = samples->ts;
     size_t count = samples->count;
@@ -300,13 +298,13 @@ qf_rc seg_writer_add_samples(struct seg_writer *w, struct qf_labels labels,
         return qf_err_set(err, QF_EINVAL, "the file has no column for what its samples have");
     if (new_series)
         begin_series(w, labels);
-    seg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), samples);
+    sg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), samples);
     w->sample_count += count;
     w->last_ts = ts[count - 1];
     w->name.min_ts = QF_MIN(w->name.min_ts, ts[0]);
     w->name.max_ts = QF_MAX(w->name.max_ts, ts[count - 1]);
     for (size_t at = 0; at < count;) {
-        struct seg_samples row = row_of(samples, at);
+        struct sg_samples row = row_of(samples, at);
 
         if (group_ends(w, labels, row.count)) {
             rc = flush(w, err);
@@ -323,21 +321,21 @@ qf_rc seg_writer_add_samples(struct seg_writer *w, struct qf_labels labels,
     return QF_OK;
 }
 
-qf_rc seg_writer_add(struct seg_writer *w, struct qf_labels labels, const int64_t *ts,
-                     const double *values, size_t count, struct qf_err *err)
+qf_rc sg_writer_add(struct sg_writer *w, struct qf_labels labels, const int64_t *ts,
+                    const double *values, size_t count, struct qf_err *err)
 {
-    struct seg_samples samples = { .ts = ts, .values = values, .count = count };
+    struct sg_samples samples = { .ts = ts, .values = values, .count = count };
 
-    return seg_writer_add_samples(w, labels, &samples, err);
+    return sg_writer_add_samples(w, labels, &samples, err);
 }
 
-uint64_t seg_writer_series(const struct seg_writer *writer)
+uint64_t sg_writer_series(const struct sg_writer *writer)
 {
     return writer->series_count;
 }
 
-static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);
-static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...)
+static void set_meta(struct sg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);
+static void set_meta(struct sg_writer *w, const char *key, const char *fmt, ...)
 {
     char text[QF_TENANT_MAX + 1];
     va_list args;
@@ -349,7 +347,7 @@ static void set_meta(struct seg_writer *w, const char *key, const char *fmt, ...
     colfile_set_meta(w->file, qf_str_from(key), (struct qf_str){ text, (size_t)len });
 }
 
-qf_rc seg_writer_finish(struct seg_writer *w, struct segment_name *ret_name, struct qf_err *err)
+qf_rc sg_writer_finish(struct sg_writer *w, struct sg_segment_name *ret_name, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf summary = QF_STRBUF_INIT;
     struct colfile_written written;
@@ -360,19 +358,19 @@ qf_rc seg_writer_finish(struct seg_writer *w, struct segment_name *ret_name, str
     rc = flush(w, err);
     if (rc != QF_OK)
         return rc;
-    w->name.id = seg_content_id(&w->content);
-    set_meta(w, SEG_KEY_VERSION, "%d", SEG_SCHEMA_VERSION);
-    set_meta(w, SEG_KEY_TENANT, "%s", w->tenant);
-    set_meta(w, SEG_KEY_SHARD, "%u", w->name.shard);
-    set_meta(w, SEG_KEY_SHARDS, "%u", w->name.shard_count);
-    set_meta(w, SEG_KEY_MIN_TS, "%" PRId64, w->name.min_ts);
-    set_meta(w, SEG_KEY_MAX_TS, "%" PRId64, w->name.max_ts);
-    set_meta(w, SEG_KEY_SERIES, "%" PRIu64, w->series_count);
-    set_meta(w, SEG_KEY_SAMPLES, "%" PRIu64, w->sample_count);
-    set_meta(w, SEG_KEY_GENERATION, "%" PRIu64, w->name.generation);
-    set_meta(w, SEG_KEY_ID, "%" PRIu64, w->name.id);
-    summary_builder_print(w->summary, &summary);
-    colfile_set_meta(w->file, QF_STR(SUMMARY_KEY), qf_strbuf_view(&summary));
+    w->name.id = sg_content_id(&w->content);
+    set_meta(w, SG_KEY_VERSION, "%d", SG_SCHEMA_VERSION);
+    set_meta(w, SG_KEY_TENANT, "%s", w->tenant);
+    set_meta(w, SG_KEY_SHARD, "%u", w->name.shard);
+    set_meta(w, SG_KEY_SHARDS, "%u", w->name.shard_count);
+    set_meta(w, SG_KEY_MIN_TS, "%" PRId64, w->name.min_ts);
+    set_meta(w, SG_KEY_MAX_TS, "%" PRId64, w->name.max_ts);
+    set_meta(w, SG_KEY_SERIES, "%" PRIu64, w->series_count);
+    set_meta(w, SG_KEY_SAMPLES, "%" PRIu64, w->sample_count);
+    set_meta(w, SG_KEY_GENERATION, "%" PRIu64, w->name.generation);
+    set_meta(w, SG_KEY_ID, "%" PRIu64, w->name.id);
+    sg_summary_builder_print(w->summary, &summary);
+    colfile_set_meta(w->file, QF_STR(SG_SUMMARY_KEY), qf_strbuf_view(&summary));
     rc = colfile_finish(w->file, true, NULL, &written, err);
     if (rc == QF_OK)
         *ret_name = w->name;

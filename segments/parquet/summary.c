@@ -5,7 +5,7 @@
  *     varint count of open labels, the XXH3 of each of their names (8 bytes little endian, sorted).
  *
  * Every label name is in the filter, and every (name, value) pair but those of open labels: labels
- * with so many values that the filter would grow past SUMMARY_BYTES_MAX. */
+ * with so many values that the filter would grow past SG_SUMMARY_BYTES_MAX. */
 #include "segments/parquet/summary.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@
 #define BITS_PER_KEY 10
 #define PROBES 7
 #define PROBES_MAX 32
-#define FILTER_BYTES_MAX (SUMMARY_BYTES_MAX - 2048)
+#define FILTER_BYTES_MAX (SG_SUMMARY_BYTES_MAX - 2048)
 #define KEYS_MAX (FILTER_BYTES_MAX * 8 / BITS_PER_KEY)
 #define OPEN_LABELS_MAX 200
 /* Label values that a builder holds at most, some hundred bytes each. */
@@ -60,7 +60,7 @@ struct label_values {
     QF_VEC(uint64_t) keys; /* of its pairs, each once */
 };
 
-struct summary_builder {
+struct sg_summary_builder {
     struct qf_arena *arena;
     struct qf_map names; /* name -> index into labels */
     struct qf_map pairs; /* 8 bytes of a pair's key -> nothing */
@@ -68,15 +68,15 @@ struct summary_builder {
     bool full; /* some pairs or names were not counted: nothing can be ruled out */
 };
 
-struct summary_builder *summary_builder_new(void)
+struct sg_summary_builder *sg_summary_builder_new(void)
 {
-    struct summary_builder *builder = qf_xcalloc(1, sizeof(*builder));
+    struct sg_summary_builder *builder = qf_xcalloc(1, sizeof(*builder));
 
     builder->arena = qf_arena_new(SIZE_MAX);
     return builder;
 }
 
-struct summary_builder *summary_builder_free(struct summary_builder *builder)
+struct sg_summary_builder *sg_summary_builder_free(struct sg_summary_builder *builder)
 {
     if (!builder)
         return NULL;
@@ -90,7 +90,7 @@ struct summary_builder *summary_builder_free(struct summary_builder *builder)
     return NULL;
 }
 
-static struct label_values *label_of(struct summary_builder *builder, struct qf_str name)
+static struct label_values *label_of(struct sg_summary_builder *builder, struct qf_str name)
 {
     uint64_t *index = qf_map_get(&builder->names, name);
 
@@ -104,7 +104,7 @@ static struct label_values *label_of(struct summary_builder *builder, struct qf_
     return &builder->labels.items[*index];
 }
 
-void summary_builder_add(struct summary_builder *builder, struct qf_labels labels)
+void sg_summary_builder_add(struct sg_summary_builder *builder, struct qf_labels labels)
 {
     for (size_t i = 0; i < labels.count && !builder->full; i++) {
         struct label_values *label = label_of(builder, labels.items[i].name);
@@ -174,7 +174,7 @@ static void put_open_labels(struct qf_strbuf *raw, const struct label_values *la
     QF_VEC_DONE(&hashes);
 }
 
-void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *buf)
+void sg_summary_builder_print(struct sg_summary_builder *builder, struct qf_strbuf *buf)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf raw = QF_STRBUF_INIT;
     size_t keys = builder->labels.count, closed = 0;
@@ -211,7 +211,7 @@ void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *bu
 
 /* --- reading --- */
 
-struct summary {
+struct sg_summary {
     unsigned probes;
     size_t filter_bytes, open_count;
     const unsigned char *filter; /* behind the open labels */
@@ -228,14 +228,14 @@ static bool get_varint(struct qf_str *bytes, uint64_t max, uint64_t *ret_value)
     return true;
 }
 
-static struct summary *summary_decode(struct qf_str bytes)
+static struct sg_summary *summary_decode(struct qf_str bytes)
 {
-    struct summary *summary;
+    struct sg_summary *summary;
     uint64_t probes, filter_bytes, open_count;
     struct qf_str filter;
 
     if (!get_varint(&bytes, PROBES_MAX, &probes) || !probes ||
-        !get_varint(&bytes, SUMMARY_BYTES_MAX, &filter_bytes) || !filter_bytes ||
+        !get_varint(&bytes, SG_SUMMARY_BYTES_MAX, &filter_bytes) || !filter_bytes ||
         bytes.len < filter_bytes)
         return NULL;
     filter = qf_str_sub(bytes, 0, (size_t)filter_bytes);
@@ -252,29 +252,29 @@ static struct summary *summary_decode(struct qf_str bytes)
     return summary;
 }
 
-struct summary *summary_parse(struct qf_str text)
+struct sg_summary *sg_summary_parse(struct qf_str text)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf raw = QF_STRBUF_INIT;
 
-    if (!qf_str_starts(text, QF_STR(VERSION)) || text.len > 2 + (SUMMARY_BYTES_MAX + 2) / 3 * 4)
+    if (!qf_str_starts(text, QF_STR(VERSION)) || text.len > 2 + (SG_SUMMARY_BYTES_MAX + 2) / 3 * 4)
         return NULL;
     if (!qf_base64_decode(&raw, qf_str_sub(text, 2, text.len)))
         return NULL;
     return summary_decode(qf_strbuf_view(&raw));
 }
 
-struct summary *summary_free(struct summary *summary)
+struct sg_summary *sg_summary_free(struct sg_summary *summary)
 {
     free(summary);
     return NULL;
 }
 
-size_t summary_bytes(const struct summary *summary)
+size_t sg_summary_bytes(const struct sg_summary *summary)
 {
     return summary ? sizeof(*summary) + summary->open_count * 8 + summary->filter_bytes : 0;
 }
 
-static bool has_key(const struct summary *summary, uint64_t key)
+static bool has_key(const struct sg_summary *summary, uint64_t key)
 {
     for (unsigned i = 0; i < summary->probes; i++) {
         uint64_t bit = probe(key, i, summary->filter_bytes * 8);
@@ -293,7 +293,7 @@ struct question {
     QF_VEC(uint64_t) keys;
 };
 
-struct summary_probe {
+struct sg_summary_probe {
     QF_VEC(struct question) questions;
 };
 
@@ -331,9 +331,10 @@ static struct question make_question(const struct pq_matcher *matcher)
     return question;
 }
 
-struct summary_probe *summary_probe_new(const struct pq_matcher *matchers, size_t matcher_count)
+struct sg_summary_probe *sg_summary_probe_new(const struct pq_matcher *matchers,
+                                              size_t matcher_count)
 {
-    struct summary_probe *probe = qf_xcalloc(1, sizeof(*probe));
+    struct sg_summary_probe *probe = qf_xcalloc(1, sizeof(*probe));
 
     for (size_t i = 0; i < matcher_count; i++) {
         /* One that accepts the empty value is satisfied by series without the label. */
@@ -343,7 +344,7 @@ struct summary_probe *summary_probe_new(const struct pq_matcher *matchers, size_
     return probe;
 }
 
-struct summary_probe *summary_probe_free(struct summary_probe *probe)
+struct sg_summary_probe *sg_summary_probe_free(struct sg_summary_probe *probe)
 {
     if (!probe)
         return NULL;
@@ -354,13 +355,13 @@ struct summary_probe *summary_probe_free(struct summary_probe *probe)
     return NULL;
 }
 
-static bool is_open(const struct summary *summary, uint64_t name_hash)
+static bool is_open(const struct sg_summary *summary, uint64_t name_hash)
 {
     return summary->open_count && bsearch(&name_hash, summary->open, summary->open_count,
                                           sizeof(uint64_t), by_u64) != NULL;
 }
 
-static bool may_answer(const struct summary *summary, const struct question *question)
+static bool may_answer(const struct sg_summary *summary, const struct question *question)
 {
     if (!has_key(summary, question->name_hash))
         return false;
@@ -373,7 +374,8 @@ static bool may_answer(const struct summary *summary, const struct question *que
     return false;
 }
 
-bool summary_probe_may_match(const struct summary_probe *probe, const struct summary *summary)
+bool sg_summary_probe_may_match(const struct sg_summary_probe *probe,
+                                const struct sg_summary *summary)
 {
     for (size_t i = 0; summary && i < probe->questions.count; i++) {
         if (!may_answer(summary, &probe->questions.items[i]))
@@ -382,12 +384,12 @@ bool summary_probe_may_match(const struct summary_probe *probe, const struct sum
     return true;
 }
 
-bool summary_may_match(const struct summary *summary, const struct pq_matcher *matchers,
-                       size_t matcher_count)
+bool sg_summary_may_match(const struct sg_summary *summary, const struct pq_matcher *matchers,
+                          size_t matcher_count)
 {
-    struct summary_probe *probe = summary_probe_new(matchers, matcher_count);
-    bool answer = summary_probe_may_match(probe, summary);
+    struct sg_summary_probe *probe = sg_summary_probe_new(matchers, matcher_count);
+    bool answer = sg_summary_probe_may_match(probe, summary);
 
-    (void)summary_probe_free(probe);
+    (void)sg_summary_probe_free(probe);
     return answer;
 }

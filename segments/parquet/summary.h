@@ -1,7 +1,7 @@
 /* summary.h - a few kilobytes that tell which label values a segment does not have.
  *
  * The writer feeds every series of a segment to a builder and keeps the text it gives in the
- * file's key/value metadata under SUMMARY_KEY. The catalogue reads it from the footer and leaves
+ * file's key/value metadata under SG_SUMMARY_KEY. The catalogue reads it from the footer and leaves
  * out segments in which a selector can match nothing. It is a Bloom filter over label names and
  * (name, value) pairs: it may say "maybe" wrongly (about 1 %), never "no". */
 #ifndef SEGMENTS_PARQUET_SUMMARY_H
@@ -16,38 +16,40 @@
 #include "base/pure/strbuf.h"
 #include "promql/ast.h"
 
-#define SUMMARY_KEY "promfabric.summary"
+#define SG_SUMMARY_KEY "promfabric.summary"
 /* Bytes of one decoded summary at most. A label with more different values than fit keeps only its
  * name, the most diverse labels first. */
-#define SUMMARY_BYTES_MAX 16384
+#define SG_SUMMARY_BYTES_MAX 16384
 
-struct summary_builder;
-struct summary_builder *summary_builder_new(void);
-struct summary_builder *summary_builder_free(struct summary_builder *builder);
+struct sg_summary_builder;
+struct sg_summary_builder *sg_summary_builder_new(void);
+struct sg_summary_builder *sg_summary_builder_free(struct sg_summary_builder *builder);
 /* Add one series; its strings are copied. Bounded: past a million pairs values stop counting. */
-void summary_builder_add(struct summary_builder *builder, struct qf_labels labels);
+void sg_summary_builder_add(struct sg_summary_builder *builder, struct qf_labels labels);
 /* Append the summary as text (base64 with a version in front), fit for key/value metadata. The
  * same series in any order give the same text. The last call on a builder but free. */
-void summary_builder_print(struct summary_builder *builder, struct qf_strbuf *buf);
+void sg_summary_builder_print(struct sg_summary_builder *builder, struct qf_strbuf *buf);
 
-struct summary; /* Immutable, safe to share. */
+struct sg_summary; /* Immutable, safe to share. */
 /* NULL if @text is not a summary of a version this code reads: then nothing is known. */
-struct summary *summary_parse(struct qf_str text);
-struct summary *summary_free(struct summary *summary); /* Accepts NULL, returns NULL. */
-size_t summary_bytes(const struct summary *summary);   /* memory it takes */
+struct sg_summary *sg_summary_parse(struct qf_str text);
+struct sg_summary *sg_summary_free(struct sg_summary *summary); /* Accepts NULL, returns NULL. */
+size_t sg_summary_bytes(const struct sg_summary *summary);      /* memory it takes */
 
 /* What a set of matchers asks of a summary, worked out once for many of them. Strings of the
  * matchers are not kept. */
-struct summary_probe;
-struct summary_probe *summary_probe_new(const struct pq_matcher *matchers, size_t matcher_count);
-struct summary_probe *summary_probe_free(struct summary_probe *probe); /* Accepts NULL. */
+struct sg_summary_probe;
+struct sg_summary_probe *sg_summary_probe_new(const struct pq_matcher *matchers,
+                                              size_t matcher_count);
+struct sg_summary_probe *sg_summary_probe_free(struct sg_summary_probe *probe); /* Accepts NULL. */
 
 /* False only if no series of the segment can satisfy all matchers. Equality counts, and regular
  * expressions that are a plain list of alternatives ("a|b|c"); others are taken as satisfied. A
  * NULL summary may match anything. */
-bool summary_probe_may_match(const struct summary_probe *probe, const struct summary *summary);
+bool sg_summary_probe_may_match(const struct sg_summary_probe *probe,
+                                const struct sg_summary *summary);
 /* The same for a single summary. */
-bool summary_may_match(const struct summary *summary, const struct pq_matcher *matchers,
-                       size_t matcher_count);
+bool sg_summary_may_match(const struct sg_summary *summary, const struct pq_matcher *matchers,
+                          size_t matcher_count);
 
 #endif

@@ -235,8 +235,8 @@ static bool keys_from_files(const char *profile, struct credentials *ret_keys)
 
 /* Ask an endpoint a few times; an answer other than 200 is an error that shows its beginning. */
 static qf_rc fetch(struct credentials_source *source, const struct http_request *request,
-                   const struct store_limit *limit, const char *who, struct http_response *response,
-                   struct qf_err *err)
+                   const struct sg_store_limit *limit, const char *who,
+                   struct http_response *response, struct qf_err *err)
 {
     qf_rc rc = QF_EUNAVAILABLE;
 
@@ -329,8 +329,9 @@ static bool full_uri_allowed(const char *uri)
     return host_is_local(host);
 }
 
-static qf_rc keys_from_container(struct credentials_source *source, const struct store_limit *limit,
-                                 struct credentials *ret_keys, struct qf_err *err)
+static qf_rc keys_from_container(struct credentials_source *source,
+                                 const struct sg_store_limit *limit, struct credentials *ret_keys,
+                                 struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf url = QF_STRBUF_INIT, header = QF_STRBUF_INIT;
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
@@ -410,11 +411,11 @@ static void add_form(struct qf_strbuf *form, const char *key, struct qf_str valu
 }
 
 static qf_rc ask_sts(struct credentials_source *source, struct qf_str form,
-                     const struct store_limit *limit, struct http_response *response,
+                     const struct sg_store_limit *limit, struct http_response *response,
                      struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf url = QF_STRBUF_INIT;
-    struct store_bytes body = { .data = form.data, .fd = -1, .size = form.len };
+    struct sg_store_bytes body = { .data = form.data, .fd = -1, .size = form.len };
     struct http_request request = {
         .method = "POST",
         .headers = { "Content-Type: application/x-www-form-urlencoded" },
@@ -432,8 +433,8 @@ static qf_rc ask_sts(struct credentials_source *source, struct qf_str form,
 }
 
 static qf_rc keys_from_web_identity(struct credentials_source *source,
-                                    const struct store_limit *limit, struct credentials *ret_keys,
-                                    struct qf_err *err)
+                                    const struct sg_store_limit *limit,
+                                    struct credentials *ret_keys, struct qf_err *err)
 {
     const char *path = env("AWS_WEB_IDENTITY_TOKEN_FILE");
     const char *session = env("AWS_ROLE_SESSION_NAME");
@@ -467,7 +468,7 @@ static qf_rc keys_from_web_identity(struct credentials_source *source,
 
 /* --- the chain --- */
 
-static qf_rc find_keys(struct credentials_source *source, const struct store_limit *limit,
+static qf_rc find_keys(struct credentials_source *source, const struct sg_store_limit *limit,
                        struct credentials *ret_keys, struct qf_err *err)
 {
     if (source->given.access_key) {
@@ -494,7 +495,7 @@ static bool renewal_is_due(const struct credentials_source *source, int64_t now_
            qf_clock_mono_ms() >= source->renew_mono_ms;
 }
 
-qf_rc credentials_get(struct credentials_source *source, const struct store_limit *limit,
+qf_rc credentials_get(struct credentials_source *source, const struct sg_store_limit *limit,
                       struct credentials *ret_keys, struct qf_err *err)
 {
     int64_t now = qf_clock_wall_ms();

@@ -32,8 +32,8 @@ struct credentials_source *credentials_source_free(struct credentials_source *so
 
 /* QF_EAUTH: none of the sources has any, or the one that should failed; the message says which. */
 QF_MUST_CHECK qf_rc credentials_get(struct credentials_source *source,
-                                    const struct store_limit *limit, struct credentials *ret_keys,
-                                    struct qf_err *err);
+                                    const struct sg_store_limit *limit,
+                                    struct credentials *ret_keys, struct qf_err *err);
 /* The server refused @used. Forgets them if they are renewable and still the current ones; true if
  * asking again may give others. */
 bool credentials_refused(struct credentials_source *source, const struct credentials *used);

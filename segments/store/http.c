@@ -187,7 +187,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 static size_t on_read(char *to, size_t size, size_t count, void *arg)
 {
     struct exchange *x = arg;
-    const struct store_bytes *body = x->request->body;
+    const struct sg_store_bytes *body = x->request->body;
     uint64_t left = x->request->body_len - x->sent;
     size_t len = size * count < left ? size * count : (size_t)left;
     uint64_t offset = x->request->body_offset + x->sent;
@@ -282,7 +282,7 @@ static void set_options(const struct http_client *client, struct exchange *x,
 }
 
 /* Drive the transfer to its end, or until @limit says stop. */
-static qf_rc drive(struct exchange *x, const struct store_limit *limit, CURLcode *ret_result,
+static qf_rc drive(struct exchange *x, const struct sg_store_limit *limit, CURLcode *ret_result,
                    struct qf_err *err)
 {
     CURLM *multi = x->handle->multi;
@@ -304,10 +304,10 @@ static qf_rc drive(struct exchange *x, const struct store_limit *limit, CURLcode
         }
         if (!running)
             break;
-        rc = store_limit_check(limit, qf_str_from(x->request->url), err);
+        rc = sg_store_limit_check(limit, qf_str_from(x->request->url), err);
         if (rc)
             break;
-        (void)curl_multi_poll(multi, NULL, 0, (int)store_limit_left(limit, POLL_MS), NULL);
+        (void)curl_multi_poll(multi, NULL, 0, (int)sg_store_limit_left(limit, POLL_MS), NULL);
     }
     (void)curl_multi_remove_handle(multi, x->handle->easy);
     return rc;
@@ -323,7 +323,7 @@ static qf_rc explain(const struct exchange *x, CURLcode result, const char *deta
     if (x->too_large)
         return qf_err_set(err, QF_ELIMIT, "%s: the answer is larger than it may be", url);
     if (x->read_error)
-        return qf_err_set(err, store_rc_from_errno(x->read_error),
+        return qf_err_set(err, sg_store_rc_from_errno(x->read_error),
                           "%s: cannot read what to send: %s", url, strerror(x->read_error));
     switch ((int)result) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -347,7 +347,7 @@ static void reset_response(struct http_response *response)
 }
 
 qf_rc http_perform(struct http_client *client, const struct http_request *request,
-                   const struct store_limit *limit, struct http_response *response,
+                   const struct sg_store_limit *limit, struct http_response *response,
                    struct qf_err *err)
 {
     struct exchange x = { .handle = take_handle(client), .request = request, .response = response };

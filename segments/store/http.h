@@ -39,8 +39,8 @@ struct http_request {
     const char *sign; /* "aws:amz:region:service"; NULL: no signature */
     const char *access_key, *secret_key;
 
-    const struct store_bytes *body; /* NULL: none */
-    uint64_t body_offset, body_len; /* the part of it to send */
+    const struct sg_store_bytes *body; /* NULL: none */
+    uint64_t body_offset, body_len;    /* the part of it to send */
 
     /* Takes the body of a 2xx answer piece by piece, once the headers are complete; false ends the
      * exchange with QF_EIO and the sink fills its own error. NULL: collected in response->body. */
@@ -58,7 +58,7 @@ struct http_request {
  * QF_ELIMIT        more than body_max
  * QF_ECANCELED, QF_ETIMEOUT  @limit ended it */
 QF_MUST_CHECK qf_rc http_perform(struct http_client *client, const struct http_request *request,
-                                 const struct store_limit *limit, struct http_response *response,
+                                 const struct sg_store_limit *limit, struct http_response *response,
                                  struct qf_err *err);
 
 #endif

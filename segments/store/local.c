@@ -25,11 +25,11 @@
 #define TOKEN_SETTLE_NS INT64_C(2000000000)
 
 struct local_store {
-    struct store base;
+    struct sg_store base;
     int root;
 };
 
-static const struct store_ops local_ops;
+static const struct sg_store_ops local_ops;
 
 static void close_fd(const int *fd)
 {
@@ -50,8 +50,8 @@ static int make_folders(char *path)
     return mkdir(path, 0777) && errno != EEXIST ? errno : 0;
 }
 
-qf_rc local_store_open(const struct store_options *options, const char *path,
-                       struct store **ret_store, struct qf_err *err)
+qf_rc local_store_open(const struct sg_store_options *options, const char *path,
+                       struct sg_store **ret_store, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *copy = qf_xstrdup(path);
     QF_CLEANUP(qf_freep) char *real = NULL;
@@ -61,10 +61,12 @@ qf_rc local_store_open(const struct store_options *options, const char *path,
     int root;
 
     if (error)
-        return qf_err_set(err, store_rc_from_errno(error), "store %s: %s", path, strerror(error));
+        return qf_err_set(err, sg_store_rc_from_errno(error), "store %s: %s", path,
+                          strerror(error));
     root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return qf_err_set(err, store_rc_from_errno(errno), "store %s: %s", path, strerror(errno));
+        return qf_err_set(err, sg_store_rc_from_errno(errno), "store %s: %s", path,
+                          strerror(errno));
     real = realpath(path, NULL);
     store = qf_xcalloc(1, sizeof(*store));
     store->base.ops = &local_ops;
@@ -75,7 +77,7 @@ qf_rc local_store_open(const struct store_options *options, const char *path,
     return QF_OK;
 }
 
-static void local_close(struct store *base)
+static void local_close(struct sg_store *base)
 {
     struct local_store *store = (struct local_store *)base;
 
@@ -85,7 +87,7 @@ static void local_close(struct store *base)
 
 static qf_rc fail(struct qf_err *err, int error, struct qf_str name, const char *doing)
 {
-    return qf_err_set(err, store_rc_from_errno(error), "%.*s: cannot %s: %s", QF_STR_ARG(name),
+    return qf_err_set(err, sg_store_rc_from_errno(error), "%.*s: cannot %s: %s", QF_STR_ARG(name),
                       doing, strerror(error));
 }
 
@@ -101,8 +103,8 @@ static void print_etag(const struct stat *st, char *out, size_t size)
 }
 
 /* Open @name for reading. A folder or a device is not an object. */
-static qf_rc open_object(struct store *base, struct qf_str name, int *ret_fd, struct stat *ret_st,
-                         struct qf_err *err)
+static qf_rc open_object(struct sg_store *base, struct qf_str name, int *ret_fd,
+                         struct stat *ret_st, struct qf_err *err)
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
@@ -126,8 +128,9 @@ static qf_rc open_object(struct store *base, struct qf_str name, int *ret_fd, st
     return QF_OK;
 }
 
-static qf_rc local_stat(struct store *base, struct qf_str name, const struct store_limit *limit,
-                        struct store_info *ret_info, struct qf_err *err)
+static qf_rc local_stat(struct sg_store *base, struct qf_str name,
+                        const struct sg_store_limit *limit, struct sg_store_info *ret_info,
+                        struct qf_err *err)
 {
     QF_CLEANUP(close_fd) int fd = -1;
     struct stat st;
@@ -143,7 +146,7 @@ static qf_rc local_stat(struct store *base, struct qf_str name, const struct sto
 }
 
 /* Read up to @len bytes; fewer only at the end of the file. */
-static qf_rc read_at(struct store *base, struct qf_str name, int fd, uint64_t offset, char *buf,
+static qf_rc read_at(struct sg_store *base, struct qf_str name, int fd, uint64_t offset, char *buf,
                      size_t len, size_t *ret_len, struct qf_err *err)
 {
     size_t done = 0;
@@ -164,8 +167,8 @@ static qf_rc read_at(struct store *base, struct qf_str name, int fd, uint64_t of
     return QF_OK;
 }
 
-static qf_rc local_read(struct store *base, struct qf_str name, uint64_t offset, void *buf,
-                        size_t len, const struct store_limit *limit, size_t *ret_len,
+static qf_rc local_read(struct sg_store *base, struct qf_str name, uint64_t offset, void *buf,
+                        size_t len, const struct sg_store_limit *limit, size_t *ret_len,
                         struct qf_err *err)
 {
     QF_CLEANUP(close_fd) int fd = -1;
@@ -176,9 +179,9 @@ static qf_rc local_read(struct store *base, struct qf_str name, uint64_t offset,
     return rc ? rc : read_at(base, name, fd, offset, buf, len, ret_len, err);
 }
 
-static qf_rc local_read_tail(struct store *base, struct qf_str name, void *buf, size_t len,
-                             const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
-                             struct qf_err *err)
+static qf_rc local_read_tail(struct sg_store *base, struct qf_str name, void *buf, size_t len,
+                             const struct sg_store_limit *limit, size_t *ret_len,
+                             uint64_t *ret_size, struct qf_err *err)
 {
     QF_CLEANUP(close_fd) int fd = -1;
     struct stat st;
@@ -199,8 +202,8 @@ static qf_rc local_read_tail(struct store *base, struct qf_str name, void *buf, 
     return rc;
 }
 
-static qf_rc copy_out(struct store *base, struct qf_str name, int fd, uint64_t size,
-                      const struct store_sink *sink, const struct store_limit *limit,
+static qf_rc copy_out(struct sg_store *base, struct qf_str name, int fd, uint64_t size,
+                      const struct sg_store_sink *sink, const struct sg_store_limit *limit,
                       struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *chunk = sink->fd >= 0 ? qf_xmalloc(COPY_BYTES) : NULL;
@@ -210,7 +213,7 @@ static qf_rc copy_out(struct store *base, struct qf_str name, int fd, uint64_t s
         char *to = chunk ? chunk : sink->buf + offset;
         size_t got = 0;
         int error;
-        qf_rc rc = store_limit_check(limit, name, err);
+        qf_rc rc = sg_store_limit_check(limit, name, err);
 
         if (!rc)
             rc = read_at(base, name, fd, offset, to, want, &got, err);
@@ -219,7 +222,7 @@ static qf_rc copy_out(struct store *base, struct qf_str name, int fd, uint64_t s
         if (got != want)
             return qf_err_set(err, QF_EIO, "%.*s became shorter while it was read",
                               QF_STR_ARG(name));
-        error = chunk ? store_pwrite_all(sink->fd, chunk, got, offset) : 0;
+        error = chunk ? sg_store_pwrite_all(sink->fd, chunk, got, offset) : 0;
         if (error)
             return fail(err, error, name, "write a copy of it");
         offset += got;
@@ -227,9 +230,9 @@ static qf_rc copy_out(struct store *base, struct qf_str name, int fd, uint64_t s
     return QF_OK;
 }
 
-static qf_rc local_read_whole(struct store *base, struct qf_str name, const struct store_sink *sink,
-                              const struct store_limit *limit, uint64_t *ret_size,
-                              struct qf_err *err)
+static qf_rc local_read_whole(struct sg_store *base, struct qf_str name,
+                              const struct sg_store_sink *sink, const struct sg_store_limit *limit,
+                              uint64_t *ret_size, struct qf_err *err)
 {
     QF_CLEANUP(close_fd) int fd = -1;
     struct stat st;
@@ -278,8 +281,8 @@ static int open_folder(int root, char *path, int *ret_error)
     return folder;
 }
 
-static qf_rc write_bytes(struct qf_str name, int fd, const struct store_bytes *bytes,
-                         const struct store_limit *limit, struct qf_err *err)
+static qf_rc write_bytes(struct qf_str name, int fd, const struct sg_store_bytes *bytes,
+                         const struct sg_store_limit *limit, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *chunk = bytes->data ? NULL : qf_xmalloc(COPY_BYTES);
 
@@ -288,7 +291,7 @@ static qf_rc write_bytes(struct qf_str name, int fd, const struct store_bytes *b
             bytes->size - offset < COPY_BYTES ? (size_t)(bytes->size - offset) : COPY_BYTES;
         ssize_t got = (ssize_t)want;
         int error;
-        qf_rc rc = store_limit_check(limit, name, err);
+        qf_rc rc = sg_store_limit_check(limit, name, err);
 
         if (rc)
             return rc;
@@ -302,7 +305,7 @@ static qf_rc write_bytes(struct qf_str name, int fd, const struct store_bytes *b
             return qf_err_set(err, QF_EIO, "%.*s: the file to put ends at byte %llu of %llu",
                               QF_STR_ARG(name), (unsigned long long)offset,
                               (unsigned long long)bytes->size);
-        error = store_pwrite_all(fd, chunk ? chunk : bytes->data + offset, (size_t)got, offset);
+        error = sg_store_pwrite_all(fd, chunk ? chunk : bytes->data + offset, (size_t)got, offset);
         if (error)
             return fail(err, error, name, "write");
         offset += (uint64_t)got;
@@ -323,7 +326,7 @@ static void temporary_name(char *out, size_t size)
 }
 
 static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
-                           const struct store_bytes *bytes, const struct store_limit *limit,
+                           const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
                            struct qf_err *err)
 {
     QF_CLEANUP(close_fd) int fd = -1;
@@ -346,8 +349,9 @@ static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
     return QF_OK;
 }
 
-static qf_rc local_put(struct store *base, struct qf_str name, const struct store_bytes *bytes,
-                       const struct store_limit *limit, struct qf_err *err)
+static qf_rc local_put(struct sg_store *base, struct qf_str name,
+                       const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                       struct qf_err *err)
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
@@ -362,8 +366,8 @@ static qf_rc local_put(struct store *base, struct qf_str name, const struct stor
     return put_in_folder(name, folder, slash ? slash + 1 : path, bytes, limit, err);
 }
 
-static qf_rc local_remove(struct store *base, struct qf_str name, const struct store_limit *limit,
-                          struct qf_err *err)
+static qf_rc local_remove(struct sg_store *base, struct qf_str name,
+                          const struct sg_store_limit *limit, struct qf_err *err)
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
@@ -492,8 +496,8 @@ static qf_rc read_folder(int root, const char *path, bool hidden, struct entries
 struct walk {
     struct local_store *store;
     struct qf_str prefix, start_after;
-    const struct store_limit *limit;
-    store_list_fn *fn;
+    const struct sg_store_limit *limit;
+    sg_store_list_fn *fn;
     void *ctx;
     struct qf_strbuf path;
     bool stop;
@@ -513,12 +517,12 @@ static bool worth_entering(const struct walk *walk, struct qf_str path)
 static qf_rc list_file(struct walk *walk, struct qf_err *err)
 {
     struct qf_str name = qf_strbuf_view(&walk->path);
-    struct store_object object = { .name = name };
+    struct sg_store_object object = { .name = name };
     struct stat st;
     char etag[64];
 
     if (!qf_str_starts(name, walk->prefix) || qf_str_cmp(name, walk->start_after) <= 0 ||
-        !store_name_valid(name))
+        !sg_store_name_valid(name))
         return QF_OK;
     if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st, 0)) /* or deleted since */
         return is_gone(errno) ? QF_OK : fail(err, errno, name, "look at");
@@ -536,7 +540,7 @@ static qf_rc walk_folder(struct walk *walk, int depth, struct qf_err *err)
 {
     QF_CLEANUP(entries_done) struct entries entries = { 0 };
     size_t len = walk->path.len;
-    qf_rc rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+    qf_rc rc = sg_store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
 
     if (!rc && depth > DEPTH_MAX)
         rc = qf_err_set(err, QF_ELIMIT, "%s: folders nest deeper than %d",
@@ -552,13 +556,13 @@ static qf_rc walk_folder(struct walk *walk, int depth, struct qf_err *err)
         walk->path.len = len;
         walk->path.data[len] = '\0';
         if (!rc && i % 1024 == 1023)
-            rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+            rc = sg_store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
     }
     return rc;
 }
 
-static qf_rc local_list(struct store *base, struct qf_str prefix, struct qf_str start_after,
-                        const struct store_limit *limit, store_list_fn *fn, void *ctx,
+static qf_rc local_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
+                        const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
                         struct qf_err *err)
 {
     struct walk walk = { .store = (struct local_store *)base,
@@ -574,7 +578,7 @@ static qf_rc local_list(struct store *base, struct qf_str prefix, struct qf_str 
     if (slash) {
         struct qf_str folder = qf_str_sub(prefix, 0, (size_t)(slash - prefix.data));
 
-        if (!store_name_valid(folder))
+        if (!sg_store_name_valid(folder))
             return QF_OK; /* No valid name starts like this. */
         qf_strbuf_str(&walk.path, folder);
         qf_strbuf_putc(&walk.path, '/');
@@ -597,21 +601,21 @@ static uint64_t folder_token(const struct stat *st)
     return token ? token : 1;
 }
 
-static qf_rc local_folders(struct store *base, struct qf_str prefix,
-                           const struct store_limit *limit, store_folder_fn *fn, void *ctx,
+static qf_rc local_folders(struct sg_store *base, struct qf_str prefix,
+                           const struct sg_store_limit *limit, sg_store_folder_fn *fn, void *ctx,
                            struct qf_err *err)
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(entries_done) struct entries entries = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
-    qf_rc rc = store_limit_check(limit, prefix, err);
+    qf_rc rc = sg_store_limit_check(limit, prefix, err);
 
     atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
     qf_strbuf_str(&path, prefix);
     if (!rc)
         rc = read_folder(store->root, qf_strbuf_cstr(&path), false, &entries, err);
     for (size_t i = 0; !rc && i < entries.count; i++) {
-        struct store_folder folder;
+        struct sg_store_folder folder;
         struct stat st;
 
         if (!entries.items[i].folder)
@@ -620,7 +624,7 @@ static qf_rc local_folders(struct store *base, struct qf_str prefix,
         qf_strbuf_str(&path, prefix);
         qf_strbuf_puts(&path, entries.items[i].name);
         folder.name = qf_strbuf_view(&path);
-        if (!store_name_valid(qf_str_sub(folder.name, 0, folder.name.len - 1)))
+        if (!sg_store_name_valid(qf_str_sub(folder.name, 0, folder.name.len - 1)))
             continue;
         if (fstatat(store->root, qf_strbuf_cstr(&path), &st, 0)) {
             rc = is_gone(errno) ? QF_OK : fail(err, errno, folder.name, "look at");
@@ -640,7 +644,7 @@ static qf_rc sweep_folder(struct walk *walk, int64_t older_than_ms, int depth, s
 {
     QF_CLEANUP(entries_done) struct entries entries = { 0 };
     size_t len = walk->path.len;
-    qf_rc rc = store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
+    qf_rc rc = sg_store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
 
     if (!rc && depth <= DEPTH_MAX)
         rc = read_folder(walk->store->root, qf_strbuf_cstr(&walk->path), true, &entries, err);
@@ -664,7 +668,7 @@ static qf_rc sweep_folder(struct walk *walk, int64_t older_than_ms, int depth, s
     return rc;
 }
 
-static qf_rc local_sweep(struct store *base, int64_t age_ms, const struct store_limit *limit,
+static qf_rc local_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
                          size_t *ret_removed, struct qf_err *err)
 {
     struct walk walk = { .store = (struct local_store *)base, .limit = limit };
@@ -677,7 +681,7 @@ static qf_rc local_sweep(struct store *base, int64_t age_ms, const struct store_
     return rc;
 }
 
-static const struct store_ops local_ops = {
+static const struct sg_store_ops local_ops = {
     .list = local_list,
     .folders = local_folders,
     .stat = local_stat,

@@ -9,7 +9,7 @@
 #include "segments/store/digest.h"
 #include "segments/store/s3_int.h"
 
-static void s3_close(struct store *base)
+static void s3_close(struct sg_store *base)
 {
     struct s3_store *store = (struct s3_store *)base;
 
@@ -32,12 +32,12 @@ static qf_rc content_length(const struct http_response *response, struct qf_str 
     return QF_OK;
 }
 
-qf_rc s3_stat(struct store *base, struct qf_str name, const struct store_limit *limit,
-              struct store_info *ret_info, struct qf_err *err)
+qf_rc s3_stat(struct sg_store *base, struct qf_str name, const struct sg_store_limit *limit,
+              struct sg_store_info *ret_info, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     struct s3_request request = { .method = "HEAD", .name = name, .what = "look at" };
-    struct store_info info = { 0 };
+    struct sg_store_info info = { 0 };
     struct qf_str modified;
     char date[64];
     qf_rc rc = s3_perform((struct s3_store *)base, &request, limit, &response, err);
@@ -131,7 +131,7 @@ static qf_rc range_check(void *ctx, const struct http_response *response, struct
 }
 
 static qf_rc read_range(struct range_read *read, const char *header,
-                        const struct store_limit *limit, struct qf_err *err)
+                        const struct sg_store_limit *limit, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     struct s3_request request = {
@@ -162,8 +162,9 @@ static qf_rc read_range(struct range_read *read, const char *header,
     return QF_OK;
 }
 
-static qf_rc s3_read(struct store *base, struct qf_str name, uint64_t offset, void *buf, size_t len,
-                     const struct store_limit *limit, size_t *ret_len, struct qf_err *err)
+static qf_rc s3_read(struct sg_store *base, struct qf_str name, uint64_t offset, void *buf,
+                     size_t len, const struct sg_store_limit *limit, size_t *ret_len,
+                     struct qf_err *err)
 {
     struct range_read read = { .store = (struct s3_store *)base,
                                .name = name,
@@ -181,8 +182,8 @@ static qf_rc s3_read(struct store *base, struct qf_str name, uint64_t offset, vo
     return rc;
 }
 
-static qf_rc s3_read_tail(struct store *base, struct qf_str name, void *buf, size_t len,
-                          const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
+static qf_rc s3_read_tail(struct sg_store *base, struct qf_str name, void *buf, size_t len,
+                          const struct sg_store_limit *limit, size_t *ret_len, uint64_t *ret_size,
                           struct qf_err *err)
 {
     struct range_read read = {
@@ -205,7 +206,7 @@ static qf_rc s3_read_tail(struct store *base, struct qf_str name, void *buf, siz
 struct whole_read {
     struct s3_store *store;
     struct qf_str name;
-    const struct store_sink *sink;
+    const struct sg_store_sink *sink;
     uint64_t len;
     struct digest *digest; /* NULL: nothing to compare with */
     enum digest_kind kind;
@@ -275,9 +276,9 @@ static bool whole_sink(void *ctx, const struct http_response *response, const vo
         (void)qf_err_set(&read->err, QF_ELIMIT, "%.*s has more than the expected %zu bytes",
                          QF_STR_ARG(read->name), read->sink->capacity);
     } else if (read->sink->fd >= 0) {
-        error = store_pwrite_all(read->sink->fd, data, len, read->len);
+        error = sg_store_pwrite_all(read->sink->fd, data, len, read->len);
         if (error)
-            (void)qf_err_set(&read->err, store_rc_from_errno(error),
+            (void)qf_err_set(&read->err, sg_store_rc_from_errno(error),
                              "%.*s: cannot write a copy of it: %s", QF_STR_ARG(read->name),
                              strerror(error));
     } else {
@@ -313,8 +314,9 @@ static qf_rc whole_check(void *ctx, const struct http_response *response, struct
     return QF_OK;
 }
 
-static qf_rc s3_read_whole(struct store *base, struct qf_str name, const struct store_sink *sink,
-                           const struct store_limit *limit, uint64_t *ret_size, struct qf_err *err)
+static qf_rc s3_read_whole(struct sg_store *base, struct qf_str name,
+                           const struct sg_store_sink *sink, const struct sg_store_limit *limit,
+                           uint64_t *ret_size, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     struct whole_read read = { .store = (struct s3_store *)base, .name = name, .sink = sink };
@@ -338,15 +340,15 @@ static qf_rc s3_read_whole(struct store *base, struct qf_str name, const struct 
     if (rc)
         return qf_err_set(err, rc, "%s", why.msg);
     if (sink->fd >= 0 && ftruncate(sink->fd, (off_t)read.len))
-        return qf_err_set(err, store_rc_from_errno(errno), "%.*s: cannot cut a copy of it: %s",
+        return qf_err_set(err, sg_store_rc_from_errno(errno), "%.*s: cannot cut a copy of it: %s",
                           QF_STR_ARG(name), strerror(errno));
     atomic_fetch_add_explicit(&base->bytes_read, read.len, memory_order_relaxed);
     *ret_size = read.len;
     return QF_OK;
 }
 
-static qf_rc s3_remove(struct store *base, struct qf_str name, const struct store_limit *limit,
-                       struct qf_err *err)
+static qf_rc s3_remove(struct sg_store *base, struct qf_str name,
+                       const struct sg_store_limit *limit, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     struct s3_request request = { .method = "DELETE", .name = name, .what = "delete" };
@@ -360,7 +362,7 @@ static qf_rc s3_remove(struct store *base, struct qf_str name, const struct stor
     return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
 }
 
-const struct store_ops s3_ops = {
+const struct sg_store_ops s3_ops = {
     .list = s3_list,
     .folders = s3_folders,
     .stat = s3_stat,

@@ -11,7 +11,7 @@
 #define S3_SHA256_HEADER "x-amz-meta-promfabric-sha256"
 
 struct s3_store {
-    struct store base;
+    struct sg_store base;
     char *bucket;
     char *key_prefix; /* "" or "some/prefix/" */
     char *root;       /* URL of the bucket with a trailing '/' */
@@ -25,7 +25,7 @@ struct s3_store {
     struct credentials_source *credentials;
 };
 
-extern const struct store_ops s3_ops;
+extern const struct sg_store_ops s3_ops;
 
 /* One kind of request; see s3_perform(). */
 struct s3_request {
@@ -34,7 +34,7 @@ struct s3_request {
     const char *query;  /* sorted by parameter and encoded, without '?'; NULL: none */
     const char *headers[8];
     size_t header_count;
-    const struct store_bytes *body;
+    const struct sg_store_bytes *body;
     uint64_t body_offset, body_len;
     const char *body_sha256; /* hex; NULL: there is no body */
     bool (*sink)(void *ctx, const struct http_response *response, const void *data, size_t len);
@@ -51,7 +51,7 @@ struct s3_request {
  * expired keys), until a 2xx answer, which is QF_OK; or 416 for a request with a range. Other
  * statuses are the errors that store.h lists. */
 QF_MUST_CHECK qf_rc s3_perform(struct s3_store *store, const struct s3_request *request,
-                               const struct store_limit *limit, struct http_response *response,
+                               const struct sg_store_limit *limit, struct http_response *response,
                                struct qf_err *err);
 
 /* Does the answer say that there is no such bucket, in place of no such object? */
@@ -65,20 +65,21 @@ bool s3_unescape(struct qf_strbuf *buf, struct qf_str text, bool plus_is_space);
 /* An ETag without its quotes. */
 struct qf_str s3_etag(struct qf_str text);
 
-qf_rc s3_list(struct store *base, struct qf_str prefix, struct qf_str start_after,
-              const struct store_limit *limit, store_list_fn *fn, void *ctx, struct qf_err *err);
-qf_rc s3_folders(struct store *base, struct qf_str prefix, const struct store_limit *limit,
-                 store_folder_fn *fn, void *ctx, struct qf_err *err);
-qf_rc s3_sweep(struct store *base, int64_t age_ms, const struct store_limit *limit,
+qf_rc s3_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
+              const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
+              struct qf_err *err);
+qf_rc s3_folders(struct sg_store *base, struct qf_str prefix, const struct sg_store_limit *limit,
+                 sg_store_folder_fn *fn, void *ctx, struct qf_err *err);
+qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
                size_t *ret_removed, struct qf_err *err);
-qf_rc s3_put(struct store *base, struct qf_str name, const struct store_bytes *bytes,
-             const struct store_limit *limit, struct qf_err *err);
-qf_rc s3_stat(struct store *base, struct qf_str name, const struct store_limit *limit,
-              struct store_info *ret_info, struct qf_err *err);
+qf_rc s3_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+             const struct sg_store_limit *limit, struct qf_err *err);
+qf_rc s3_stat(struct sg_store *base, struct qf_str name, const struct sg_store_limit *limit,
+              struct sg_store_info *ret_info, struct qf_err *err);
 
 /* Forget an unfinished upload. */
 QF_MUST_CHECK qf_rc s3_abort_upload(struct s3_store *store, struct qf_str name,
-                                    struct qf_str upload_id, const struct store_limit *limit,
+                                    struct qf_str upload_id, const struct sg_store_limit *limit,
                                     struct qf_err *err);
 
 #endif

@@ -19,10 +19,10 @@ struct listing {
     struct s3_store *store;
     struct qf_str prefix, start_after;
     bool folders; /* stop at the next '/' */
-    store_list_fn *fn;
-    store_folder_fn *folder_fn;
+    sg_store_list_fn *fn;
+    sg_store_folder_fn *folder_fn;
     void *ctx;
-    const struct store_limit *limit;
+    const struct sg_store_limit *limit;
 
     struct qf_strbuf last;  /* the name reported last: the order is checked */
     struct qf_strbuf token; /* of the next page; empty: this was the last */
@@ -169,19 +169,19 @@ static qf_rc report(struct listing *listing, struct qf_str key, const struct ent
                           qf_strbuf_cstr(&listing->last));
     keep_text(&listing->last, name);
     if (listing->folders) {
-        struct store_folder folder = { .name = name };
+        struct sg_store_folder folder = { .name = name };
 
         valid = name.len && name.data[name.len - 1] == '/' &&
-                store_name_valid(qf_str_sub(name, 0, name.len - 1));
+                sg_store_name_valid(qf_str_sub(name, 0, name.len - 1));
         if (valid)
             listing->stop = !listing->folder_fn(listing->ctx, &folder);
     } else {
-        struct store_object object = { .name = name,
-                                       .size = entry->size,
-                                       .mtime_ms = entry->mtime_ms,
-                                       .etag = qf_str_from(entry->etag) };
+        struct sg_store_object object = { .name = name,
+                                          .size = entry->size,
+                                          .mtime_ms = entry->mtime_ms,
+                                          .etag = qf_str_from(entry->etag) };
 
-        valid = store_name_valid(name) && qf_str_cmp(name, listing->start_after) > 0;
+        valid = sg_store_name_valid(name) && qf_str_cmp(name, listing->start_after) > 0;
         if (valid)
             listing->stop = !listing->fn(listing->ctx, &object);
     }
@@ -250,8 +250,9 @@ static qf_rc list_pages(struct listing *listing, struct qf_err *err)
     return rc;
 }
 
-qf_rc s3_list(struct store *base, struct qf_str prefix, struct qf_str start_after,
-              const struct store_limit *limit, store_list_fn *fn, void *ctx, struct qf_err *err)
+qf_rc s3_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
+              const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
+              struct qf_err *err)
 {
     struct listing listing = { .store = (struct s3_store *)base,
                                .prefix = prefix,
@@ -263,8 +264,8 @@ qf_rc s3_list(struct store *base, struct qf_str prefix, struct qf_str start_afte
     return list_pages(&listing, err);
 }
 
-qf_rc s3_folders(struct store *base, struct qf_str prefix, const struct store_limit *limit,
-                 store_folder_fn *fn, void *ctx, struct qf_err *err)
+qf_rc s3_folders(struct sg_store *base, struct qf_str prefix, const struct sg_store_limit *limit,
+                 sg_store_folder_fn *fn, void *ctx, struct qf_err *err)
 {
     struct listing listing = { .store = (struct s3_store *)base,
                                .prefix = prefix,
@@ -329,7 +330,7 @@ static void uploads_done(struct uploads *uploads)
 }
 
 /* The first page of uploads only: the next sweep sees those behind it. */
-qf_rc s3_sweep(struct store *base, int64_t age_ms, const struct store_limit *limit,
+qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
                size_t *ret_removed, struct qf_err *err)
 {
     struct s3_store *store = (struct s3_store *)base;

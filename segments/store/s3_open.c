@@ -201,7 +201,7 @@ static qf_rc take_place(struct s3_store *store, struct qf_str place, struct qf_e
     if (bucket.len > 255 || !all_in(bucket, "-._") || bucket.data[0] == '.')
         return qf_err_set(err, QF_EINVAL, "S3 URL: \"%.*s\" is not a bucket's name",
                           QF_STR_ARG(bucket));
-    if (prefix.len && (!store_name_valid(prefix) || prefix.len > STORE_NAME_MAX / 2))
+    if (prefix.len && (!sg_store_name_valid(prefix) || prefix.len > SG_STORE_NAME_MAX / 2))
         return qf_err_set(err, QF_EINVAL, "S3 URL: \"%.*s\" is not a prefix", QF_STR_ARG(prefix));
     store->bucket = qf_xmemdup0(bucket.data, bucket.len);
     store->key_prefix = qf_xmalloc(prefix.len + 2);
@@ -215,7 +215,7 @@ static int64_t or_default(int64_t value, int64_t otherwise)
     return value > 0 ? value : otherwise;
 }
 
-static void take_options(struct s3_store *store, const struct store_options *options,
+static void take_options(struct s3_store *store, const struct sg_store_options *options,
                          const struct parameters *p)
 {
     const char *ca_file = getenv("AWS_CA_BUNDLE");
@@ -241,8 +241,8 @@ static void take_options(struct s3_store *store, const struct store_options *opt
     store->credentials = credentials_source_new(&credentials);
 }
 
-qf_rc s3_store_open(const struct store_options *options, struct qf_str rest,
-                    struct store **ret_store, struct qf_err *err)
+qf_rc s3_store_open(const struct sg_store_options *options, struct qf_str rest,
+                    struct sg_store **ret_store, struct qf_err *err)
 {
     QF_CLEANUP(parameters_done) struct parameters p = { 0 };
     const char *question = rest.len ? memchr(rest.data, '?', rest.len) : NULL;
@@ -255,7 +255,7 @@ qf_rc s3_store_open(const struct store_options *options, struct qf_str rest,
     if (!rc)
         rc = take_parameters(qf_str_sub(rest, place_len + 1, rest.len), &p, err);
     if (rc) {
-        (void)store_free(&store->base);
+        (void)sg_store_free(&store->base);
         return rc;
     }
     store->anonymous = p.anonymous && p.anonymous[0] == '1';

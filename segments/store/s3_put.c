@@ -28,7 +28,7 @@ struct sums {
     char md5_header[64];
 };
 
-static qf_rc add_range(const struct store_bytes *bytes, uint64_t offset, uint64_t len,
+static qf_rc add_range(const struct sg_store_bytes *bytes, uint64_t offset, uint64_t len,
                        struct digest *sha256, struct digest *md5, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *chunk = bytes->data ? NULL : qf_xmalloc(CHUNK_BYTES);
@@ -43,7 +43,7 @@ static qf_rc add_range(const struct store_bytes *bytes, uint64_t offset, uint64_
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return qf_err_set(err, store_rc_from_errno(errno), "cannot read what to put: %s",
+            return qf_err_set(err, sg_store_rc_from_errno(errno), "cannot read what to put: %s",
                               strerror(errno));
         if (got == 0)
             return qf_err_set(err, QF_EIO, "the file to put ends at byte %llu of %llu",
@@ -69,7 +69,7 @@ static void finish_hex(struct digest *digest, char *out, size_t size, struct qf_
         qf_base64_encode(base64, (struct qf_str){ (const char *)raw, len });
 }
 
-static qf_rc sum_range(struct qf_str name, const struct store_bytes *bytes, uint64_t offset,
+static qf_rc sum_range(struct qf_str name, const struct sg_store_bytes *bytes, uint64_t offset,
                        uint64_t len, struct sums *ret, struct qf_err *err)
 {
     QF_CLEANUP(digest_freep) struct digest *sha256 = digest_new(DIGEST_SHA256);
@@ -101,8 +101,9 @@ static qf_rc check_etag(const struct s3_store *store, struct qf_str name, const 
                       QF_STR_ARG(name), QF_STR_ARG(etag), sums->md5);
 }
 
-static qf_rc put_whole(struct s3_store *store, struct qf_str name, const struct store_bytes *bytes,
-                       const struct store_limit *limit, struct qf_err *err)
+static qf_rc put_whole(struct s3_store *store, struct qf_str name,
+                       const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                       struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     struct sums sums;
@@ -130,8 +131,8 @@ static qf_rc put_whole(struct s3_store *store, struct qf_str name, const struct 
 struct upload {
     struct s3_store *store;
     struct qf_str name;
-    const struct store_bytes *bytes;
-    const struct store_limit *limit;
+    const struct sg_store_bytes *bytes;
+    const struct sg_store_limit *limit;
     uint64_t part_bytes;
     char sha256[65];        /* of the whole object */
     struct qf_strbuf id;    /* escaped for a query */
@@ -249,7 +250,7 @@ static qf_rc complete_upload(struct upload *upload, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf query = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
-    struct store_bytes bytes = { .fd = -1 };
+    struct sg_store_bytes bytes = { .fd = -1 };
     struct sums sums;
     struct s3_request request = {
         .method = "POST",
@@ -282,7 +283,7 @@ static qf_rc complete_upload(struct upload *upload, struct qf_err *err)
 }
 
 qf_rc s3_abort_upload(struct s3_store *store, struct qf_str name, struct qf_str upload_id,
-                      const struct store_limit *limit, struct qf_err *err)
+                      const struct sg_store_limit *limit, struct qf_err *err)
 {
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf query = QF_STRBUF_INIT;
@@ -303,7 +304,7 @@ static void give_up_upload(struct upload *upload)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf id = QF_STRBUF_INIT;
     /* Not the caller's limit: an upload that was canceled must not leave parts behind. */
-    struct store_limit limit = { .deadline_ms = qf_clock_mono_ms() + ABORT_TIMEOUT_MS };
+    struct sg_store_limit limit = { .deadline_ms = qf_clock_mono_ms() + ABORT_TIMEOUT_MS };
 
     if (upload->id.len && s3_unescape(&id, qf_strbuf_view(&upload->id), false))
         (void)!s3_abort_upload(upload->store, upload->name, qf_strbuf_view(&id), &limit, NULL);
@@ -318,8 +319,9 @@ static uint64_t choose_part_bytes(const struct s3_store *store, uint64_t size)
     return (least + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
 }
 
-static qf_rc put_parts(struct s3_store *store, struct qf_str name, const struct store_bytes *bytes,
-                       const struct store_limit *limit, struct qf_err *err)
+static qf_rc put_parts(struct s3_store *store, struct qf_str name,
+                       const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                       struct qf_err *err)
 {
     struct upload upload = { .store = store,
                              .name = name,
@@ -344,8 +346,8 @@ static qf_rc put_parts(struct s3_store *store, struct qf_str name, const struct 
     return rc;
 }
 
-qf_rc s3_put(struct store *base, struct qf_str name, const struct store_bytes *bytes,
-             const struct store_limit *limit, struct qf_err *err)
+qf_rc s3_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+             const struct sg_store_limit *limit, struct qf_err *err)
 {
     struct s3_store *store = (struct s3_store *)base;
 

@@ -173,7 +173,7 @@ static qf_rc fail_status(const struct s3_store *store, const struct s3_request *
 /* Wait before try @tries + 1: exponential, one half of it random, or as long as the server asks. */
 static qf_rc pause_before_retry(const struct s3_store *store, const struct s3_request *request,
                                 const struct http_response *response, unsigned tries,
-                                const struct store_limit *limit, struct qf_err *err)
+                                const struct sg_store_limit *limit, struct qf_err *err)
 {
     struct qf_prng prng = { (uint64_t)qf_clock_mono_ns() ^ (uint64_t)(uintptr_t)&prng };
     int64_t wait = store->backoff_min_ms;
@@ -194,7 +194,7 @@ static qf_rc pause_before_retry(const struct s3_store *store, const struct s3_re
         int64_t left = until - qf_clock_mono_ms();
         struct timespec pause;
 
-        rc = store_limit_check(limit, request->name, err);
+        rc = sg_store_limit_check(limit, request->name, err);
         if (rc || left <= 0)
             return rc;
         left = left < PAUSE_MS ? left : PAUSE_MS;
@@ -216,7 +216,7 @@ static void print_url(struct qf_strbuf *url, const struct s3_store *store,
 }
 
 static qf_rc send_once(struct s3_store *store, const struct s3_request *request, const char *url,
-                       const struct credentials *keys, const struct store_limit *limit,
+                       const struct credentials *keys, const struct sg_store_limit *limit,
                        struct http_response *response, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf sha256 = QF_STRBUF_INIT, token = QF_STRBUF_INIT;
@@ -253,7 +253,7 @@ static qf_rc send_once(struct s3_store *store, const struct s3_request *request,
 
 /* One try. *ret_again: the failure may pass, try again. */
 static qf_rc try_once(struct s3_store *store, const struct s3_request *request, const char *url,
-                      const struct store_limit *limit, unsigned tries,
+                      const struct sg_store_limit *limit, unsigned tries,
                       struct http_response *response, bool *ret_again, struct qf_err *err)
 {
     QF_CLEANUP(credentials_done) struct credentials keys = { 0 };
@@ -292,7 +292,7 @@ static qf_rc try_once(struct s3_store *store, const struct s3_request *request, 
 }
 
 qf_rc s3_perform(struct s3_store *store, const struct s3_request *request,
-                 const struct store_limit *limit, struct http_response *response,
+                 const struct sg_store_limit *limit, struct http_response *response,
                  struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf url = QF_STRBUF_INIT;

@@ -11,7 +11,8 @@
 #include "base/sys/clock.h"
 #include "segments/store/store_int.h"
 
-qf_rc store_open(const struct store_options *options, struct store **ret_store, struct qf_err *err)
+qf_rc sg_store_open(const struct sg_store_options *options, struct sg_store **ret_store,
+                    struct qf_err *err)
 {
     struct qf_str url = qf_str_from(options->url ? options->url : "");
     const char *colon = strstr(url.data, "://");
@@ -29,7 +30,7 @@ qf_rc store_open(const struct store_options *options, struct store **ret_store, 
     return local_store_open(options, url.data, ret_store, err);
 }
 
-struct store *store_free(struct store *store)
+struct sg_store *sg_store_free(struct sg_store *store)
 {
     if (store) {
         free(store->url);
@@ -38,31 +39,31 @@ struct store *store_free(struct store *store)
     return NULL;
 }
 
-void store_freep(struct store **store)
+void sg_store_freep(struct sg_store **store)
 {
-    *store = store_free(*store);
+    *store = sg_store_free(*store);
 }
 
-const char *store_url(const struct store *store)
+const char *sg_store_url(const struct sg_store *store)
 {
     return store->url;
 }
 
-bool store_has_tokens(const struct store *store)
+bool sg_store_has_tokens(const struct sg_store *store)
 {
     return store->ops->has_tokens;
 }
 
 static bool part_valid(struct qf_str part)
 {
-    return part.len > 0 && part.len <= STORE_NAME_PART_MAX && part.data[0] != '.';
+    return part.len > 0 && part.len <= SG_STORE_NAME_PART_MAX && part.data[0] != '.';
 }
 
-bool store_name_valid(struct qf_str name)
+bool sg_store_name_valid(struct qf_str name)
 {
     size_t start = 0;
 
-    if (!name.len || name.len > STORE_NAME_MAX || !qf_utf8_valid(name))
+    if (!name.len || name.len > SG_STORE_NAME_MAX || !qf_utf8_valid(name))
         return false;
     for (size_t i = 0; i <= name.len; i++) {
         if (i == name.len || name.data[i] == '/') {
@@ -77,9 +78,9 @@ bool store_name_valid(struct qf_str name)
     return true;
 }
 
-static struct store_limit limit_of(const struct store_call *call)
+static struct sg_store_limit limit_of(const struct sg_store_call *call)
 {
-    struct store_limit limit = { .deadline_ms = QF_TIME_NEVER };
+    struct sg_store_limit limit = { .deadline_ms = QF_TIME_NEVER };
 
     if (call) {
         limit.cancel = call->cancel;
@@ -89,7 +90,8 @@ static struct store_limit limit_of(const struct store_call *call)
     return limit;
 }
 
-qf_rc store_limit_check(const struct store_limit *limit, struct qf_str what, struct qf_err *err)
+qf_rc sg_store_limit_check(const struct sg_store_limit *limit, struct qf_str what,
+                           struct qf_err *err)
 {
     if (limit->cancel && atomic_load_explicit(limit->cancel, memory_order_relaxed))
         return qf_err_set(err, QF_ECANCELED, "%.*s: canceled", QF_STR_ARG(what));
@@ -98,7 +100,7 @@ qf_rc store_limit_check(const struct store_limit *limit, struct qf_str what, str
     return QF_OK;
 }
 
-int64_t store_limit_left(const struct store_limit *limit, int64_t most_ms)
+int64_t sg_store_limit_left(const struct sg_store_limit *limit, int64_t most_ms)
 {
     int64_t left;
 
@@ -109,18 +111,18 @@ int64_t store_limit_left(const struct store_limit *limit, int64_t most_ms)
 }
 
 /* Every call starts here: check the name, work out the limit. */
-static qf_rc begin(struct store *store, struct qf_str name, const struct store_call *call,
-                   struct store_limit *ret_limit, struct qf_err *err)
+static qf_rc begin(struct sg_store *store, struct qf_str name, const struct sg_store_call *call,
+                   struct sg_store_limit *ret_limit, struct qf_err *err)
 {
     (void)store;
-    if (!store_name_valid(name))
+    if (!sg_store_name_valid(name))
         return qf_err_set(err, QF_EINVAL, "\"%.*s\" is not a name for an object of a store",
                           QF_STR_ARG(name));
     *ret_limit = limit_of(call);
-    return store_limit_check(ret_limit, name, err);
+    return sg_store_limit_check(ret_limit, name, err);
 }
 
-static qf_rc finish(struct store *store, qf_rc rc)
+static qf_rc finish(struct sg_store *store, qf_rc rc)
 {
     if (rc)
         atomic_fetch_add_explicit(&store->failures, 1, memory_order_relaxed);
@@ -129,43 +131,46 @@ static qf_rc finish(struct store *store, qf_rc rc)
 
 static bool prefix_valid(struct qf_str prefix)
 {
-    return prefix.len <= STORE_NAME_MAX && (!prefix.len || !memchr(prefix.data, 0, prefix.len));
+    return prefix.len <= SG_STORE_NAME_MAX && (!prefix.len || !memchr(prefix.data, 0, prefix.len));
 }
 
-qf_rc store_list(struct store *store, struct qf_str prefix, struct qf_str start_after,
-                 const struct store_call *call, store_list_fn *fn, void *ctx, struct qf_err *err)
+qf_rc sg_store_list(struct sg_store *store, struct qf_str prefix, struct qf_str start_after,
+                    const struct sg_store_call *call, sg_store_list_fn *fn, void *ctx,
+                    struct qf_err *err)
 {
-    struct store_limit limit = limit_of(call);
+    struct sg_store_limit limit = limit_of(call);
 
     if (!prefix_valid(prefix) || !prefix_valid(start_after))
         return qf_err_set(err, QF_EINVAL, "a prefix to list is too long or has a NUL");
     return finish(store, store->ops->list(store, prefix, start_after, &limit, fn, ctx, err));
 }
 
-qf_rc store_folders(struct store *store, struct qf_str prefix, const struct store_call *call,
-                    store_folder_fn *fn, void *ctx, struct qf_err *err)
+qf_rc sg_store_folders(struct sg_store *store, struct qf_str prefix,
+                       const struct sg_store_call *call, sg_store_folder_fn *fn, void *ctx,
+                       struct qf_err *err)
 {
-    struct store_limit limit = limit_of(call);
+    struct sg_store_limit limit = limit_of(call);
 
     if (prefix.len && (prefix.data[prefix.len - 1] != '/' ||
-                       !store_name_valid(qf_str_sub(prefix, 0, prefix.len - 1))))
+                       !sg_store_name_valid(qf_str_sub(prefix, 0, prefix.len - 1))))
         return qf_err_set(err, QF_EINVAL, "\"%.*s\" is not a folder's name", QF_STR_ARG(prefix));
     return finish(store, store->ops->folders(store, prefix, &limit, fn, ctx, err));
 }
 
-qf_rc store_stat(struct store *store, struct qf_str name, const struct store_call *call,
-                 struct store_info *ret_info, struct qf_err *err)
+qf_rc sg_store_stat(struct sg_store *store, struct qf_str name, const struct sg_store_call *call,
+                    struct sg_store_info *ret_info, struct qf_err *err)
 {
-    struct store_limit limit;
+    struct sg_store_limit limit;
     qf_rc rc = begin(store, name, call, &limit, err);
 
     return finish(store, rc ? rc : store->ops->stat(store, name, &limit, ret_info, err));
 }
 
-qf_rc store_read(struct store *store, struct qf_str name, uint64_t offset, void *buf, size_t len,
-                 const struct store_call *call, size_t *ret_len, struct qf_err *err)
+qf_rc sg_store_read(struct sg_store *store, struct qf_str name, uint64_t offset, void *buf,
+                    size_t len, const struct sg_store_call *call, size_t *ret_len,
+                    struct qf_err *err)
 {
-    struct store_limit limit;
+    struct sg_store_limit limit;
     qf_rc rc = begin(store, name, call, &limit, err);
 
     if (!rc && (offset > INT64_MAX || len > INT64_MAX - offset))
@@ -178,11 +183,11 @@ qf_rc store_read(struct store *store, struct qf_str name, uint64_t offset, void 
                   rc ? rc : store->ops->read(store, name, offset, buf, len, &limit, ret_len, err));
 }
 
-qf_rc store_read_tail(struct store *store, struct qf_str name, void *buf, size_t len,
-                      const struct store_call *call, size_t *ret_len, uint64_t *ret_size,
-                      struct qf_err *err)
+qf_rc sg_store_read_tail(struct sg_store *store, struct qf_str name, void *buf, size_t len,
+                         const struct sg_store_call *call, size_t *ret_len, uint64_t *ret_size,
+                         struct qf_err *err)
 {
-    struct store_limit limit;
+    struct sg_store_limit limit;
     qf_rc rc = begin(store, name, call, &limit, err);
 
     assert(len > 0);
@@ -191,14 +196,14 @@ qf_rc store_read_tail(struct store *store, struct qf_str name, void *buf, size_t
         rc ? rc : store->ops->read_tail(store, name, buf, len, &limit, ret_len, ret_size, err));
 }
 
-qf_rc store_read_all(struct store *store, struct qf_str name, size_t bytes_max,
-                     const struct store_call *call, char **ret_data, size_t *ret_len,
-                     struct qf_err *err)
+qf_rc sg_store_read_all(struct sg_store *store, struct qf_str name, size_t bytes_max,
+                        const struct sg_store_call *call, char **ret_data, size_t *ret_len,
+                        struct qf_err *err)
 {
-    struct store_limit limit;
-    struct store_info info = { 0 };
+    struct sg_store_limit limit;
+    struct sg_store_info info = { 0 };
     uint64_t size = 0;
-    struct store_sink sink = { .fd = -1 };
+    struct sg_store_sink sink = { .fd = -1 };
     qf_rc rc = begin(store, name, call, &limit, err);
 
     /* Ask for the size first, so that memory is allocated for the object and not for @bytes_max. */
@@ -222,22 +227,23 @@ qf_rc store_read_all(struct store *store, struct qf_str name, size_t bytes_max,
     return QF_OK;
 }
 
-qf_rc store_read_fd(struct store *store, struct qf_str name, int fd, const struct store_call *call,
-                    uint64_t *ret_size, struct qf_err *err)
+qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
+                       const struct sg_store_call *call, uint64_t *ret_size, struct qf_err *err)
 {
-    struct store_limit limit;
-    struct store_sink sink = { .fd = fd,
-                               .capacity = call && call->bytes_max ? call->bytes_max : SIZE_MAX };
+    struct sg_store_limit limit;
+    struct sg_store_sink sink = { .fd = fd,
+                                  .capacity =
+                                      call && call->bytes_max ? call->bytes_max : SIZE_MAX };
     qf_rc rc = begin(store, name, call, &limit, err);
 
     return finish(store,
                   rc ? rc : store->ops->read_whole(store, name, &sink, &limit, ret_size, err));
 }
 
-static qf_rc put(struct store *store, struct qf_str name, const struct store_bytes *bytes,
-                 const struct store_call *call, struct qf_err *err)
+static qf_rc put(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
+                 const struct sg_store_call *call, struct qf_err *err)
 {
-    struct store_limit limit;
+    struct sg_store_limit limit;
     qf_rc rc = begin(store, name, call, &limit, err);
 
     rc = finish(store, rc ? rc : store->ops->put(store, name, bytes, &limit, err));
@@ -246,42 +252,42 @@ static qf_rc put(struct store *store, struct qf_str name, const struct store_byt
     return rc;
 }
 
-qf_rc store_put(struct store *store, struct qf_str name, const void *data, size_t len,
-                const struct store_call *call, struct qf_err *err)
+qf_rc sg_store_put(struct sg_store *store, struct qf_str name, const void *data, size_t len,
+                   const struct sg_store_call *call, struct qf_err *err)
 {
-    struct store_bytes bytes = { .data = len ? data : "", .fd = -1, .size = len };
+    struct sg_store_bytes bytes = { .data = len ? data : "", .fd = -1, .size = len };
 
     return put(store, name, &bytes, call, err);
 }
 
-qf_rc store_put_fd(struct store *store, struct qf_str name, int fd, uint64_t size,
-                   const struct store_call *call, struct qf_err *err)
+qf_rc sg_store_put_fd(struct sg_store *store, struct qf_str name, int fd, uint64_t size,
+                      const struct sg_store_call *call, struct qf_err *err)
 {
-    struct store_bytes bytes = { .fd = fd, .size = size };
+    struct sg_store_bytes bytes = { .fd = fd, .size = size };
 
     return put(store, name, &bytes, call, err);
 }
 
-qf_rc store_delete(struct store *store, struct qf_str name, const struct store_call *call,
-                   struct qf_err *err)
+qf_rc sg_store_delete(struct sg_store *store, struct qf_str name, const struct sg_store_call *call,
+                      struct qf_err *err)
 {
-    struct store_limit limit;
+    struct sg_store_limit limit;
     qf_rc rc = begin(store, name, call, &limit, err);
 
     return finish(store, rc ? rc : store->ops->remove(store, name, &limit, err));
 }
 
-qf_rc store_sweep(struct store *store, int64_t age_ms, const struct store_call *call,
-                  size_t *ret_removed, struct qf_err *err)
+qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms, const struct sg_store_call *call,
+                     size_t *ret_removed, struct qf_err *err)
 {
-    struct store_limit limit = limit_of(call);
+    struct sg_store_limit limit = limit_of(call);
 
     return finish(store, store->ops->sweep(store, age_ms, &limit, ret_removed, err));
 }
 
-struct store_counters store_counters(const struct store *store)
+struct sg_store_counters sg_store_counters(const struct sg_store *store)
 {
-    return (struct store_counters){
+    return (struct sg_store_counters){
         .requests = atomic_load_explicit(&store->requests, memory_order_relaxed),
         .retries = atomic_load_explicit(&store->retries, memory_order_relaxed),
         .failures = atomic_load_explicit(&store->failures, memory_order_relaxed),
@@ -290,7 +296,7 @@ struct store_counters store_counters(const struct store *store)
     };
 }
 
-qf_rc store_rc_from_errno(int error)
+qf_rc sg_store_rc_from_errno(int error)
 {
     switch (error) {
     case ENOENT:
@@ -310,7 +316,7 @@ qf_rc store_rc_from_errno(int error)
     }
 }
 
-int store_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
+int sg_store_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
 {
     const char *from = data;
 

@@ -2,7 +2,7 @@
  *
  * A store holds immutable objects under names such as "tenant=t/date=2026-01-31/x.parquet". An
  * object is there completely or not at all: a reader never sees one half-written. Names use '/',
- * are relative to the root of the store and are checked by store_name_valid() before anything else
+ * are relative to the root of the store and are checked by sg_store_name_valid() before anything else
  * happens to them, so that no name leads outside the root.
  *
  * Calls block. Run them on a pool thread, with a cancel flag and a timeout where somebody may lose
@@ -30,11 +30,11 @@
 #include "base/pure/err.h"
 #include "base/pure/slice.h"
 
-struct store;
+struct sg_store;
 
 /* Everything but the URL may be zero: then the URL's own parameters count, then the environment,
  * then the default. */
-struct store_options {
+struct sg_store_options {
     /* "./folder", "/folder", "file:///folder", or
      * "s3://bucket/prefix?endpoint=http://host:9000&region=eu-west-1&style=path". Parameters of an
      * S3 URL, each %-encoded where needed:
@@ -66,31 +66,31 @@ struct store_options {
 
 /* Open the store of @options->url. Local: the folder must exist (or `create`). S3: nothing is sent
  * yet, so a wrong bucket or key shows with the first call. QF_EINVAL: a bad URL or parameter. */
-QF_MUST_CHECK qf_rc store_open(const struct store_options *options, struct store **ret_store,
-                               struct qf_err *err);
-struct store *store_free(struct store *store); /* Accepts NULL, returns NULL. */
-void store_freep(struct store **store);
+QF_MUST_CHECK qf_rc sg_store_open(const struct sg_store_options *options,
+                                  struct sg_store **ret_store, struct qf_err *err);
+struct sg_store *sg_store_free(struct sg_store *store); /* Accepts NULL, returns NULL. */
+void sg_store_freep(struct sg_store **store);
 
 /* The URL in its canonical form, parameters included: equal for equal places, free of secrets, and
- * good for store_open() in another process ("s3://b/p?endpoint=...", "file:///srv/data"). */
-const char *store_url(const struct store *store);
+ * good for sg_store_open() in another process ("s3://b/p?endpoint=...", "file:///srv/data"). */
+const char *sg_store_url(const struct sg_store *store);
 
 /* How long a call may take and who may end it. NULL, or zero: for ever and nobody. */
-struct store_call {
+struct sg_store_call {
     const atomic_bool *cancel; /* looked at every 50 ms at least */
     int64_t timeout_ms;        /* for the whole call with its retries */
-    uint64_t bytes_max;        /* store_read_fd(): of a larger object QF_ELIMIT, and no more bytes
+    uint64_t bytes_max; /* sg_store_read_fd(): of a larger object QF_ELIMIT, and no more bytes
                                 * than these are taken from it; 0: any size */
 };
 
-#define STORE_NAME_MAX 1024
-#define STORE_NAME_PART_MAX 255
+#define SG_STORE_NAME_MAX 1024
+#define SG_STORE_NAME_PART_MAX 255
 
-/* 1 to STORE_NAME_MAX bytes of UTF-8 without control characters or '\\'; parts separated by single
- * '/', none at the ends; no part longer than STORE_NAME_PART_MAX or starting with '.'. */
-bool store_name_valid(struct qf_str name);
+/* 1 to SG_STORE_NAME_MAX bytes of UTF-8 without control characters or '\\'; parts separated by single
+ * '/', none at the ends; no part longer than SG_STORE_NAME_PART_MAX or starting with '.'. */
+bool sg_store_name_valid(struct qf_str name);
 
-struct store_object {
+struct sg_store_object {
     struct qf_str name;
     uint64_t size;
     int64_t mtime_ms;   /* Unix time of the last change, as far as the store knows it; else 0 */
@@ -98,86 +98,88 @@ struct store_object {
 };
 
 /* Return false to end the listing early; that is not an error. @object is borrowed. */
-typedef bool store_list_fn(void *ctx, const struct store_object *object);
+typedef bool sg_store_list_fn(void *ctx, const struct sg_store_object *object);
 
 /* Call @fn for every object whose name starts with @prefix (any bytes, need not end at a '/') and
  * sorts after @start_after (bytewise), in bytewise order of names, each once. Temporary files and
  * names that are not valid are left out. An empty listing is QF_OK.
  *
  * Not a snapshot: an object that is put or deleted meanwhile may or may not be seen. */
-QF_MUST_CHECK qf_rc store_list(struct store *store, struct qf_str prefix, struct qf_str start_after,
-                               const struct store_call *call, store_list_fn *fn, void *ctx,
-                               struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_list(struct sg_store *store, struct qf_str prefix,
+                                  struct qf_str start_after, const struct sg_store_call *call,
+                                  sg_store_list_fn *fn, void *ctx, struct qf_err *err);
 
-struct store_folder {
+struct sg_store_folder {
     struct qf_str name; /* with the prefix and a trailing '/' */
     /* Differs from the token seen before if an object directly inside was put or deleted since; 0:
      * the store cannot tell, list it. */
     uint64_t token;
 };
-typedef bool store_folder_fn(void *ctx, const struct store_folder *folder);
+typedef bool sg_store_folder_fn(void *ctx, const struct sg_store_folder *folder);
 
 /* Call @fn for each folder directly inside @prefix, which is empty or ends in '/'; bytewise order.
  */
-QF_MUST_CHECK qf_rc store_folders(struct store *store, struct qf_str prefix,
-                                  const struct store_call *call, store_folder_fn *fn, void *ctx,
-                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_folders(struct sg_store *store, struct qf_str prefix,
+                                     const struct sg_store_call *call, sg_store_folder_fn *fn,
+                                     void *ctx, struct qf_err *err);
 /* True if folders carry tokens: then looking at them first makes a repeated listing cheap. */
-bool store_has_tokens(const struct store *store);
+bool sg_store_has_tokens(const struct sg_store *store);
 
-struct store_info {
+struct sg_store_info {
     uint64_t size;
     int64_t mtime_ms;
     char etag[128];
 };
 /* QF_ENOTFOUND if it is not there. */
-QF_MUST_CHECK qf_rc store_stat(struct store *store, struct qf_str name,
-                               const struct store_call *call, struct store_info *ret_info,
-                               struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_stat(struct sg_store *store, struct qf_str name,
+                                  const struct sg_store_call *call, struct sg_store_info *ret_info,
+                                  struct qf_err *err);
 
 /* Read up to @len bytes from @offset into @buf. *ret_len is less than @len only where the object
  * ends, 0 at or beyond its end. */
-QF_MUST_CHECK qf_rc store_read(struct store *store, struct qf_str name, uint64_t offset, void *buf,
-                               size_t len, const struct store_call *call, size_t *ret_len,
-                               struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_read(struct sg_store *store, struct qf_str name, uint64_t offset,
+                                  void *buf, size_t len, const struct sg_store_call *call,
+                                  size_t *ret_len, struct qf_err *err);
 /* Read the last @len bytes (all of it if it is shorter) into @buf; *ret_size is the whole size. */
-QF_MUST_CHECK qf_rc store_read_tail(struct store *store, struct qf_str name, void *buf, size_t len,
-                                    const struct store_call *call, size_t *ret_len,
-                                    uint64_t *ret_size, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_read_tail(struct sg_store *store, struct qf_str name, void *buf,
+                                       size_t len, const struct sg_store_call *call,
+                                       size_t *ret_len, uint64_t *ret_size, struct qf_err *err);
 /* Read a whole object of at most @bytes_max bytes (QF_ELIMIT if it is larger), checksum verified.
  * *ret_data is the caller's to free(); a NUL follows the bytes. */
-QF_MUST_CHECK qf_rc store_read_all(struct store *store, struct qf_str name, size_t bytes_max,
-                                   const struct store_call *call, char **ret_data, size_t *ret_len,
-                                   struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_read_all(struct sg_store *store, struct qf_str name, size_t bytes_max,
+                                      const struct sg_store_call *call, char **ret_data,
+                                      size_t *ret_len, struct qf_err *err);
 /* Copy a whole object to the start of the regular file @fd, which is cut to its size; checksum
  * verified. On failure the file's content is undefined. Does not fsync. */
-QF_MUST_CHECK qf_rc store_read_fd(struct store *store, struct qf_str name, int fd,
-                                  const struct store_call *call, uint64_t *ret_size,
-                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
+                                     const struct sg_store_call *call, uint64_t *ret_size,
+                                     struct qf_err *err);
 
 /* Create or replace @name, atomically and durably: once this returns QF_OK a crash of the machine
  * does not lose it, and on any other answer either nothing or the whole object is there (an S3
  * server may have finished what it could not acknowledge). */
-QF_MUST_CHECK qf_rc store_put(struct store *store, struct qf_str name, const void *data, size_t len,
-                              const struct store_call *call, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_put(struct sg_store *store, struct qf_str name, const void *data,
+                                 size_t len, const struct sg_store_call *call, struct qf_err *err);
 /* The same with the first @size bytes of the file @fd, which nobody may change meanwhile. */
-QF_MUST_CHECK qf_rc store_put_fd(struct store *store, struct qf_str name, int fd, uint64_t size,
-                                 const struct store_call *call, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_put_fd(struct sg_store *store, struct qf_str name, int fd,
+                                    uint64_t size, const struct sg_store_call *call,
+                                    struct qf_err *err);
 
 /* Remove @name. QF_OK also if it was not there. */
-QF_MUST_CHECK qf_rc store_delete(struct store *store, struct qf_str name,
-                                 const struct store_call *call, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_delete(struct sg_store *store, struct qf_str name,
+                                    const struct sg_store_call *call, struct qf_err *err);
 
 /* Remove what writers that crashed left behind and that is older than @age_ms: temporary files,
  * unfinished multipart uploads. Nothing a reader could see. */
-QF_MUST_CHECK qf_rc store_sweep(struct store *store, int64_t age_ms, const struct store_call *call,
-                                size_t *ret_removed, struct qf_err *err);
+QF_MUST_CHECK qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms,
+                                   const struct sg_store_call *call, size_t *ret_removed,
+                                   struct qf_err *err);
 
 /* What the store has done since it was opened; for metrics. */
-struct store_counters {
+struct sg_store_counters {
     uint64_t requests, retries, failures; /* failures: calls that ended with an error */
     uint64_t bytes_read, bytes_written;
 };
-struct store_counters store_counters(const struct store *store);
+struct sg_store_counters sg_store_counters(const struct sg_store *store);
 
 #endif

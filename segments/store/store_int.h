@@ -7,7 +7,7 @@
 #include "segments/store/store.h"
 
 /* Where read bytes go: a buffer, or a file from offset 0. */
-struct store_sink {
+struct sg_store_sink {
     char *buf;
     size_t capacity; /* at most so many bytes */
     int fd;          /* -1: the buffer */
@@ -15,66 +15,70 @@ struct store_sink {
 
 /* Where the bytes of a put come from: memory, or a file read with pread so that a retry can start
  * again. */
-struct store_bytes {
+struct sg_store_bytes {
     const char *data; /* NULL: the file */
     int fd;
     uint64_t size;
 };
 
 /* When a call ends early. */
-struct store_limit {
+struct sg_store_limit {
     const atomic_bool *cancel;
     int64_t deadline_ms; /* monotonic; QF_TIME_NEVER: none */
 };
 
-struct store_ops {
-    qf_rc (*list)(struct store *store, struct qf_str prefix, struct qf_str start_after,
-                  const struct store_limit *limit, store_list_fn *fn, void *ctx,
+struct sg_store_ops {
+    qf_rc (*list)(struct sg_store *store, struct qf_str prefix, struct qf_str start_after,
+                  const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
                   struct qf_err *err);
-    qf_rc (*folders)(struct store *store, struct qf_str prefix, const struct store_limit *limit,
-                     store_folder_fn *fn, void *ctx, struct qf_err *err);
-    qf_rc (*stat)(struct store *store, struct qf_str name, const struct store_limit *limit,
-                  struct store_info *ret_info, struct qf_err *err);
+    qf_rc (*folders)(struct sg_store *store, struct qf_str prefix,
+                     const struct sg_store_limit *limit, sg_store_folder_fn *fn, void *ctx,
+                     struct qf_err *err);
+    qf_rc (*stat)(struct sg_store *store, struct qf_str name, const struct sg_store_limit *limit,
+                  struct sg_store_info *ret_info, struct qf_err *err);
     /* @len bytes from @offset; fewer at the end of the object. */
-    qf_rc (*read)(struct store *store, struct qf_str name, uint64_t offset, void *buf, size_t len,
-                  const struct store_limit *limit, size_t *ret_len, struct qf_err *err);
-    qf_rc (*read_tail)(struct store *store, struct qf_str name, void *buf, size_t len,
-                       const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
+    qf_rc (*read)(struct sg_store *store, struct qf_str name, uint64_t offset, void *buf,
+                  size_t len, const struct sg_store_limit *limit, size_t *ret_len,
+                  struct qf_err *err);
+    qf_rc (*read_tail)(struct sg_store *store, struct qf_str name, void *buf, size_t len,
+                       const struct sg_store_limit *limit, size_t *ret_len, uint64_t *ret_size,
                        struct qf_err *err);
     /* The whole object; QF_ELIMIT if it does not fit the sink. */
-    qf_rc (*read_whole)(struct store *store, struct qf_str name, const struct store_sink *sink,
-                        const struct store_limit *limit, uint64_t *ret_size, struct qf_err *err);
-    qf_rc (*put)(struct store *store, struct qf_str name, const struct store_bytes *bytes,
-                 const struct store_limit *limit, struct qf_err *err);
-    qf_rc (*remove)(struct store *store, struct qf_str name, const struct store_limit *limit,
+    qf_rc (*read_whole)(struct sg_store *store, struct qf_str name,
+                        const struct sg_store_sink *sink, const struct sg_store_limit *limit,
+                        uint64_t *ret_size, struct qf_err *err);
+    qf_rc (*put)(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
+                 const struct sg_store_limit *limit, struct qf_err *err);
+    qf_rc (*remove)(struct sg_store *store, struct qf_str name, const struct sg_store_limit *limit,
                     struct qf_err *err);
-    qf_rc (*sweep)(struct store *store, int64_t age_ms, const struct store_limit *limit,
+    qf_rc (*sweep)(struct sg_store *store, int64_t age_ms, const struct sg_store_limit *limit,
                    size_t *ret_removed, struct qf_err *err);
-    void (*close)(struct store *store); /* frees it */
+    void (*close)(struct sg_store *store); /* frees it */
     bool has_tokens;
 };
 
 /* The head of each kind of store. */
-struct store {
-    const struct store_ops *ops;
+struct sg_store {
+    const struct sg_store_ops *ops;
     char *url;
     atomic_uint_fast64_t requests, retries, failures, bytes_read, bytes_written;
 };
 
-qf_rc local_store_open(const struct store_options *options, const char *path,
-                       struct store **ret_store, struct qf_err *err);
-qf_rc s3_store_open(const struct store_options *options, struct qf_str rest,
-                    struct store **ret_store, struct qf_err *err);
+qf_rc local_store_open(const struct sg_store_options *options, const char *path,
+                       struct sg_store **ret_store, struct qf_err *err);
+qf_rc s3_store_open(const struct sg_store_options *options, struct qf_str rest,
+                    struct sg_store **ret_store, struct qf_err *err);
 
 /* QF_ECANCELED or QF_ETIMEOUT if the call is to end now; @what names the object. */
-qf_rc store_limit_check(const struct store_limit *limit, struct qf_str what, struct qf_err *err);
+qf_rc sg_store_limit_check(const struct sg_store_limit *limit, struct qf_str what,
+                           struct qf_err *err);
 /* Milliseconds until the deadline, at most @most_ms, at least 0. */
-int64_t store_limit_left(const struct store_limit *limit, int64_t most_ms);
+int64_t sg_store_limit_left(const struct sg_store_limit *limit, int64_t most_ms);
 
 /* The code for an errno of the file system. */
-qf_rc store_rc_from_errno(int error);
+qf_rc sg_store_rc_from_errno(int error);
 
 /* pwrite all of it; an errno, or 0. */
-int store_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
+int sg_store_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
 
 #endif

@@ -36,7 +36,7 @@ struct sg_batch {
 
 static bool options_valid(const struct sg_batch_options *options)
 {
-    return qf_tenant_valid(options->tenant) && seg_shard_count_valid(options->shard_count) &&
+    return qf_tenant_valid(options->tenant) && sg_shard_count_valid(options->shard_count) &&
            options->window_ms > 0 && options->memory_bytes >= SG_BATCH_MEMORY_MIN &&
            options->reserved_bytes <= options->memory_bytes / 2;
 }
@@ -51,10 +51,10 @@ struct sg_batch *sg_batch_new(const struct sg_batch_options *options, struct qf_
         (void)qf_err_set(err, QF_EINVAL,
                          "segments need a valid tenant, a power of two up to %u as number of "
                          "shards, a window and at least %llu bytes of memory",
-                         SEGMENT_SHARDS_MAX, (unsigned long long)SG_BATCH_MEMORY_MIN);
+                         SG_SHARDS_MAX, (unsigned long long)SG_BATCH_MEMORY_MIN);
         return NULL;
     }
-    dir = sweep_make_folder(options->temp_dir, &dir_fd, err);
+    dir = sg_sweep_make_folder(options->temp_dir, &dir_fd, err);
     if (!dir)
         return NULL;
     batch = qf_xcalloc(1, sizeof(*batch));
@@ -147,7 +147,7 @@ static void keep(struct sg_batch *batch, uint32_t series, const struct sg_sample
 
     qf_strbuf_reset(&batch->histogram);
     if (sample->histogram)
-        histogram_encode(&batch->histogram, sample->histogram);
+        sg_histogram_encode(&batch->histogram, sample->histogram);
     else
         kept.value = sample->value;
     kept.histogram = qf_strbuf_view(&batch->histogram);

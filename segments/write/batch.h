@@ -66,9 +66,9 @@ struct sg_batch_summary {
 };
 
 struct sg_batch_options {
-    struct store *store; /* borrowed */
+    struct sg_store *store; /* borrowed */
     struct qf_str tenant;
-    uint32_t shard_count;    /* a power of two up to SEGMENT_SHARDS_MAX */
+    uint32_t shard_count;    /* a power of two up to SG_SHARDS_MAX */
     int64_t window_ms;       /* segments start at multiples of it */
     uint64_t generation;     /* of the segments: wall clock in microseconds */
     uint64_t memory_bytes;   /* at least SG_BATCH_MEMORY_MIN */

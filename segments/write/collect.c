@@ -29,7 +29,7 @@ void collect_done(struct collect *c)
 uint32_t collect_series(struct collect *c, struct qf_labels labels)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
-    struct collect_series series = { .shard = seg_shard_of(labels, c->shard_count) };
+    struct collect_series series = { .shard = sg_shard_of(labels, c->shard_count) };
     uint64_t *found;
 
     qf_labels_encode(&key, labels);

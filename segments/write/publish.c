@@ -20,17 +20,17 @@
 
 struct publish {
     struct publish_options options;
-    struct store *store;
+    struct sg_store *store;
     const atomic_bool *cancel;
     char *path; /* of the segment being written */
-    struct seg_writer *writer;
+    struct sg_writer *writer;
     int64_t window;
     uint32_t shard;
     uint64_t samples; /* of that segment */
     struct publish_result result;
     QF_VEC(char *) put;     /* keys, to take them back */
     QF_VEC(char *) present; /* keys that were there already and are relied on */
-    struct changes_note note;
+    struct sg_changes_note note;
     int64_t noted_ms;
 };
 
@@ -52,7 +52,7 @@ struct publish *publish_free(struct publish *p)
 {
     if (!p)
         return NULL;
-    (void)seg_writer_free(p->writer);
+    (void)sg_writer_free(p->writer);
     (void)unlink(p->path);
     free(p->path);
     for (size_t i = 0; i < p->put.count; i++)
@@ -61,22 +61,22 @@ struct publish *publish_free(struct publish *p)
     for (size_t i = 0; i < p->present.count; i++)
         free(p->present.items[i]);
     QF_VEC_DONE(&p->present);
-    changes_note_done(&p->note);
+    sg_changes_note_done(&p->note);
     free(p);
     return NULL;
 }
 
 struct search {
-    const struct segment_name *name;
+    const struct sg_segment_name *name;
     char *found; /* its key */
 };
 
-static bool look(void *ctx, const struct store_object *object)
+static bool look(void *ctx, const struct sg_store_object *object)
 {
     struct search *search = ctx;
-    struct segment_name other;
+    struct sg_segment_name other;
 
-    if (segment_name_parse(object->name, &other) && other.id == search->name->id &&
+    if (sg_segment_name_parse(object->name, &other) && other.id == search->name->id &&
         other.min_ts == search->name->min_ts && other.max_ts == search->name->max_ts &&
         other.shard == search->name->shard && other.shard_count == search->name->shard_count)
         search->found = qf_xmemdup0(object->name.data, object->name.len);
@@ -84,20 +84,20 @@ static bool look(void *ctx, const struct store_object *object)
 }
 
 /* Does the store have a segment with this content already? Its name differs in the generation. */
-static qf_rc is_present(struct publish *p, const struct segment_name *name, bool *ret_present,
+static qf_rc is_present(struct publish *p, const struct sg_segment_name *name, bool *ret_present,
                         struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
     struct search search = { .name = name };
-    struct store_call call = { .cancel = p->cancel };
+    struct sg_store_call call = { .cancel = p->cancel };
     const char *id, *generation;
     qf_rc rc;
 
-    segment_name_print(&key, name);
+    sg_segment_name_print(&key, name);
     id = strrchr(key.data, '_');
     generation = memrchr(key.data, '_', (size_t)(id - key.data));
-    rc = store_list(p->store, (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 },
-                    QF_STR(""), &call, look, &search, err);
+    rc = sg_store_list(p->store, (struct qf_str){ key.data, (size_t)(generation - key.data) + 2 },
+                       QF_STR(""), &call, look, &search, err);
     *ret_present = search.found != NULL;
     if (search.found)
         QF_VEC_PUSH(&p->present, search.found);
@@ -106,7 +106,7 @@ static qf_rc is_present(struct publish *p, const struct segment_name *name, bool
 
 static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->cancel };
+    struct sg_store_call call = { .cancel = p->cancel };
     struct stat status;
     int fd = open(p->path, O_RDONLY | O_CLOEXEC);
     qf_rc rc;
@@ -114,7 +114,7 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
     if (fd < 0 || fstat(fd, &status) != 0) {
         rc = qf_err_set(err, QF_EIO, "%s: cannot open: %s", p->path, strerror(errno));
     } else {
-        rc = store_put_fd(p->store, key, fd, (uint64_t)status.st_size, &call, err);
+        rc = sg_store_put_fd(p->store, key, fd, (uint64_t)status.st_size, &call, err);
         p->result.bytes += (uint64_t)status.st_size;
     }
     if (fd >= 0)
@@ -124,36 +124,36 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
 
 static qf_rc put_note(struct publish *p, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->cancel };
+    struct sg_store_call call = { .cancel = p->cancel };
 
     p->noted_ms = qf_clock_mono_ms();
-    return changes_note_put(&p->note, p->store, &call, err);
+    return sg_changes_note_put(&p->note, p->store, &call, err);
 }
 
 static qf_rc put_segment(struct publish *p, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
-    struct segment_name name;
+    struct sg_segment_name name;
     bool present = false;
     uint64_t series;
     qf_rc rc;
 
     if (!p->writer)
         return QF_OK;
-    series = seg_writer_series(p->writer);
-    rc = seg_writer_finish(p->writer, &name, err);
+    series = sg_writer_series(p->writer);
+    rc = sg_writer_finish(p->writer, &name, err);
     if (rc == QF_OK)
         rc = is_present(p, &name, &present, err);
     if (rc == QF_OK && !present) {
-        segment_name_print(&key, &name);
+        sg_segment_name_print(&key, &name);
         /* Noted first: a put that fails may still have happened. */
         QF_VEC_PUSH(&p->put, qf_xstrdup(qf_strbuf_cstr(&key)));
         rc = put_file(p, qf_strbuf_view(&key), err);
-        changes_note_add(&p->note, qf_strbuf_view(&key));
+        sg_changes_note_add(&p->note, qf_strbuf_view(&key));
     }
     if (rc == QF_OK && qf_clock_mono_ms() - p->noted_ms >= NOTE_INTERVAL_MS)
         rc = put_note(p, err);
-    p->writer = seg_writer_free(p->writer);
+    p->writer = sg_writer_free(p->writer);
     (void)unlink(p->path);
     if (rc != QF_OK)
         return rc;
@@ -168,7 +168,7 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
 static qf_rc begin_segment(struct publish *p, const struct run_record *record, struct qf_err *err)
 {
     unsigned needs = needs_get(p->options.needs, record->window, record->shard);
-    struct seg_writer_options options = {
+    struct sg_writer_options options = {
         .path = p->path,
         .tenant = p->options.batch->tenant,
         .shard = record->shard,
@@ -179,7 +179,7 @@ static qf_rc begin_segment(struct publish *p, const struct run_record *record, s
     };
     struct qf_err own = { 0 };
 
-    p->writer = seg_writer_new(&options, err ? err : &own);
+    p->writer = sg_writer_new(&options, err ? err : &own);
     p->window = record->window;
     p->shard = record->shard;
     p->samples = 0;
@@ -188,11 +188,11 @@ static qf_rc begin_segment(struct publish *p, const struct run_record *record, s
 
 qf_rc publish_record(struct publish *p, const struct run_record *record, struct qf_err *err)
 {
-    struct seg_samples samples = { .ts = record->ts,
-                                   .values = record->values,
-                                   .count = record->count,
-                                   .start_ts = record->start_ts,
-                                   .histograms = record->histograms };
+    struct sg_samples samples = { .ts = record->ts,
+                                  .values = record->values,
+                                  .count = record->count,
+                                  .start_ts = record->start_ts,
+                                  .histograms = record->histograms };
     qf_rc rc = QF_OK;
 
     if (p->writer && (record->window != p->window || record->shard != p->shard))
@@ -200,7 +200,7 @@ qf_rc publish_record(struct publish *p, const struct run_record *record, struct 
     if (rc == QF_OK && !p->writer)
         rc = begin_segment(p, record, err);
     if (rc == QF_OK)
-        rc = seg_writer_add_samples(p->writer, record->labels, &samples, err);
+        rc = sg_writer_add_samples(p->writer, record->labels, &samples, err);
     p->samples += record->count;
     return rc;
 }
@@ -208,12 +208,12 @@ qf_rc publish_record(struct publish *p, const struct run_record *record, struct 
 /* A segment that was there already may be of a batch that failed meanwhile and rolled back. */
 static qf_rc check_present(struct publish *p, struct qf_err *err)
 {
-    struct store_call call = { .cancel = p->cancel };
+    struct sg_store_call call = { .cancel = p->cancel };
 
     for (size_t i = 0; i < p->present.count; i++) {
-        struct store_info info;
+        struct sg_store_info info;
         struct qf_err why = { 0 };
-        qf_rc rc = store_stat(p->store, qf_str_from(p->present.items[i]), &call, &info, &why);
+        qf_rc rc = sg_store_stat(p->store, qf_str_from(p->present.items[i]), &call, &info, &why);
 
         if (rc == QF_ENOTFOUND)
             return qf_err_set(err, rc,
@@ -237,18 +237,18 @@ qf_rc publish_finish(struct publish *p, struct qf_err *err)
 size_t publish_roll_back(struct publish *p)
 {
     /* Without the cancel flag: rolling back is what a canceled batch still has to do. */
-    struct store_call call = { .timeout_ms = 30000 };
+    struct sg_store_call call = { .timeout_ms = 30000 };
     size_t left = p->put.count, failures = 0;
 
     for (size_t i = 0; i < p->put.count && failures < ROLL_BACK_FAILURES_MAX; i++) {
         struct qf_str key = qf_str_from(p->put.items[i]);
-        bool gone = store_delete(p->store, key, &call, NULL) == QF_OK;
+        bool gone = sg_store_delete(p->store, key, &call, NULL) == QF_OK;
 
         left -= gone;
         failures = gone ? 0 : failures + 1;
-        changes_note_add(&p->note, key);
+        sg_changes_note_add(&p->note, key);
     }
     /* Without a note readers find out when they miss a segment, or in time. */
-    (void)!changes_note_put(&p->note, p->store, &call, NULL);
+    (void)!sg_changes_note_put(&p->note, p->store, &call, NULL);
     return left;
 }

@@ -28,7 +28,7 @@ static const char *temp_root(const char *temp_dir)
     return root && *root ? root : "/tmp";
 }
 
-char *sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err)
+char *sg_sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err)
 {
     struct qf_strbuf path = QF_STRBUF_INIT;
     int fd;
@@ -104,17 +104,17 @@ static size_t sweep_folders(const char *temp_dir)
     return removed;
 }
 
-qf_rc sg_sweep(struct store *store, const char *temp_dir, const struct store_call *call,
+qf_rc sg_sweep(struct sg_store *store, const char *temp_dir, const struct sg_store_call *call,
                struct sg_sweep *ret_sweep, struct qf_err *ret_why, struct qf_err *err)
 {
     qf_rc rc;
 
     *ret_sweep = (struct sg_sweep){ 0 };
-    rc = changes_expire(store, call, &ret_sweep->notes, err);
+    rc = sg_changes_expire(store, call, &ret_sweep->notes, err);
     if (rc != QF_OK)
         return rc;
     ret_sweep->folders = sweep_folders(temp_dir);
-    if (store_sweep(store, SWEEP_AGE_MS, call, &ret_sweep->in_store, ret_why) == QF_OK)
+    if (sg_store_sweep(store, SG_SWEEP_AGE_MS, call, &ret_sweep->in_store, ret_why) == QF_OK)
         ret_why->rc = QF_OK;
     return QF_OK;
 }

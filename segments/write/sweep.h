@@ -5,7 +5,7 @@
 #include "segments/store/store.h"
 
 /* Leftovers in a store are removed when no writer can still be at work on them. */
-#define SWEEP_AGE_MS INT64_C(86400000)
+#define SG_SWEEP_AGE_MS INT64_C(86400000)
 
 struct sg_sweep {
     size_t in_store; /* temporary files, unfinished uploads */
@@ -13,15 +13,15 @@ struct sg_sweep {
     size_t folders;  /* temporary ones of batches whose process is gone */
 };
 
-/* Remove notes, which also tells early whether the store can be used: errors of store_list() and
- * store_delete(). Then temporary folders in @temp_dir (NULL: where batches put them by default),
+/* Remove notes, which also tells early whether the store can be used: errors of sg_store_list() and
+ * sg_store_delete(). Then temporary folders in @temp_dir (NULL: where batches put them by default),
  * then leftovers in the store, as far as that is possible: *ret_why, if it is not, says why. */
-QF_MUST_CHECK qf_rc sg_sweep(struct store *store, const char *temp_dir,
-                             const struct store_call *call, struct sg_sweep *ret_sweep,
+QF_MUST_CHECK qf_rc sg_sweep(struct sg_store *store, const char *temp_dir,
+                             const struct sg_store_call *call, struct sg_sweep *ret_sweep,
                              struct qf_err *ret_why, struct qf_err *err);
 
 /* A new temporary folder for a batch, which its owner keeps locked as long as it lives (*ret_fd).
  * NULL and @err filled: QF_EIO. */
-char *sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err);
+char *sg_sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err);
 
 #endif

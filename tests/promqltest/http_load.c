@@ -47,7 +47,7 @@ static void put_value(struct qf_strbuf *text, const struct pq_series *series, si
     char number[QF_DOUBLE_TEXT_MAX];
 
     if (series->histograms && series->histograms[i])
-        histogram_text_print(text, series->histograms[i]);
+        sg_histogram_text_print(text, series->histograms[i]);
     else if (qf_is_stale(series->values[i]))
         qf_strbuf_puts(text, "StaleNaN");
     else

@@ -49,14 +49,14 @@ static qf_rc encode(void *ctx, const struct pq_leaf_result *result, struct qf_st
                     struct qf_err *err)
 {
     (void)ctx;
-    return artifact_write_memory(result, buf, NULL, err);
+    return sg_artifact_write_memory(result, buf, NULL, err);
 }
 
 static qf_rc decode(void *ctx, struct qf_str bytes, struct pq_leaf_reader **ret_reader,
                     struct qf_err *err)
 {
     (void)ctx;
-    *ret_reader = artifact_open_memory(bytes, "artifact", NULL, err);
+    *ret_reader = sg_artifact_open_memory(bytes, "artifact", NULL, err);
     return *ret_reader ? QF_OK : err->rc;
 }
 

@@ -39,24 +39,25 @@ static void print_name(struct qf_strbuf *buf, size_t i)
     int64_t start = T0 + (int64_t)(i / SHARDS) * 2 * HOUR;
 
     qf_strbuf_reset(buf);
-    segment_name_print(buf, &(struct segment_name){ .tenant = QF_STR("default"),
-                                                    .min_ts = start,
-                                                    .max_ts = start + 2 * HOUR - 1,
-                                                    .shard = (uint32_t)(i % SHARDS),
-                                                    .shard_count = SHARDS,
-                                                    .generation = UINT64_C(1769900000000000) + i,
-                                                    .id = i });
+    sg_segment_name_print(buf,
+                          &(struct sg_segment_name){ .tenant = QF_STR("default"),
+                                                     .min_ts = start,
+                                                     .max_ts = start + 2 * HOUR - 1,
+                                                     .shard = (uint32_t)(i % SHARDS),
+                                                     .shard_count = SHARDS,
+                                                     .generation = UINT64_C(1769900000000000) + i,
+                                                     .id = i });
 }
 
-static void time_refresh(struct catalog *catalog, const char *what)
+static void time_refresh(struct sg_catalog *catalog, const char *what)
 {
     int64_t start = qf_clock_mono_ns();
     struct qf_err err = { 0 };
 
-    if (catalog_refresh(catalog, CATALOG_REFRESH_NOW, NULL, &err))
+    if (sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, NULL, &err))
         die(&err);
     printf("%-34s %9.1f ms, %llu segments\n", what, ms_since(start),
-           (unsigned long long)catalog_stats(catalog).segments);
+           (unsigned long long)sg_catalog_stats(catalog).segments);
 }
 
 static int by_double(const void *a, const void *b)
@@ -66,10 +67,10 @@ static int by_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void time_lookups(struct catalog *catalog, size_t count, int64_t hours,
+static void time_lookups(struct sg_catalog *catalog, size_t count, int64_t hours,
                          const struct pq_matcher *matchers, size_t matcher_count, const char *what)
 {
-    struct catalog_snapshot *snapshot = catalog_snapshot(catalog);
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(catalog);
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct qf_prng prng = { 1 };
     int64_t end = T0 + (int64_t)(count / SHARDS) * 2 * HOUR;
@@ -77,10 +78,10 @@ static void time_lookups(struct catalog *catalog, size_t count, int64_t hours,
     size_t segments = 0, pruned = 0;
 
     for (int i = 0; i < LOOKUPS; i++) {
-        struct catalog_query query = { .tenant = QF_STR("default"),
-                                       .matchers = matchers,
-                                       .matcher_count = matcher_count };
-        struct catalog_answer answer;
+        struct sg_catalog_query query = { .tenant = QF_STR("default"),
+                                          .matchers = matchers,
+                                          .matcher_count = matcher_count };
+        struct sg_catalog_answer answer;
         struct qf_err err = { 0 };
         int64_t start;
 
@@ -88,7 +89,7 @@ static void time_lookups(struct catalog *catalog, size_t count, int64_t hours,
         query.max_ts = query.min_ts + hours * HOUR;
         qf_arena_reset(arena);
         start = qf_clock_mono_ns();
-        if (catalog_lookup(snapshot, &query, arena, &answer, &err))
+        if (sg_catalog_lookup(snapshot, &query, arena, &answer, &err))
             die(&err);
         times[i] = ms_since(start);
         segments += answer.segment_count;
@@ -99,15 +100,15 @@ static void time_lookups(struct catalog *catalog, size_t count, int64_t hours,
            times[LOOKUPS / 2], times[LOOKUPS * 99 / 100], segments / LOOKUPS, pruned / LOOKUPS);
     free(times);
     (void)qf_arena_free(arena);
-    (void)catalog_snapshot_drop(snapshot);
+    (void)sg_catalog_snapshot_drop(snapshot);
 }
 
 /* Summaries as if every footer had been read: 300 metrics, 3,000 label values each. */
-static void learn_all(struct catalog *catalog)
+static void learn_all(struct sg_catalog *catalog)
 {
-    struct catalog_snapshot *snapshot = catalog_snapshot(catalog);
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(catalog);
     struct qf_strbuf text = QF_STRBUF_INIT;
-    struct summary_builder *builder = summary_builder_new();
+    struct sg_summary_builder *builder = sg_summary_builder_new();
 
     for (int i = 0; i < 3000; i++) {
         char metric[32], instance[32];
@@ -116,23 +117,23 @@ static void learn_all(struct catalog *catalog)
 
         items[0].value.len = (size_t)snprintf(metric, sizeof(metric), "metric_%d", i % 300);
         items[1].value.len = (size_t)snprintf(instance, sizeof(instance), "host-%d", i);
-        summary_builder_add(builder, qf_labels_normalize(items, 2));
+        sg_summary_builder_add(builder, qf_labels_normalize(items, 2));
     }
-    summary_builder_print(builder, &text);
+    sg_summary_builder_print(builder, &text);
     for (size_t i = 0; i < snapshot->count; i++) {
         for (size_t j = 0; j < snapshot->folders[i]->count && j < 200; j++)
             index_entry_learn(snapshot->folders[i], &snapshot->folders[i]->entries[j],
-                              summary_parse(qf_strbuf_view(&text)));
+                              sg_summary_parse(qf_strbuf_view(&text)));
     }
-    (void)summary_builder_free(builder);
+    (void)sg_summary_builder_free(builder);
     qf_strbuf_done(&text);
-    (void)catalog_snapshot_drop(snapshot);
+    (void)sg_catalog_snapshot_drop(snapshot);
 }
 
 static void bench_memory(size_t count)
 {
     struct memory_store *memory = memory_store_new();
-    struct catalog *catalog = catalog_new(&(struct catalog_options){
+    struct sg_catalog *catalog = sg_catalog_new(&(struct sg_catalog_options){
         .store = memory_store_base(memory), .summary_time_ms = -1, .summary_bytes_max = SIZE_MAX });
     struct qf_strbuf name = QF_STRBUF_INIT;
     struct pq_matcher matchers[2] = {
@@ -156,18 +157,18 @@ static void bench_memory(size_t count)
     time_lookups(catalog, count, 24, matchers, 1, "lookup of 24 h, one matcher");
     time_lookups(catalog, count, 24, matchers, 2, "lookup of 24 h, two matchers");
     qf_strbuf_done(&name);
-    (void)catalog_free(catalog);
-    (void)store_free(memory_store_base(memory));
+    (void)sg_catalog_free(catalog);
+    (void)sg_store_free(memory_store_base(memory));
 }
 
 static void bench_local(size_t count, const char *folder)
 {
-    struct store *store = NULL;
-    struct catalog *catalog;
+    struct sg_store *store = NULL;
+    struct sg_catalog *catalog;
     struct qf_strbuf path = QF_STRBUF_INIT, name = QF_STRBUF_INIT;
     struct qf_err err = { 0 };
 
-    if (store_open(&(struct store_options){ .url = folder, .create = true }, &store, &err))
+    if (sg_store_open(&(struct sg_store_options){ .url = folder, .create = true }, &store, &err))
         die(&err);
     for (size_t i = 0; i < count; i++) {
         char *slash;
@@ -187,13 +188,13 @@ static void bench_local(size_t count, const char *folder)
         if (!file || fclose(file))
             die(&(struct qf_err){ .msg = "cannot create files" });
     }
-    catalog = catalog_new(&(struct catalog_options){ .store = store, .summary_time_ms = -1 });
+    catalog = sg_catalog_new(&(struct sg_catalog_options){ .store = store, .summary_time_ms = -1 });
     time_refresh(catalog, "local, first listing");
     (void)sleep(3); /* until the folders' stamps have settled */
     time_refresh(catalog, "local, again, nothing changed");
     time_refresh(catalog, "local, again, nothing changed");
-    (void)catalog_free(catalog);
-    (void)store_free(store);
+    (void)sg_catalog_free(catalog);
+    (void)sg_store_free(store);
     qf_strbuf_done(&path);
     qf_strbuf_done(&name);
 }

@@ -41,20 +41,20 @@ struct data {
     size_t *counts;
 };
 
-static struct data make_data(const struct demo *demo)
+static struct data make_data(const struct sg_demo *demo)
 {
-    struct data d = { .series = demo_series_count(demo) };
-    size_t max = demo_samples_max(demo);
+    struct data d = { .series = sg_demo_series_count(demo) };
+    size_t max = sg_demo_samples_max(demo);
 
     d.labels = qf_xcalloc(d.series, sizeof(*d.labels));
     d.ts = qf_xcalloc(d.series, sizeof(*d.ts));
     d.values = qf_xcalloc(d.series, sizeof(*d.values));
     d.counts = qf_xcalloc(d.series, sizeof(*d.counts));
     for (size_t i = 0; i < d.series; i++) {
-        d.labels[i] = demo_labels(demo, i);
+        d.labels[i] = sg_demo_labels(demo, i);
         d.ts[i] = qf_xcalloc(max, sizeof(int64_t));
         d.values[i] = qf_xcalloc(max, sizeof(double));
-        d.counts[i] = demo_samples(demo, i, d.ts[i], d.values[i]);
+        d.counts[i] = sg_demo_samples(demo, i, d.ts[i], d.values[i]);
         d.samples += d.counts[i];
     }
     return d;
@@ -62,32 +62,32 @@ static struct data make_data(const struct demo *demo)
 
 static void write_segment(const struct data *d, const char *path)
 {
-    struct seg_writer_options options = { .path = path,
-                                          .tenant = QF_STR("default"),
-                                          .shard_count = 1 };
+    struct sg_writer_options options = { .path = path,
+                                         .tenant = QF_STR("default"),
+                                         .shard_count = 1 };
     struct qf_err err = { 0 };
-    struct segment_name name;
-    struct seg_writer *writer;
+    struct sg_segment_name name;
+    struct sg_writer *writer;
 
     (void)unlink(path);
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     if (!writer)
         die(&err);
     for (size_t i = 0; i < d->series; i++)
         if (d->counts[i] &&
-            seg_writer_add(writer, d->labels[i], d->ts[i], d->values[i], d->counts[i], &err))
+            sg_writer_add(writer, d->labels[i], d->ts[i], d->values[i], d->counts[i], &err))
             die(&err);
-    if (seg_writer_finish(writer, &name, &err))
+    if (sg_writer_finish(writer, &name, &err))
         die(&err);
-    (void)seg_writer_free(writer);
+    (void)sg_writer_free(writer);
 }
 
 /* Open and read the selection; returns the samples. */
 static size_t scan(const char *path, const struct pq_select *select,
-                   struct segments_source_stats *ret_stats)
+                   struct sg_source_stats *ret_stats)
 {
     struct qf_err err = { 0 };
-    struct seg_reader *reader = seg_reader_open(path, &err);
+    struct sg_reader *reader = sg_reader_open(path, &err);
     struct pq_source *source;
     struct pq_series series;
     bool more = true;
@@ -95,7 +95,7 @@ static size_t scan(const char *path, const struct pq_select *select,
 
     if (!reader)
         die(&err);
-    source = segments_source_new(&reader, 1, select, NULL, 0);
+    source = sg_source_new(&reader, 1, select, NULL, 0);
     for (;;) {
         if (source->next(source, &series, &more, &err))
             die(&err);
@@ -103,9 +103,9 @@ static size_t scan(const char *path, const struct pq_select *select,
             break;
         samples += series.count;
     }
-    *ret_stats = segments_source_stats(source);
+    *ret_stats = sg_source_stats(source);
     source->close(source);
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     return samples;
 }
 
@@ -194,7 +194,7 @@ static struct data make_noisy(struct qf_arena *arena)
 static void bench_data(const char *what, const struct data *d, const char *path)
 {
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    struct segments_source_stats stats;
+    struct sg_source_stats stats;
     struct stat status;
     double best_write = 1e9, best_scan = 1e9;
 
@@ -222,16 +222,16 @@ static void bench_data(const char *what, const struct data *d, const char *path)
 
 static void bench_mixed(const char *path)
 {
-    struct demo_options options = { .seed = 1,
-                                    .start = 1767225600000,
-                                    .end = 1767225600000 + 6 * HOUR,
-                                    .step = 15000,
-                                    .instances = 61 };
-    struct demo *demo = demo_new(&options);
+    struct sg_demo_options options = { .seed = 1,
+                                       .start = 1767225600000,
+                                       .end = 1767225600000 + 6 * HOUR,
+                                       .step = 15000,
+                                       .instances = 61 };
+    struct sg_demo *demo = sg_demo_new(&options);
     struct data d = make_data(demo);
 
     bench_data("demo data", &d, path);
-    (void)demo_free(demo);
+    (void)sg_demo_free(demo);
 }
 
 static void bench_noisy(const char *path)
@@ -253,7 +253,7 @@ static void bench_select(const char *path)
         { PQ_MATCH_EQUAL, QF_STR("instance"), QF_STR("host-06213:9100"), NULL },
     };
     struct pq_select one = { matchers, 2, INT64_MIN, INT64_MAX };
-    struct segments_source_stats stats;
+    struct sg_source_stats stats;
     struct qf_prng prng = { 1 };
     double best = 1e9, total = 0;
 
@@ -302,14 +302,14 @@ static void bench_select(const char *path)
  * open already. */
 static void bench_small(const char *path)
 {
-    struct demo_options options = { .seed = 1, .end = 2 * HOUR, .step = 15000, .instances = 2 };
-    struct demo *demo = demo_new(&options);
+    struct sg_demo_options options = { .seed = 1, .end = 2 * HOUR, .step = 15000, .instances = 2 };
+    struct sg_demo *demo = sg_demo_new(&options);
     struct data d = make_data(demo);
     struct pq_matcher name = { PQ_MATCH_EQUAL, QF_STR("__name__"), QF_STR("http_requests_total"),
                                NULL };
     struct pq_select one = { &name, 1, INT64_MIN, INT64_MAX };
     struct qf_err err = { 0 };
-    struct seg_reader *reader = NULL;
+    struct sg_reader *reader = NULL;
     struct pq_series series;
     double opening = 1e9, reading = 1e9;
 
@@ -319,33 +319,33 @@ static void bench_small(const char *path)
         struct pq_source *source;
         bool more = true;
 
-        (void)seg_reader_free(reader);
-        reader = seg_reader_open(path, &err);
+        (void)sg_reader_free(reader);
+        reader = sg_reader_open(path, &err);
         if (!reader)
             die(&err);
         opening = QF_MIN(opening, now() - start);
         start = now();
-        source = segments_source_new(&reader, 1, &one, NULL, 0);
+        source = sg_source_new(&reader, 1, &one, NULL, 0);
         while (more)
             if (source->next(source, &series, &more, &err))
                 die(&err);
         source->close(source);
         reading = QF_MIN(reading, now() - start);
     }
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     printf("small segment of %zu series, %zu samples: open %.0f us, one metric %.0f us\n", d.series,
            d.samples, opening * 1e6, reading * 1e6);
-    (void)demo_free(demo);
+    (void)sg_demo_free(demo);
 }
 
 /* The demo data cut into files of one hour each, and read as one. */
 static void bench_merge(const char *path)
 {
-    struct demo_options options = { .seed = 1, .end = 6 * HOUR, .step = 15000, .instances = 61 };
-    struct demo *demo = demo_new(&options);
+    struct sg_demo_options options = { .seed = 1, .end = 6 * HOUR, .step = 15000, .instances = 61 };
+    struct sg_demo *demo = sg_demo_new(&options);
     struct data d = make_data(demo), part = d;
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    struct seg_reader *readers[6];
+    struct sg_reader *readers[6];
     struct qf_err err = { 0 };
     double best = 1e9;
 
@@ -365,13 +365,13 @@ static void bench_merge(const char *path)
             part.counts[i] = end - start;
         }
         write_segment(&part, path);
-        readers[hour] = seg_reader_open(path, &err);
+        readers[hour] = sg_reader_open(path, &err);
         if (!readers[hour])
             die(&err);
     }
     for (int round = 0; round < 5; round++) {
         double start = now();
-        struct pq_source *source = segments_source_new(readers, 6, &all, NULL, 0);
+        struct pq_source *source = sg_source_new(readers, 6, &all, NULL, 0);
         struct pq_series series;
         bool more = true;
 
@@ -383,11 +383,11 @@ static void bench_merge(const char *path)
     }
     printf("six segments of an hour merged: %.1f M samples/s\n", (double)d.samples / best / 1e6);
     for (int hour = 0; hour < 6; hour++)
-        (void)seg_reader_free(readers[hour]);
+        (void)sg_reader_free(readers[hour]);
     free(part.ts);
     free(part.values);
     free(part.counts);
-    (void)demo_free(demo);
+    (void)sg_demo_free(demo);
 }
 
 static void bench_artifact(size_t series_count, size_t steps, int rounds)
@@ -424,11 +424,11 @@ static void bench_artifact(size_t series_count, size_t steps, int rounds)
         struct pq_rows batch = { .count = 1 };
         double start = now();
 
-        if (artifact_write_memory(&result, &buf, NULL, &err))
+        if (sg_artifact_write_memory(&result, &buf, NULL, &err))
             die(&err);
         write = QF_MIN(write, now() - start);
         start = now();
-        reader = artifact_open_memory(qf_strbuf_view(&buf), "bench", NULL, &err);
+        reader = sg_artifact_open_memory(qf_strbuf_view(&buf), "bench", NULL, &err);
         if (!reader)
             die(&err);
         while (batch.count)

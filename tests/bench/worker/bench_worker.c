@@ -79,7 +79,7 @@ static double library_alone(const char *path, struct qf_str spec, uint64_t *ret_
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct qf_err err = { 0 };
-    struct seg_reader *reader = seg_reader_open(path, &err);
+    struct sg_reader *reader = sg_reader_open(path, &err);
     struct pq_leaf_result result;
     struct pq_source *source;
     struct pq_leaf *leaf;
@@ -88,13 +88,13 @@ static double library_alone(const char *path, struct qf_str spec, uint64_t *ret_
     CHECK_MSG(reader, "%s", err.msg);
     started = qf_clock_mono_ns();
     CHECK_OK(pq_leaf_decode(arena, spec, &leaf, &err), &err);
-    source = segments_source_new(&reader, 1, &leaf->select, NULL, 0);
+    source = sg_source_new(&reader, 1, &leaf->select, NULL, 0);
     CHECK_OK(pq_leaf_run(leaf, source, &(struct pq_leaf_limits){ 0 }, NULL, arena, &result, &err),
              &err);
     source->close(source);
     *ret_samples = result.samples_read;
     started = qf_clock_mono_ns() - started;
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     return (double)started / 1e9;
 }
 

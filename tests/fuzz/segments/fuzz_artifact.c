@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_all(struct qf_str bytes)
 {
     struct qf_err err = { 0 };
-    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "fuzz", NULL, &err);
+    struct pq_leaf_reader *reader = sg_artifact_open_memory(bytes, "fuzz", NULL, &err);
     struct pq_rows rows = { .count = 1 };
 
     if (!reader)
@@ -79,7 +79,7 @@ static void read_edited(const uint8_t *data, size_t size)
     };
     struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    if (artifact_write_memory(&result, &buf, NULL, NULL) != QF_OK)
+    if (sg_artifact_write_memory(&result, &buf, NULL, NULL) != QF_OK)
         abort();
     for (size_t i = 0; i + 2 < size; i += 3)
         buf.data[(data[i] << 8 | data[i + 1]) % buf.len] ^= (char)data[i + 2];

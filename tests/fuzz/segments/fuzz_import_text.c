@@ -17,22 +17,23 @@ static void check_histogram(struct qf_arena *arena, struct qf_str text)
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf first = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf second = QF_STRBUF_INIT;
     const struct pq_histogram *histogram, *again;
-    const char *what = histogram_text_parse(text, arena, &histogram);
+    const char *what = sg_histogram_text_parse(text, arena, &histogram);
 
     if (what)
         return;
-    histogram_encode(&first, histogram);
-    histogram_text_print(&printed, histogram);
-    what = histogram_text_parse(qf_strbuf_view(&printed), arena, &again);
+    sg_histogram_encode(&first, histogram);
+    sg_histogram_text_print(&printed, histogram);
+    what = sg_histogram_text_parse(qf_strbuf_view(&printed), arena, &again);
     assert(!what);
-    histogram_encode(&second, again);
+    sg_histogram_encode(&second, again);
     assert(qf_str_eq(qf_strbuf_view(&first), qf_strbuf_view(&second)));
-    assert(histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
+    assert(sg_histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text_state state = { .format = size ? (enum import_format)(data[0] % 4) : IMPORT_AUTO };
+    struct text_state state = { .format =
+                                    size ? (enum sg_import_format)(data[0] % 4) : SG_IMPORT_AUTO };
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct qf_str rest = { (const char *)data, size };
 

@@ -25,7 +25,7 @@ struct line {
 
 struct load {
     struct qf_arena *arena;
-    struct store *store;
+    struct sg_store *store;
     struct qf_str tenant;
     uint32_t shards;
     int64_t start, step, window;
@@ -82,24 +82,24 @@ static size_t cut(const struct load *load, const struct line *line, int64_t from
     return count;
 }
 
-static void put(struct load *load, const char *path, struct seg_writer *writer)
+static void put(struct load *load, const char *path, struct sg_writer *writer)
 {
     struct qf_strbuf key = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
-    struct segment_name name;
+    struct sg_segment_name name;
     struct qf_err err = { 0 };
     char piece[65536];
     size_t len;
     FILE *file;
 
-    if (seg_writer_finish(writer, &name, &err))
+    if (sg_writer_finish(writer, &name, &err))
         die(path, &err);
-    segment_name_print(&key, &name);
+    sg_segment_name_print(&key, &name);
     file = fopen(path, "re");
     while (file && (len = fread(piece, 1, sizeof(piece), file)) > 0)
         qf_strbuf_add(&bytes, piece, len);
     if (file)
         (void)fclose(file);
-    if (store_put(load->store, qf_strbuf_view(&key), bytes.data, bytes.len, NULL, &err))
+    if (sg_store_put(load->store, qf_strbuf_view(&key), bytes.data, bytes.len, NULL, &err))
         die(qf_strbuf_cstr(&key), &err);
     qf_strbuf_done(&key);
     qf_strbuf_done(&bytes);
@@ -109,12 +109,12 @@ static void write_shard(struct load *load, int64_t from, uint32_t shard, int64_t
                         double *values)
 {
     char path[64];
-    struct seg_writer_options options = { .path = path,
-                                          .tenant = load->tenant,
-                                          .shard = shard,
-                                          .shard_count = load->shards,
-                                          .generation = (uint64_t)qf_clock_wall_ms() * 1000 };
-    struct seg_writer *writer = NULL;
+    struct sg_writer_options options = { .path = path,
+                                         .tenant = load->tenant,
+                                         .shard = shard,
+                                         .shard_count = load->shards,
+                                         .generation = (uint64_t)qf_clock_wall_ms() * 1000 };
+    struct sg_writer *writer = NULL;
     struct qf_err err = { 0 };
 
     (void)snprintf(path, sizeof(path), "/tmp/load_series.%d", (int)getpid());
@@ -123,26 +123,26 @@ static void write_shard(struct load *load, int64_t from, uint32_t shard, int64_t
         const struct line *line = &load->lines.items[i];
         size_t count;
 
-        if (seg_shard_of(line->labels, load->shards) != shard)
+        if (sg_shard_of(line->labels, load->shards) != shard)
             continue;
         count = cut(load, line, from, ts, values);
         if (count == 0)
             continue;
         if (!writer)
-            writer = seg_writer_new(&options, &err);
-        if (!writer || seg_writer_add(writer, line->labels, ts, values, count, &err))
+            writer = sg_writer_new(&options, &err);
+        if (!writer || sg_writer_add(writer, line->labels, ts, values, count, &err))
             die("write", &err);
     }
     if (writer)
         put(load, path, writer);
-    (void)seg_writer_free(writer);
+    (void)sg_writer_free(writer);
     (void)unlink(path);
 }
 
 int main(int argc, char **argv)
 {
     struct load load = { .arena = qf_arena_new(SIZE_MAX) };
-    struct store_options options = { .create = true };
+    struct sg_store_options options = { .create = true };
     struct qf_err err = { 0 };
     uint64_t shards = 0;
     size_t longest = 1;
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     options.url = argv[1];
     load.tenant = qf_str_from(argv[2]);
     load.shards = (uint32_t)shards;
-    if (store_open(&options, &load.store, &err))
+    if (sg_store_open(&options, &load.store, &err))
         die(argv[1], &err);
     read_lines(&load);
     for (size_t i = 0; i < load.lines.count; i++)
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     free(ts);
     free(values);
     QF_VEC_DONE(&load.lines);
-    (void)store_free(load.store);
+    (void)sg_store_free(load.store);
     (void)qf_arena_free(load.arena);
     return 0;
 }

@@ -27,7 +27,7 @@ static void print_hex(struct qf_str bytes)
         printf("%02x", (unsigned char)bytes.data[i]);
 }
 
-static void print_rows(struct qf_labels labels, const struct seg_samples *samples)
+static void print_rows(struct qf_labels labels, const struct sg_samples *samples)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf json = QF_STRBUF_INIT;
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -51,12 +51,11 @@ static void print_rows(struct qf_labels labels, const struct seg_samples *sample
     }
 }
 
-static void add(struct seg_writer *writer, struct qf_labels labels,
-                const struct seg_samples *samples)
+static void add(struct sg_writer *writer, struct qf_labels labels, const struct sg_samples *samples)
 {
     struct qf_err err = { 0 };
 
-    if (seg_writer_add_samples(writer, labels, samples, &err))
+    if (sg_writer_add_samples(writer, labels, samples, &err))
         die(&err);
     print_rows(labels, samples);
 }
@@ -66,16 +65,16 @@ static void write_extras(const char *dir)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
     char path[512];
-    struct seg_writer_options options = { .path = path,
-                                          .tenant = QF_STR("default"),
-                                          .shard_count = 1,
-                                          .start_ts = true,
-                                          .histograms = true };
+    struct sg_writer_options options = { .path = path,
+                                         .tenant = QF_STR("default"),
+                                         .shard_count = 1,
+                                         .start_ts = true,
+                                         .histograms = true };
     struct qf_label item = { QF_STR("__name__"), QF_STR("extras") };
     double values[300], counts[] = { 1, 2.5 };
     int64_t ts[300], start_ts[300];
     struct qf_str histograms[300];
-    struct seg_samples samples = { ts, values, QF_COUNT_OF(ts), start_ts, histograms };
+    struct sg_samples samples = { ts, values, QF_COUNT_OF(ts), start_ts, histograms };
     struct pq_span span = { -3, 2 };
     struct pq_histogram histogram = { .count = 3.5,
                                       .sum = -1,
@@ -83,11 +82,11 @@ static void write_extras(const char *dir)
                                       .positive_span_count = 1,
                                       .positive_buckets = counts,
                                       .positive_bucket_count = 2 };
-    struct segment_name name;
+    struct sg_segment_name name;
     struct qf_err err = { 0 };
-    struct seg_writer *writer;
+    struct sg_writer *writer;
 
-    histogram_encode(&bytes, &histogram);
+    sg_histogram_encode(&bytes, &histogram);
     for (size_t i = 0; i < QF_COUNT_OF(ts); i++) {
         ts[i] = (int64_t)i * 15000;
         start_ts[i] = i % 4 ? 0 : ts[i] - 1234;
@@ -95,17 +94,17 @@ static void write_extras(const char *dir)
         histograms[i] = i % 3 ? QF_STR("") : qf_strbuf_view(&bytes);
     }
     (void)snprintf(path, sizeof(path), "%s/2.parquet", dir);
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     if (!writer)
         die(&err);
     add(writer, (struct qf_labels){ &item, 1 }, &samples);
-    if (seg_writer_finish(writer, &name, &err))
+    if (sg_writer_finish(writer, &name, &err))
         die(&err);
-    (void)seg_writer_free(writer);
+    (void)sg_writer_free(writer);
 }
 
 /* Some values no demo would have: any bits, odd NaNs, stale markers, extremes of time. */
-static void add_odd(struct seg_writer *writer)
+static void add_odd(struct sg_writer *writer)
 {
     struct qf_label items[] = { { QF_STR("Upper"), QF_STR("é\n\"quoted\"\\") },
                                 { QF_STR("__name__"), QF_STR("odd") } };
@@ -118,52 +117,53 @@ static void add_odd(struct seg_writer *writer)
         ts[i] = -1000000000000 + (int64_t)i * 7919 * 100003;
         values[i] = qf_double_from_bits(i == 7 ? QF_STALE_NAN_BITS : qf_prng_next(&prng));
     }
-    add(writer, labels, &(struct seg_samples){ ts, values, QF_COUNT_OF(ts) });
+    add(writer, labels, &(struct sg_samples){ ts, values, QF_COUNT_OF(ts) });
 }
 
-static void write_shard(const struct demo *demo, const char *dir, uint32_t shard, uint32_t shards)
+static void write_shard(const struct sg_demo *demo, const char *dir, uint32_t shard,
+                        uint32_t shards)
 {
-    size_t max = demo_samples_max(demo);
+    size_t max = sg_demo_samples_max(demo);
     QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(max, sizeof(*ts));
     QF_CLEANUP(qf_freep) double *values = qf_xcalloc(max, sizeof(*values));
     struct qf_err err = { 0 };
-    struct segment_name name;
+    struct sg_segment_name name;
     char path[512];
-    struct seg_writer_options options = {
+    struct sg_writer_options options = {
         .path = path, .tenant = QF_STR("default"), .shard = shard, .shard_count = shards
     };
-    struct seg_writer *writer;
+    struct sg_writer *writer;
 
     (void)snprintf(path, sizeof(path), "%s/%u.parquet", dir, shard);
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     if (!writer)
         die(&err);
     struct qf_label odd = { QF_STR("Upper"), QF_STR("é\n\"quoted\"\\") };
-    if (seg_shard_of((struct qf_labels){ &odd, 1 }, shards) == shard)
+    if (sg_shard_of((struct qf_labels){ &odd, 1 }, shards) == shard)
         add_odd(writer);
-    for (size_t i = 0; i < demo_series_count(demo); i++) {
-        struct qf_labels labels = demo_labels(demo, i);
-        size_t count = demo_samples(demo, i, ts, values);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        struct qf_labels labels = sg_demo_labels(demo, i);
+        size_t count = sg_demo_samples(demo, i, ts, values);
 
-        if (!count || seg_shard_of(labels, shards) != shard)
+        if (!count || sg_shard_of(labels, shards) != shard)
             continue;
-        add(writer, labels, &(struct seg_samples){ ts, values, count });
+        add(writer, labels, &(struct sg_samples){ ts, values, count });
     }
-    if (seg_writer_finish(writer, &name, &err))
+    if (sg_writer_finish(writer, &name, &err))
         die(&err);
-    (void)seg_writer_free(writer);
+    (void)sg_writer_free(writer);
 }
 
 int main(int argc, char **argv)
 {
-    struct demo_options options = {
+    struct sg_demo_options options = {
         .seed = 3,
         .start = 1767225600000,
         .end = 1767225600000 + 3600000,
         .step = 15000,
         .instances = 10,
     };
-    struct demo *demo = demo_new(&options);
+    struct sg_demo *demo = sg_demo_new(&options);
 
     if (argc != 2) {
         fprintf(stderr, "usage: segment_fixture DIR\n");
@@ -172,6 +172,6 @@ int main(int argc, char **argv)
     write_shard(demo, argv[1], 0, 2);
     write_shard(demo, argv[1], 1, 2);
     write_extras(argv[1]);
-    (void)demo_free(demo);
+    (void)sg_demo_free(demo);
     return 0;
 }

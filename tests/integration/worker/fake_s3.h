@@ -8,7 +8,7 @@ struct fake_s3;
 /* Serves GET /b/<name> from <folder>/<name>. */
 struct fake_s3 *fake_s3_new(const char *folder);
 struct fake_s3 *fake_s3_free(struct fake_s3 *s3);
-/* For store_open(); lives as long as the server. */
+/* For sg_store_open(); lives as long as the server. */
 const char *fake_s3_url(const struct fake_s3 *s3);
 /* Each request waits this long first. */
 void fake_s3_delay(struct fake_s3 *s3, int ms);

@@ -85,7 +85,7 @@ static struct qf_labels series_labels(struct qf_arena *arena, unsigned index)
     return qf_labels_normalize(labels, 2);
 }
 
-static void write_samples(struct seg_writer *writer, unsigned series, unsigned samples)
+static void write_samples(struct sg_writer *writer, unsigned series, unsigned samples)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     int64_t *ts = QF_ARENA_ARRAY(arena, int64_t, samples);
@@ -97,7 +97,7 @@ static void write_samples(struct seg_writer *writer, unsigned series, unsigned s
             ts[i] = 1000 * (int64_t)i;
             values[i] = 1000.0 * s + i;
         }
-        CHECK_OK(seg_writer_add(writer, series_labels(arena, s), ts, values, samples, &err), &err);
+        CHECK_OK(sg_writer_add(writer, series_labels(arena, s), ts, values, samples, &err), &err);
     }
 }
 
@@ -106,33 +106,33 @@ struct pb_segment make_segment(struct qf_arena *arena, unsigned series, unsigned
 {
     const char *path = qf_arena_printf(arena, "%s/new.parquet", dir);
     const char *root = qf_arena_printf(arena, "%s/store", dir);
-    struct seg_writer_options options = {
+    struct sg_writer_options options = {
         .path = path, .tenant = QF_STR("t"), .shard_count = 1, .generation = generation
     };
     struct qf_err err = { 0 };
-    struct seg_writer *writer = seg_writer_new(&options, &err);
+    struct sg_writer *writer = sg_writer_new(&options, &err);
     struct qf_strbuf text = QF_STRBUF_INIT;
-    struct segment_name name;
-    struct store_info info;
-    struct store *store;
+    struct sg_segment_name name;
+    struct sg_store_info info;
+    struct sg_store *store;
     struct qf_str stored;
     struct stat file;
     int fd;
 
     CHECK_MSG(writer, "%s", err.msg);
     write_samples(writer, series, samples);
-    CHECK_OK(seg_writer_finish(writer, &name, &err), &err);
-    segment_name_print(&text, &name);
-    (void)seg_writer_free(writer);
-    CHECK_OK(store_open(&(struct store_options){ .url = root }, &store, &err), &err);
+    CHECK_OK(sg_writer_finish(writer, &name, &err), &err);
+    sg_segment_name_print(&text, &name);
+    (void)sg_writer_free(writer);
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = root }, &store, &err), &err);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     CHECK(fd >= 0 && fstat(fd, &file) == 0);
-    CHECK_OK(store_put_fd(store, qf_strbuf_view(&text), fd, (uint64_t)file.st_size, NULL, &err),
+    CHECK_OK(sg_store_put_fd(store, qf_strbuf_view(&text), fd, (uint64_t)file.st_size, NULL, &err),
              &err);
-    CHECK_OK(store_stat(store, qf_strbuf_view(&text), NULL, &info, &err), &err);
+    CHECK_OK(sg_store_stat(store, qf_strbuf_view(&text), NULL, &info, &err), &err);
     (void)close(fd);
     (void)unlink(path);
-    (void)store_free(store);
+    (void)sg_store_free(store);
     stored = qf_arena_str(arena, qf_strbuf_view(&text));
     qf_strbuf_done(&text);
     return (struct pb_segment){

@@ -63,9 +63,10 @@ TEST(a_leaf_is_executed_fetched_and_acknowledged)
                           url_path(arena, message.u.ready.artifact_url), NULL);
     CHECK_EQ(answer.status, 200);
     CHECK_EQ(answer.body_len, message.u.ready.artifact_size_bytes);
-    artifact_checksum((struct qf_str){ answer.body, answer.body_len }, checksum);
+    sg_artifact_checksum((struct qf_str){ answer.body, answer.body_len }, checksum);
     CHECK(qf_str_is(message.u.ready.artifact_checksum, checksum));
-    reader = artifact_open_memory((struct qf_str){ answer.body, answer.body_len }, "a", NULL, &err);
+    reader =
+        sg_artifact_open_memory((struct qf_str){ answer.body, answer.body_len }, "a", NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
     CHECK_EQ(reader->series_count, 3);
     CHECK_OK(reader->next(reader, &rows, &err), &err);

@@ -19,7 +19,7 @@ struct object {
 };
 
 struct memory_store {
-    struct store base;
+    struct sg_store base;
     struct qf_lock *lock;
     QF_VEC(struct object) objects;
     bool sorted;
@@ -60,8 +60,9 @@ static size_t lower_bound(const struct memory_store *memory, struct qf_str name)
     return low;
 }
 
-static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_after,
-                  const struct store_limit *limit, store_list_fn *fn, void *ctx, struct qf_err *err)
+static qf_rc list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
+                  const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
+                  struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf last = QF_STRBUF_INIT;
@@ -76,7 +77,7 @@ static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_
     qf_lock_take(memory->lock);
     memory->counts.lists++;
     for (;;) {
-        struct store_object object;
+        struct sg_store_object object;
         QF_CLEANUP(qf_freep) char *name = NULL;
         char etag[16];
         size_t at;
@@ -97,10 +98,10 @@ static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_
             break;
         name = qf_xstrdup(memory->objects.items[at].name);
         (void)snprintf(etag, sizeof(etag), "v%u", memory->objects.items[at].version);
-        object = (struct store_object){ .name = qf_str_from(name),
-                                        .size = memory->objects.items[at].size,
-                                        .mtime_ms = 1,
-                                        .etag = qf_str_from(etag) };
+        object = (struct sg_store_object){ .name = qf_str_from(name),
+                                           .size = memory->objects.items[at].size,
+                                           .mtime_ms = 1,
+                                           .etag = qf_str_from(etag) };
         memory->counts.objects_listed++;
         qf_lock_drop(memory->lock);
         if (memory->hook)
@@ -120,8 +121,9 @@ static qf_rc list(struct store *base, struct qf_str prefix, struct qf_str start_
     return QF_OK;
 }
 
-static qf_rc folders(struct store *base, struct qf_str prefix, const struct store_limit *limit,
-                     store_folder_fn *fn, void *ctx, struct qf_err *err)
+static qf_rc folders(struct sg_store *base, struct qf_str prefix,
+                     const struct sg_store_limit *limit, sg_store_folder_fn *fn, void *ctx,
+                     struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf last = QF_STRBUF_INIT;
@@ -133,15 +135,15 @@ static qf_rc folders(struct store *base, struct qf_str prefix, const struct stor
     for (size_t i = 0; i < memory->objects.count && !memory->fail; i++) {
         struct qf_str name = qf_str_from(memory->objects.items[i].name);
         const char *slash;
-        struct store_folder folder;
+        struct sg_store_folder folder;
 
         if (!qf_str_starts(name, prefix))
             continue;
         slash = memchr(name.data + prefix.len, '/', name.len - prefix.len);
         if (!slash)
             continue;
-        folder =
-            (struct store_folder){ .name = qf_str_sub(name, 0, (size_t)(slash - name.data) + 1) };
+        folder = (struct sg_store_folder){ .name = qf_str_sub(name, 0,
+                                                              (size_t)(slash - name.data) + 1) };
         if (last.len && qf_str_eq(folder.name, qf_strbuf_view(&last)))
             continue;
         qf_strbuf_reset(&last);
@@ -154,8 +156,8 @@ static qf_rc folders(struct store *base, struct qf_str prefix, const struct stor
                         : QF_OK;
 }
 
-static qf_rc read_tail(struct store *base, struct qf_str name, void *buf, size_t len,
-                       const struct store_limit *limit, size_t *ret_len, uint64_t *ret_size,
+static qf_rc read_tail(struct sg_store *base, struct qf_str name, void *buf, size_t len,
+                       const struct sg_store_limit *limit, size_t *ret_len, uint64_t *ret_size,
                        struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
@@ -195,8 +197,9 @@ static const struct object *find(struct memory_store *memory, struct qf_str name
                : NULL;
 }
 
-static qf_rc stat_object(struct store *base, struct qf_str name, const struct store_limit *limit,
-                         struct store_info *ret_info, struct qf_err *err)
+static qf_rc stat_object(struct sg_store *base, struct qf_str name,
+                         const struct sg_store_limit *limit, struct sg_store_info *ret_info,
+                         struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
     const struct object *object;
@@ -210,8 +213,8 @@ static qf_rc stat_object(struct store *base, struct qf_str name, const struct st
     return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
 }
 
-static qf_rc read_whole(struct store *base, struct qf_str name, const struct store_sink *sink,
-                        const struct store_limit *limit, uint64_t *ret_size, struct qf_err *err)
+static qf_rc read_whole(struct sg_store *base, struct qf_str name, const struct sg_store_sink *sink,
+                        const struct sg_store_limit *limit, uint64_t *ret_size, struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
     const struct object *object;
@@ -227,8 +230,9 @@ static qf_rc read_whole(struct store *base, struct qf_str name, const struct sto
     return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
 }
 
-static qf_rc put_object(struct store *base, struct qf_str name, const struct store_bytes *bytes,
-                        const struct store_limit *limit, struct qf_err *err)
+static qf_rc put_object(struct sg_store *base, struct qf_str name,
+                        const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                        struct qf_err *err)
 {
     struct memory_store *memory = (struct memory_store *)base;
     QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
@@ -249,8 +253,8 @@ static qf_rc put_object(struct store *base, struct qf_str name, const struct sto
     return QF_OK;
 }
 
-static qf_rc remove_object(struct store *base, struct qf_str name, const struct store_limit *limit,
-                           struct qf_err *err)
+static qf_rc remove_object(struct sg_store *base, struct qf_str name,
+                           const struct sg_store_limit *limit, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *copy = qf_xmemdup0(name.data, name.len);
 
@@ -263,7 +267,7 @@ static qf_rc remove_object(struct store *base, struct qf_str name, const struct 
     return QF_OK;
 }
 
-static void close_store(struct store *base)
+static void close_store(struct sg_store *base)
 {
     struct memory_store *memory = (struct memory_store *)base;
 
@@ -276,7 +280,7 @@ static void close_store(struct store *base)
     free(memory);
 }
 
-static const struct store_ops ops = {
+static const struct sg_store_ops ops = {
     .list = list,
     .folders = folders,
     .stat = stat_object,
@@ -296,7 +300,7 @@ struct memory_store *memory_store_new(void)
     return memory;
 }
 
-struct store *memory_store_base(struct memory_store *memory)
+struct sg_store *memory_store_base(struct memory_store *memory)
 {
     return &memory->base;
 }

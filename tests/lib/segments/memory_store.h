@@ -9,7 +9,7 @@
 struct memory_store;
 
 struct memory_store *memory_store_new(void);
-struct store *memory_store_base(struct memory_store *memory); /* Free it with store_free(). */
+struct sg_store *memory_store_base(struct memory_store *memory); /* Free it with sg_store_free(). */
 
 /* Objects may be put in any order before the next listing; @content may be NULL. */
 void memory_store_put(struct memory_store *memory, const char *name, struct qf_str content);

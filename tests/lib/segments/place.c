@@ -23,14 +23,14 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 void place_done(struct place *place)
 {
-    (void)store_free(place->store);
+    (void)sg_store_free(place->store);
     (void)nftw(place->root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 struct place place_make(void)
 {
     struct place p = { .root = "/tmp/promfabric-test-XXXXXX" };
-    struct store_options options = { .url = p.store_path, .create = true };
+    struct sg_store_options options = { .url = p.store_path, .create = true };
     struct qf_err err = { 0 };
 
     CHECK(mkdtemp(p.root));
@@ -38,7 +38,7 @@ struct place place_make(void)
     (void)snprintf(p.temp, sizeof(p.temp), "%s/temp", p.root);
     (void)snprintf(p.input, sizeof(p.input), "%s/input.txt", p.root);
     CHECK_EQ(mkdir(p.temp, 0700), 0);
-    CHECK_OK(store_open(&options, &p.store, &err), &err);
+    CHECK_OK(sg_store_open(&options, &p.store, &err), &err);
     return p;
 }
 
@@ -59,7 +59,7 @@ struct names {
     QF_VEC(char *) items;
 };
 
-static bool add_name(void *ctx, const struct store_object *object)
+static bool add_name(void *ctx, const struct sg_store_object *object)
 {
     struct names *names = ctx;
 
@@ -74,14 +74,14 @@ struct place_readers place_readers(const struct place *p)
     struct qf_err err = { 0 };
     char path[512];
 
-    CHECK_OK(store_list(p->store, QF_STR(""), QF_STR(""), NULL, add_name, &names, &err), &err);
+    CHECK_OK(sg_store_list(p->store, QF_STR(""), QF_STR(""), NULL, add_name, &names, &err), &err);
     for (size_t i = 0; i < names.items.count; i++) {
-        struct seg_reader *reader;
+        struct sg_reader *reader;
 
         (void)snprintf(path, sizeof(path), "%s/%s", p->store_path, names.items.items[i]);
-        reader = seg_reader_open(path, &err);
+        reader = sg_reader_open(path, &err);
         CHECK_MSG(reader, "%s", err.msg);
-        CHECK_OK(seg_reader_verify(reader, &err), &err);
+        CHECK_OK(sg_reader_verify(reader, &err), &err);
         QF_VEC_PUSH(&readers.items, reader);
         free(names.items.items[i]);
     }
@@ -92,7 +92,7 @@ struct place_readers place_readers(const struct place *p)
 void place_readers_done(struct place_readers *readers)
 {
     for (size_t i = 0; i < readers->items.count; i++)
-        (void)seg_reader_free(readers->items.items[i]);
+        (void)sg_reader_free(readers->items.items[i]);
     QF_VEC_DONE(&readers->items);
 }
 
@@ -103,7 +103,7 @@ static void print_sample(struct qf_strbuf *out, const struct pq_series *series, 
     (void)qf_double_g(series->values[i], number);
     qf_strbuf_printf(out, " %lld=", (long long)series->ts[i]);
     if (series->histograms && series->histograms[i])
-        histogram_text_print(out, series->histograms[i]);
+        sg_histogram_text_print(out, series->histograms[i]);
     else
         qf_strbuf_puts(out, qf_is_stale(series->values[i]) ? "stale" : number);
     if (series->start_ts && series->start_ts[i])
@@ -115,7 +115,7 @@ char *place_dump(const struct place *p, size_t *ret_segments)
     QF_CLEANUP(place_readers_done) struct place_readers readers = place_readers(p);
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct pq_source *source =
-        segments_source_new(readers.items.items, readers.items.count, &all, NULL, 0);
+        sg_source_new(readers.items.items, readers.items.count, &all, NULL, 0);
     struct qf_strbuf out = QF_STRBUF_INIT;
     struct pq_series series;
     struct qf_err err = { 0 };

@@ -13,7 +13,7 @@
 struct bench {
     char dir[32];
     struct fake_s3 *s3;
-    struct store *store;
+    struct sg_store *store;
     struct qf_mailbox *mailbox;
     struct qf_pool *pool;
     struct qw_metrics *metrics;
@@ -79,10 +79,11 @@ static struct bench *bench_new(bool local)
     }
     objects = qf_xstrdup(path_in(bench, "objects"));
     bench->s3 = fake_s3_new(objects);
-    CHECK_OK(store_open(&(struct store_options){ .url = local ? objects : fake_s3_url(bench->s3),
-                                                 .attempts_max = 1 },
-                        &bench->store, &err),
-             &err);
+    CHECK_OK(
+        sg_store_open(&(struct sg_store_options){ .url = local ? objects : fake_s3_url(bench->s3),
+                                                  .attempts_max = 1 },
+                      &bench->store, &err),
+        &err);
     free(objects);
     bench->mailbox = qf_mailbox_new(64);
     bench->pool = qf_pool_new("download", 3, 64);
@@ -112,7 +113,7 @@ static void bench_free(struct bench *bench)
     bench->pool = qf_pool_free(bench->pool);
     bench->mailbox = qf_mailbox_free(bench->mailbox, NULL);
     bench->metrics = qw_metrics_free(bench->metrics);
-    bench->store = store_free(bench->store);
+    bench->store = sg_store_free(bench->store);
     bench->s3 = fake_s3_free(bench->s3);
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", bench->dir);
     CHECK_EQ(system(command), 0);
@@ -299,7 +300,8 @@ TEST(a_download_stops_at_the_announced_size)
     CHECK(qw_cache_settled(bench->cache) == hold);
     CHECK_EQ(hold->rc, QF_ECORRUPT);
     CHECK_MSG(strstr(hold->err.msg, "more bytes than the announced 10"), "%s", hold->err.msg);
-    CHECK_EQ(store_counters(bench->store).bytes_read, 0); /* counted when a whole object is here */
+    CHECK_EQ(sg_store_counters(bench->store).bytes_read,
+             0); /* counted when a whole object is here */
     qw_cache_release(bench->cache, hold);
     bench_free(bench);
 }

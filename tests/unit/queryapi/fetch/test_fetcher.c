@@ -85,7 +85,7 @@ static struct qa_fetch *request(const struct fixture *fixture, const char *path)
                    path);
     fetch->url = qf_xstrdup(url);
     fetch->size_bytes = strlen(BODY);
-    artifact_checksum(QF_STR(BODY), checksum);
+    sg_artifact_checksum(QF_STR(BODY), checksum);
     CHECK(qa_checksum_parse(checksum, strlen(checksum), &fetch->checksum));
     return fetch;
 }

@@ -18,13 +18,13 @@ static void touch(const char *dir, uint32_t shard, bool gone)
     int fd;
 
     qf_strbuf_printf(&path, "%s/", dir);
-    segment_name_print(&path, &(struct segment_name){ .tenant = QF_STR("default"),
-                                                      .min_ts = T0,
-                                                      .max_ts = T0 + 3600000,
-                                                      .shard = shard,
-                                                      .shard_count = SHARDS,
-                                                      .generation = 1,
-                                                      .id = shard });
+    sg_segment_name_print(&path, &(struct sg_segment_name){ .tenant = QF_STR("default"),
+                                                            .min_ts = T0,
+                                                            .max_ts = T0 + 3600000,
+                                                            .shard = shard,
+                                                            .shard_count = SHARDS,
+                                                            .generation = 1,
+                                                            .id = shard });
     if (gone) {
         CHECK(unlink(qf_strbuf_cstr(&path)) == 0);
     } else {
@@ -74,13 +74,13 @@ TEST(a_plan_ends_with_an_error_wherever_its_memory_ends)
     CHECK(mkdir(tenant, 0700) == 0 && mkdir(day, 0700) == 0);
     for (uint32_t i = 0; i < SHARDS; i++)
         touch(dir, i, false);
-    CHECK_OK(store_open(&(struct store_options){ .url = dir }, &env.store, &err), &err);
-    env.catalog = catalog_new(&(struct catalog_options){ .store = env.store });
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = dir }, &env.store, &err), &err);
+    env.catalog = sg_catalog_new(&(struct sg_catalog_options){ .store = env.store });
     for (size_t memory = 64; memory < 32768; memory += 16)
         (void)plan_with(&env, memory);
     CHECK(plan_with(&env, 1 << 20));
-    env.catalog = catalog_free(env.catalog);
-    env.store = store_free(env.store);
+    env.catalog = sg_catalog_free(env.catalog);
+    env.store = sg_store_free(env.store);
     for (uint32_t i = 0; i < SHARDS; i++)
         touch(dir, i, true);
     CHECK(rmdir(day) == 0 && rmdir(tenant) == 0 && rmdir(dir) == 0);

@@ -21,13 +21,13 @@
 
 struct fixture {
     struct memory_store *memory;
-    struct store *store;
-    struct catalog *catalog;
+    struct sg_store *store;
+    struct sg_catalog *catalog;
     struct qf_arena *arena;
     struct qf_err err;
 };
 
-static struct fixture fixture_new(struct catalog_options options)
+static struct fixture fixture_new(struct sg_catalog_options options)
 {
     struct fixture f = { .memory = memory_store_new(), .arena = qf_arena_new(SIZE_MAX) };
 
@@ -35,14 +35,14 @@ static struct fixture fixture_new(struct catalog_options options)
     options.store = f.store;
     if (!options.summary_time_ms)
         options.summary_time_ms = -1;
-    f.catalog = catalog_new(&options);
+    f.catalog = sg_catalog_new(&options);
     return f;
 }
 
 static void fixture_done(struct fixture *f)
 {
-    f->catalog = catalog_free(f->catalog);
-    f->store = store_free(f->store);
+    f->catalog = sg_catalog_free(f->catalog);
+    f->store = sg_store_free(f->store);
     f->arena = qf_arena_free(f->arena);
 }
 
@@ -51,13 +51,13 @@ static char *name_of(const char *tenant, int64_t min_ts, int64_t max_ts, uint32_
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    segment_name_print(&buf, &(struct segment_name){ .tenant = qf_str_from(tenant),
-                                                     .min_ts = min_ts,
-                                                     .max_ts = max_ts,
-                                                     .shard = shard,
-                                                     .shard_count = shard_count,
-                                                     .generation = generation,
-                                                     .id = generation * 31 + shard });
+    sg_segment_name_print(&buf, &(struct sg_segment_name){ .tenant = qf_str_from(tenant),
+                                                           .min_ts = min_ts,
+                                                           .max_ts = max_ts,
+                                                           .shard = shard,
+                                                           .shard_count = shard_count,
+                                                           .generation = generation,
+                                                           .id = generation * 31 + shard });
     return qf_strbuf_take(&buf);
 }
 
@@ -72,28 +72,28 @@ static void put(struct fixture *f, const char *tenant, int64_t min_ts, int64_t m
 
 static void refresh(struct fixture *f)
 {
-    CHECK_OK(catalog_refresh(f->catalog, CATALOG_REFRESH_NOW, NULL, &f->err), &f->err);
+    CHECK_OK(sg_catalog_refresh(f->catalog, SG_CATALOG_REFRESH_NOW, NULL, &f->err), &f->err);
 }
 
 /* "shard/count:[gGENERATION ...] ..." of what a lookup answers. */
 static const char *answer_text(struct fixture *f, const char *tenant, int64_t min_ts,
                                int64_t max_ts)
 {
-    QF_CLEANUP(catalog_snapshot_dropp)
-    struct catalog_snapshot *snapshot = catalog_snapshot(f->catalog);
-    struct catalog_query query = { .tenant = qf_str_from(tenant),
-                                   .min_ts = min_ts,
-                                   .max_ts = max_ts };
-    struct catalog_answer answer;
+    QF_CLEANUP(sg_catalog_snapshot_dropp)
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(f->catalog);
+    struct sg_catalog_query query = { .tenant = qf_str_from(tenant),
+                                      .min_ts = min_ts,
+                                      .max_ts = max_ts };
+    struct sg_catalog_answer answer;
     struct qf_strbuf text = QF_STRBUF_INIT;
     char *copy;
     size_t segments = 0;
     uint64_t bytes = 0;
 
     CHECK(snapshot != NULL);
-    CHECK_OK(catalog_lookup(snapshot, &query, f->arena, &answer, &f->err), &f->err);
+    CHECK_OK(sg_catalog_lookup(snapshot, &query, f->arena, &answer, &f->err), &f->err);
     for (size_t i = 0; i < answer.group_count; i++) {
-        const struct catalog_group *group = &answer.groups[i];
+        const struct sg_catalog_group *group = &answer.groups[i];
 
         qf_strbuf_printf(&text, "%s%u/%u:[", i ? " " : "", group->shard, group->shard_count);
         for (size_t j = 0; j < group->segment_count; j++) {
@@ -113,22 +113,22 @@ static const char *answer_text(struct fixture *f, const char *tenant, int64_t mi
 
 TEST(there_is_no_snapshot_before_the_first_refresh)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
 
-    CHECK(catalog_snapshot(f.catalog) == NULL);
+    CHECK(sg_catalog_snapshot(f.catalog) == NULL);
     memory_store_fail(f.memory, QF_EDENIED);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, NULL), QF_EDENIED);
-    CHECK(catalog_snapshot(f.catalog) == NULL);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, NULL), QF_EDENIED);
+    CHECK(sg_catalog_snapshot(f.catalog) == NULL);
     memory_store_fail(f.memory, QF_OK);
     refresh(&f);
     CHECK_STR(answer_text(&f, "t", T0, T0 + HOUR), "");
-    CHECK_EQ(catalog_stats(f.catalog).refresh_errors, 1);
+    CHECK_EQ(sg_catalog_stats(f.catalog).refresh_errors, 1);
 }
 
 /* Times are inclusive at both ends, in names and in questions. */
 TEST(lookups_prune_by_tenant_and_time)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
 
     for (int i = 0; i < 24; i++)
         put(&f, i % 2 ? "a" : "a-b", T0 + i * HOUR, T0 + (i + 1) * HOUR - 1, 0, 1, (uint64_t)i);
@@ -144,16 +144,16 @@ TEST(lookups_prune_by_tenant_and_time)
     CHECK_STR(answer_text(&f, "a-b", T0 + 2 * HOUR, T0), "");
     CHECK_STR(answer_text(&f, "b", T0, T0 + 24 * HOUR), "");
     CHECK_STR(answer_text(&f, "a", INT64_MIN, T0 + 3 * HOUR), "0/1:[g1 g3]");
-    CHECK_EQ(catalog_stats(f.catalog).segments, 24);
-    CHECK_EQ(catalog_stats(f.catalog).tenants, 2);
-    CHECK_EQ(catalog_stats(f.catalog).foreign, 2);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, 24);
+    CHECK_EQ(sg_catalog_stats(f.catalog).tenants, 2);
+    CHECK_EQ(sg_catalog_stats(f.catalog).foreign, 2);
 }
 
 /* A series of shard 5 of 8 was in shard 1 of 4 when there were four: both files are in one group.
  */
 TEST(different_shard_counts_group_at_the_smallest)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
 
     for (uint32_t s = 0; s < 4; s++)
         put(&f, "t", T0, T0 + 1, s, 4, 40 + s);
@@ -172,7 +172,7 @@ TEST(different_shard_counts_group_at_the_smallest)
 /* Newest last, whatever order names have. */
 TEST(overlapping_segments_come_oldest_first)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
 
     put(&f, "t", T0, T0 + 9, 0, 1, 300);
     put(&f, "t", T0 + 1, T0 + 9, 0, 1, 100);
@@ -187,14 +187,14 @@ TEST(random_lookups_answer_as_a_plain_scan_does)
     struct qf_prng prng = { 2026 };
 
     for (int round = 0; round < 20; round++) {
-        QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
-        QF_VEC(struct segment_name) all = { 0 };
+        QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
+        QF_VEC(struct sg_segment_name) all = { 0 };
         size_t count = 1 + qf_prng_below(&prng, 400);
 
         for (size_t i = 0; i < count; i++) {
             int64_t start = T0 + (int64_t)qf_prng_below(&prng, 200) * HOUR;
             uint32_t shards = 1u << qf_prng_below(&prng, 4);
-            struct segment_name name = {
+            struct sg_segment_name name = {
                 .tenant = qf_prng_chance(&prng, 0.5) ? QF_STR("x") : QF_STR("x.y"),
                 .min_ts = start,
                 .max_ts = start + (int64_t)qf_prng_below(&prng, 30) * HOUR,
@@ -209,17 +209,17 @@ TEST(random_lookups_answer_as_a_plain_scan_does)
         }
         refresh(&f);
         for (int i = 0; i < 50; i++) {
-            QF_CLEANUP(catalog_snapshot_dropp)
-            struct catalog_snapshot *snapshot = catalog_snapshot(f.catalog);
-            struct catalog_query query = { .tenant = QF_STR("x") };
-            struct catalog_answer answer;
+            QF_CLEANUP(sg_catalog_snapshot_dropp)
+            struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(f.catalog);
+            struct sg_catalog_query query = { .tenant = QF_STR("x") };
+            struct sg_catalog_answer answer;
             size_t want = 0, groups = 0;
             uint32_t least = UINT32_MAX;
 
             query.min_ts = T0 + (int64_t)qf_prng_below(&prng, 230) * HOUR;
             query.max_ts = query.min_ts + (int64_t)qf_prng_below(&prng, 50) * HOUR;
             for (size_t j = 0; j < all.count; j++) {
-                const struct segment_name *name = &all.items[j];
+                const struct sg_segment_name *name = &all.items[j];
 
                 if (name->tenant.len == 1 && name->min_ts <= query.max_ts &&
                     name->max_ts >= query.min_ts) {
@@ -227,10 +227,10 @@ TEST(random_lookups_answer_as_a_plain_scan_does)
                     least = name->shard_count < least ? name->shard_count : least;
                 }
             }
-            CHECK_OK(catalog_lookup(snapshot, &query, f.arena, &answer, &f.err), &f.err);
+            CHECK_OK(sg_catalog_lookup(snapshot, &query, f.arena, &answer, &f.err), &f.err);
             CHECK_EQ(answer.segment_count, want);
             for (size_t g = 0; g < answer.group_count; g++) {
-                const struct catalog_group *group = &answer.groups[g];
+                const struct sg_catalog_group *group = &answer.groups[g];
 
                 CHECK_EQ(group->shard_count, least);
                 CHECK(group->segment_count > 0);
@@ -252,22 +252,22 @@ TEST(random_lookups_answer_as_a_plain_scan_does)
 /* Unchanged stores keep their snapshot; each change makes exactly one new. */
 TEST(refreshes_follow_the_store)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
-    QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *first = NULL;
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
+    QF_CLEANUP(sg_catalog_snapshot_dropp) struct sg_catalog_snapshot *first = NULL;
     QF_CLEANUP(qf_freep) char *gone = name_of("t", T0, T0 + 1, 0, 1, 1);
     QF_CLEANUP(qf_freep) char *day2 = name_of("t", T0 + 30 * HOUR, T0 + 31 * HOUR, 0, 1, 7);
-    struct catalog_snapshot *now;
+    struct sg_catalog_snapshot *now;
 
     put(&f, "t", T0, T0 + 1, 0, 1, 1);
     put(&f, "t", T0, T0 + 1, 0, 1, 2);
     memory_store_put(f.memory, day2, QF_STR("x"));
     refresh(&f);
-    first = catalog_snapshot(f.catalog);
-    CHECK_EQ(catalog_snapshot_version(first), 1);
+    first = sg_catalog_snapshot(f.catalog);
+    CHECK_EQ(sg_catalog_snapshot_version(first), 1);
     refresh(&f);
-    now = catalog_snapshot(f.catalog);
+    now = sg_catalog_snapshot(f.catalog);
     CHECK(now == first);
-    (void)catalog_snapshot_drop(now);
+    (void)sg_catalog_snapshot_drop(now);
     put(&f, "t", T0, T0 + 1, 0, 1, 3);
     put(&f, "u", T0, T0 + 1, 0, 1, 9);
     refresh(&f);
@@ -277,29 +277,29 @@ TEST(refreshes_follow_the_store)
     CHECK(memory_store_remove(f.memory, day2));
     refresh(&f);
     CHECK_STR(answer_text(&f, "t", T0, T0 + 40 * HOUR), "0/1:[g2 g3]");
-    now = catalog_snapshot(f.catalog);
-    CHECK_EQ(catalog_snapshot_version(now), 3);
-    (void)catalog_snapshot_drop(now);
+    now = sg_catalog_snapshot(f.catalog);
+    CHECK_EQ(sg_catalog_snapshot_version(now), 3);
+    (void)sg_catalog_snapshot_drop(now);
     /* The first snapshot is what it was. */
-    CHECK_EQ(catalog_stats(f.catalog).segments, 3);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, 3);
     {
-        struct catalog_answer answer;
-        struct catalog_query query = { .tenant = QF_STR("t"), .min_ts = T0, .max_ts = T0 };
+        struct sg_catalog_answer answer;
+        struct sg_catalog_query query = { .tenant = QF_STR("t"), .min_ts = T0, .max_ts = T0 };
 
-        CHECK_OK(catalog_lookup(first, &query, f.arena, &answer, &f.err), &f.err);
+        CHECK_OK(sg_catalog_lookup(first, &query, f.arena, &answer, &f.err), &f.err);
         CHECK_EQ(answer.segment_count, 2);
     }
 }
 
 TEST(a_failed_refresh_keeps_the_last_good_snapshot)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
 
     put(&f, "t", T0, T0, 0, 1, 1);
     refresh(&f);
     memory_store_fail(f.memory, QF_EIO);
     put(&f, "t", T0, T0, 0, 1, 2);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, NULL, NULL), QF_EIO);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_NOW, NULL, NULL), QF_EIO);
     CHECK_STR(answer_text(&f, "t", T0, T0), "0/1:[g1]");
     memory_store_fail(f.memory, QF_OK);
     refresh(&f);
@@ -310,49 +310,49 @@ TEST(a_failed_refresh_keeps_the_last_good_snapshot)
 TEST(while_the_store_cannot_be_listed_an_old_index_answers_nobody)
 {
     QF_CLEANUP(fixture_done)
-    struct fixture f = fixture_new((struct catalog_options){ .refresh_interval_ms = 1000 });
+    struct fixture f = fixture_new((struct sg_catalog_options){ .refresh_interval_ms = 1000 });
     struct qf_err err = { 0 };
 
     refresh(&f);
     memory_store_fail(f.memory, QF_EIO);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, NULL, NULL), QF_EIO);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
-    (void)usleep(CATALOG_INTERVALS_MAX * 1000000 + 100000);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_NOW, NULL, NULL), QF_EIO);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    (void)usleep(SG_CATALOG_INTERVALS_MAX * 1000000 + 100000);
     for (int i = 0; i < 3; i++) {
         err = (struct qf_err){ 0 };
-        CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &err), QF_EIO);
+        CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &err), QF_EIO);
         CHECK(strstr(err.msg, "told to fail"));
     }
     memory_store_fail(f.memory, QF_OK);
     refresh(&f);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
 }
 
 /* Over the limit nothing is answered rather than a part. */
 TEST(more_segments_than_allowed_are_an_error)
 {
     QF_CLEANUP(fixture_done)
-    struct fixture f = fixture_new((struct catalog_options){ .segments_max = 10 });
+    struct fixture f = fixture_new((struct sg_catalog_options){ .segments_max = 10 });
 
     for (uint64_t i = 0; i < 10; i++)
         put(&f, "t", T0 + (int64_t)i * 24 * HOUR, T0 + (int64_t)i * 24 * HOUR, 0, 1, i);
     refresh(&f);
     put(&f, "t", T0 + 1, T0 + 1, 0, 1, 11);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, NULL, &f.err), QF_ELIMIT);
-    CHECK_EQ(catalog_stats(f.catalog).segments, 10);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_NOW, NULL, &f.err), QF_ELIMIT);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, 10);
 }
 
 TEST(refreshes_that_are_not_due_do_nothing)
 {
     QF_CLEANUP(fixture_done)
-    struct fixture f = fixture_new((struct catalog_options){ .refresh_interval_ms = 60000 });
+    struct fixture f = fixture_new((struct sg_catalog_options){ .refresh_interval_ms = 60000 });
 
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
     put(&f, "t", T0, T0, 0, 1, 1);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).lists, 2); /* notes and segments */
     CHECK_STR(answer_text(&f, "t", T0, T0), "");
-    CHECK(catalog_due_ms(f.catalog) > qf_clock_mono_ms() + 40000);
+    CHECK(sg_catalog_due_ms(f.catalog) > qf_clock_mono_ms() + 40000);
     refresh(&f);
     CHECK_STR(answer_text(&f, "t", T0, T0), "0/1:[g1]");
 }
@@ -381,13 +381,13 @@ static void refresh_now(void *arg)
 {
     struct race *race = arg;
 
-    race->rc = catalog_refresh(race->f->catalog, CATALOG_REFRESH_NOW, NULL, NULL);
+    race->rc = sg_catalog_refresh(race->f->catalog, SG_CATALOG_REFRESH_NOW, NULL, NULL);
 }
 
 /* A refresh under way may have passed by what was just put: it does not count for a later call. */
 TEST(a_refresh_on_demand_sees_what_was_put_before_it)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
     atomic_bool stop = false;
     struct race slow = { .f = &f, .stop = &stop }, waiting[3];
     struct qf_thread *threads[4];
@@ -417,19 +417,19 @@ TEST(a_refresh_on_demand_sees_what_was_put_before_it)
 
 TEST(a_waiting_refresh_can_be_canceled)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
     atomic_bool stop = false, cancel = true;
     struct race slow = { .f = &f, .stop = &stop };
     struct qf_thread *thread;
-    struct store_call canceled = { .cancel = &cancel }, brief = { .timeout_ms = 30 };
+    struct sg_store_call canceled = { .cancel = &cancel }, brief = { .timeout_ms = 30 };
 
     put(&f, "t", T0, T0, 0, 1, 5);
     memory_store_hook(f.memory, hold, &slow);
     thread = qf_thread_start("slow", refresh_now, &slow);
     while (!atomic_load(&slow.reached))
         (void)usleep(1000);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, &canceled, NULL), QF_ECANCELED);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_NOW, &brief, NULL), QF_ETIMEOUT);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_NOW, &canceled, NULL), QF_ECANCELED);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_NOW, &brief, NULL), QF_ETIMEOUT);
     atomic_store(&stop, true);
     (void)qf_thread_join(thread);
 }
@@ -440,21 +440,21 @@ static void look_again_and_again(void *arg)
 
     while (!atomic_load(race->stop)) {
         QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-        struct catalog_snapshot *snapshot = catalog_snapshot(race->f->catalog);
-        struct catalog_query query = { .tenant = QF_STR("t"), .min_ts = 0, .max_ts = INT64_MAX };
-        struct catalog_answer answer;
+        struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(race->f->catalog);
+        struct sg_catalog_query query = { .tenant = QF_STR("t"), .min_ts = 0, .max_ts = INT64_MAX };
+        struct sg_catalog_answer answer;
 
-        if (snapshot && (catalog_lookup(snapshot, &query, arena, &answer, NULL) ||
+        if (snapshot && (sg_catalog_lookup(snapshot, &query, arena, &answer, NULL) ||
                          answer.segment_count < 50 || answer.segment_count > 51))
             race->rc = QF_EINTERNAL;
-        (void)catalog_snapshot_drop(snapshot);
+        (void)sg_catalog_snapshot_drop(snapshot);
     }
 }
 
 /* Readers take snapshots while the store changes under refreshes from two threads. */
 TEST(readers_never_wait_and_never_see_a_half_made_index)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
     atomic_bool stop = false;
     struct race readers[2];
     struct qf_thread *threads[2];
@@ -490,7 +490,7 @@ struct vanishing {
     bool for_ever;
 };
 
-static qf_rc read_segments(void *ctx, const struct catalog_answer *answer, struct qf_err *err)
+static qf_rc read_segments(void *ctx, const struct sg_catalog_answer *answer, struct qf_err *err)
 {
     struct vanishing *v = ctx;
 
@@ -505,8 +505,8 @@ static qf_rc read_segments(void *ctx, const struct catalog_answer *answer, struc
         size_t len;
         uint64_t size;
         qf_rc rc = v->for_ever ? qf_err_set(err, QF_ENOTFOUND, "gone again")
-                               : store_read_tail(v->f->store, answer->groups[0].segments[i].name,
-                                                 buf, sizeof(buf), NULL, &len, &size, err);
+                               : sg_store_read_tail(v->f->store, answer->groups[0].segments[i].name,
+                                                    buf, sizeof(buf), NULL, &len, &size, err);
 
         if (rc)
             return rc;
@@ -516,17 +516,17 @@ static qf_rc read_segments(void *ctx, const struct catalog_answer *answer, struc
 
 TEST(readers_of_a_segment_that_vanished_look_again)
 {
-    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct catalog_options){ 0 });
+    QF_CLEANUP(fixture_done) struct fixture f = fixture_new((struct sg_catalog_options){ 0 });
     QF_CLEANUP(qf_freep) char *old = name_of("t", T0, T0, 0, 1, 1);
     QF_CLEANUP(qf_freep) char *new_name = name_of("t", T0, T0, 0, 1, 2);
     struct vanishing v = { .f = &f, .old = old, .new_name = new_name };
-    struct catalog_query query = { .tenant = QF_STR("t"), .min_ts = T0, .max_ts = T0 };
+    struct sg_catalog_query query = { .tenant = QF_STR("t"), .min_ts = T0, .max_ts = T0 };
 
     memory_store_put(f.memory, old, QF_STR("old"));
-    CHECK_OK(catalog_read(f.catalog, &query, NULL, read_segments, &v, &f.err), &f.err);
+    CHECK_OK(sg_catalog_read(f.catalog, &query, NULL, read_segments, &v, &f.err), &f.err);
     CHECK_EQ(v.calls, 2);
     v.for_ever = true;
-    CHECK_EQ(catalog_read(f.catalog, &query, NULL, read_segments, &v, &f.err), QF_ENOTFOUND);
+    CHECK_EQ(sg_catalog_read(f.catalog, &query, NULL, read_segments, &v, &f.err), QF_ENOTFOUND);
     CHECK_EQ(v.calls, 5);
     CHECK_STR(f.err.msg, "gone again");
 }
@@ -540,24 +540,24 @@ static void put_real(struct fixture *f, int64_t ts, const char *metric, const ch
     struct qf_label items[] = { { QF_STR(QF_METRIC_NAME), qf_str_from(metric) },
                                 { QF_STR("job"), qf_str_from(job) } };
     struct qf_labels labels = qf_labels_normalize(items, 2);
-    struct seg_writer_options options = {
+    struct sg_writer_options options = {
         .path = path, .tenant = QF_STR("t"), .shard_count = 1, .generation = (uint64_t)ts
     };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT, content = QF_STRBUF_INIT;
-    struct seg_writer *writer;
-    struct segment_name made;
+    struct sg_writer *writer;
+    struct sg_segment_name made;
     double value = 1;
     FILE *file;
     int c;
 
     (void)close(mkstemp(path));
     (void)unlink(path);
-    writer = seg_writer_new(&options, &f->err);
+    writer = sg_writer_new(&options, &f->err);
     CHECK_MSG(writer != NULL, "%s", f->err.msg);
-    CHECK_OK(seg_writer_add(writer, labels, &ts, &value, 1, &f->err), &f->err);
-    CHECK_OK(seg_writer_finish(writer, &made, &f->err), &f->err);
-    segment_name_print(&name, &made);
-    (void)seg_writer_free(writer);
+    CHECK_OK(sg_writer_add(writer, labels, &ts, &value, 1, &f->err), &f->err);
+    CHECK_OK(sg_writer_finish(writer, &made, &f->err), &f->err);
+    sg_segment_name_print(&name, &made);
+    (void)sg_writer_free(writer);
     file = fopen(path, "rb");
     CHECK(file != NULL);
     while ((c = getc(file)) != EOF)
@@ -567,20 +567,20 @@ static void put_real(struct fixture *f, int64_t ts, const char *metric, const ch
     memory_store_put(f->memory, qf_strbuf_cstr(&name), qf_strbuf_view(&content));
 }
 
-static struct catalog_answer look_for(struct fixture *f, struct catalog_snapshot *snapshot,
-                                      const char *label, const char *value)
+static struct sg_catalog_answer look_for(struct fixture *f, struct sg_catalog_snapshot *snapshot,
+                                         const char *label, const char *value)
 {
     struct pq_matcher matcher = { .type = PQ_MATCH_EQUAL,
                                   .name = qf_str_from(label),
                                   .value = qf_str_from(value) };
-    struct catalog_query query = { .tenant = QF_STR("t"),
-                                   .min_ts = 0,
-                                   .max_ts = INT64_MAX,
-                                   .matchers = &matcher,
-                                   .matcher_count = 1 };
-    struct catalog_answer answer;
+    struct sg_catalog_query query = { .tenant = QF_STR("t"),
+                                      .min_ts = 0,
+                                      .max_ts = INT64_MAX,
+                                      .matchers = &matcher,
+                                      .matcher_count = 1 };
+    struct sg_catalog_answer answer;
 
-    CHECK_OK(catalog_lookup(snapshot, &query, f->arena, &answer, &f->err), &f->err);
+    CHECK_OK(sg_catalog_lookup(snapshot, &query, f->arena, &answer, &f->err), &f->err);
     return answer;
 }
 
@@ -593,23 +593,23 @@ TEST(footers_prune_by_metric_and_label)
 {
     QF_CLEANUP(fixture_done)
     struct fixture f = fixture_new(
-        (struct catalog_options){ .refresh_interval_ms = DUE_MS, .summary_time_ms = 5000 });
-    QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
-    struct catalog_answer answer;
+        (struct sg_catalog_options){ .refresh_interval_ms = DUE_MS, .summary_time_ms = 5000 });
+    QF_CLEANUP(sg_catalog_snapshot_dropp) struct sg_catalog_snapshot *snapshot = NULL;
+    struct sg_catalog_answer answer;
 
     put_real(&f, T0, "up", "api");
     put_real(&f, T0 + 1, "up", "db");
     put_real(&f, T0 + 30 * HOUR, "http_requests_total", "api");
     refresh(&f);
-    snapshot = catalog_snapshot(f.catalog);
+    snapshot = sg_catalog_snapshot(f.catalog);
     answer = look_for(&f, snapshot, "__name__", "up");
     CHECK_EQ(answer.segment_count, 3);
     CHECK_EQ(answer.pruned, 0);
     put(&f, "t", T0 + 2, T0 + 2, 0, 1, 7); /* not a segment inside */
     (void)usleep(DUE_MS * 1000 + 2000);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
-    (void)catalog_snapshot_drop(snapshot);
-    snapshot = catalog_snapshot(f.catalog);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
+    (void)sg_catalog_snapshot_drop(snapshot);
+    snapshot = sg_catalog_snapshot(f.catalog);
     answer = look_for(&f, snapshot, "__name__", "up");
     CHECK_EQ(answer.segment_count, 3);
     CHECK_EQ(answer.pruned, 1);
@@ -617,33 +617,33 @@ TEST(footers_prune_by_metric_and_label)
     CHECK_EQ(answer.segment_count, 2);
     answer = look_for(&f, snapshot, "job", "nobody");
     CHECK_EQ(answer.segment_count, 1);
-    CHECK_EQ(catalog_stats(f.catalog).summaries, 3);
+    CHECK_EQ(sg_catalog_stats(f.catalog).summaries, 3);
     CHECK_EQ(memory_store_counts(f.memory).tails, 4);
     /* Summaries survive a change beside them and are not fetched again. */
     put_real(&f, T0 + 3, "up", "cache");
     (void)usleep(DUE_MS * 1000 + 2000);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).tails, 5);
-    CHECK_EQ(catalog_stats(f.catalog).summaries, 4);
+    CHECK_EQ(sg_catalog_stats(f.catalog).summaries, 4);
 }
 
 /* The budget of memory keeps the newest days. */
 TEST(summaries_of_the_oldest_days_go_first)
 {
     QF_CLEANUP(fixture_done)
-    struct fixture f = fixture_new((struct catalog_options){
+    struct fixture f = fixture_new((struct sg_catalog_options){
         .refresh_interval_ms = DUE_MS, .summary_time_ms = 5000, .summary_bytes_max = 10000 });
-    QF_CLEANUP(catalog_snapshot_dropp) struct catalog_snapshot *snapshot = NULL;
+    QF_CLEANUP(sg_catalog_snapshot_dropp) struct sg_catalog_snapshot *snapshot = NULL;
 
     for (int i = 0; i < 200; i++)
         put_real(&f, T0 + i * 24 * HOUR, i < 199 ? "old" : "new", "api");
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
+        CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
         (void)usleep(DUE_MS * 1000 + 2000);
     }
-    snapshot = catalog_snapshot(f.catalog);
-    CHECK(catalog_stats(f.catalog).summary_bytes <= 10000);
-    CHECK(catalog_stats(f.catalog).summaries >= 20);
+    snapshot = sg_catalog_snapshot(f.catalog);
+    CHECK(sg_catalog_stats(f.catalog).summary_bytes <= 10000);
+    CHECK(sg_catalog_stats(f.catalog).summaries >= 20);
     CHECK(look_for(&f, snapshot, "__name__", "old").pruned == 1);
     CHECK(look_for(&f, snapshot, "__name__", "new").pruned >= 19);
 }
@@ -653,17 +653,17 @@ TEST(footers_are_left_to_the_timer)
 {
     QF_CLEANUP(fixture_done)
     struct fixture f = fixture_new(
-        (struct catalog_options){ .refresh_interval_ms = 60000, .summary_time_ms = 5000 });
+        (struct sg_catalog_options){ .refresh_interval_ms = 60000, .summary_time_ms = 5000 });
 
     put_real(&f, T0, "up", "api");
     refresh(&f);
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_DUE, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).tails, 0);
-    CHECK(catalog_due_ms(f.catalog) <= qf_clock_mono_ms());
-    CHECK_OK(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
+    CHECK(sg_catalog_due_ms(f.catalog) <= qf_clock_mono_ms());
+    CHECK_OK(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_TIMER, NULL, &f.err), &f.err);
     CHECK_EQ(memory_store_counts(f.memory).tails, 1);
     CHECK_EQ(memory_store_counts(f.memory).lists, 2);
-    CHECK(catalog_due_ms(f.catalog) > qf_clock_mono_ms() + 30000);
+    CHECK(sg_catalog_due_ms(f.catalog) > qf_clock_mono_ms() + 30000);
 }
 
 /* --- a local folder --- */
@@ -672,46 +672,46 @@ TEST(footers_are_left_to_the_timer)
 TEST(a_local_store_lists_only_folders_that_changed)
 {
     char folder[] = "/tmp/pf-catalog-XXXXXX", command[200];
-    struct store *store = NULL;
-    struct catalog *catalog;
-    struct catalog_stats stats;
+    struct sg_store *store = NULL;
+    struct sg_catalog *catalog;
+    struct sg_catalog_stats stats;
     struct qf_err err = { 0 };
 
     CHECK(mkdtemp(folder) != NULL);
-    CHECK_OK(store_open(&(struct store_options){ .url = folder }, &store, &err), &err);
-    catalog = catalog_new(&(struct catalog_options){ .store = store, .summary_time_ms = -1 });
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = folder }, &store, &err), &err);
+    catalog = sg_catalog_new(&(struct sg_catalog_options){ .store = store, .summary_time_ms = -1 });
     for (int i = 0; i < 10; i++) {
         QF_CLEANUP(qf_freep)
         char *name = name_of("t", T0 + i * 24 * HOUR, T0 + i * 24 * HOUR, 0, 1, 1);
 
-        CHECK_OK(store_put(store, qf_str_from(name), "x", 1, NULL, &err), &err);
+        CHECK_OK(sg_store_put(store, qf_str_from(name), "x", 1, NULL, &err), &err);
     }
     (void)snprintf(command, sizeof(command),
                    "mkdir '%s/tenant=t/date=2020-01-01' && "
                    "find '%s' -type d -exec touch -d '1 hour ago' {} +",
                    folder, folder);
     CHECK(system(command) == 0);
-    CHECK_OK(catalog_refresh(catalog, CATALOG_REFRESH_NOW, NULL, &err), &err);
-    stats = catalog_stats(catalog);
+    CHECK_OK(sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, NULL, &err), &err);
+    stats = sg_catalog_stats(catalog);
     CHECK_EQ(stats.segments, 10);
     CHECK_EQ(stats.folders_listed, 11);
-    CHECK_OK(catalog_refresh(catalog, CATALOG_REFRESH_NOW, NULL, &err), &err);
-    stats = catalog_stats(catalog);
+    CHECK_OK(sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, NULL, &err), &err);
+    stats = sg_catalog_stats(catalog);
     CHECK_EQ(stats.folders_skipped, 10);
     CHECK_EQ(stats.folders_listed, 12); /* the empty one is not kept */
     {
         QF_CLEANUP(qf_freep) char *name = name_of("t", T0, T0, 0, 1, 2);
         QF_CLEANUP(qf_freep) char *gone = name_of("t", T0 + 24 * HOUR, T0 + 24 * HOUR, 0, 1, 1);
 
-        CHECK_OK(store_put(store, qf_str_from(name), "x", 1, NULL, &err), &err);
-        CHECK_OK(store_delete(store, qf_str_from(gone), NULL, &err), &err);
+        CHECK_OK(sg_store_put(store, qf_str_from(name), "x", 1, NULL, &err), &err);
+        CHECK_OK(sg_store_delete(store, qf_str_from(gone), NULL, &err), &err);
     }
-    CHECK_OK(catalog_refresh(catalog, CATALOG_REFRESH_NOW, NULL, &err), &err);
-    stats = catalog_stats(catalog);
+    CHECK_OK(sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, NULL, &err), &err);
+    stats = sg_catalog_stats(catalog);
     CHECK_EQ(stats.segments, 10);
     CHECK_EQ(stats.folders_skipped, 18);
-    (void)catalog_free(catalog);
-    (void)store_free(store);
+    (void)sg_catalog_free(catalog);
+    (void)sg_store_free(store);
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     CHECK(system(command) == 0);
 }

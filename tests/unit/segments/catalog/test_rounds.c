@@ -18,8 +18,8 @@
 
 struct fixture {
     struct memory_store *memory;
-    struct store *store;
-    struct catalog *catalog;
+    struct sg_store *store;
+    struct sg_catalog *catalog;
     struct qf_err err;
 };
 
@@ -28,27 +28,27 @@ static struct fixture fixture_new(int64_t interval_ms)
     struct fixture f = { .memory = memory_store_new() };
 
     f.store = memory_store_base(f.memory);
-    f.catalog = catalog_new(&(struct catalog_options){
+    f.catalog = sg_catalog_new(&(struct sg_catalog_options){
         .store = f.store, .refresh_interval_ms = interval_ms, .summary_time_ms = -1 });
     return f;
 }
 
 static void fixture_done(struct fixture *f)
 {
-    f->catalog = catalog_free(f->catalog);
-    f->store = store_free(f->store);
+    f->catalog = sg_catalog_free(f->catalog);
+    f->store = sg_store_free(f->store);
 }
 
 static char *name_of(const char *tenant, int64_t ts, uint64_t generation)
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    segment_name_print(&buf, &(struct segment_name){ .tenant = qf_str_from(tenant),
-                                                     .min_ts = ts,
-                                                     .max_ts = ts,
-                                                     .shard_count = 1,
-                                                     .generation = generation,
-                                                     .id = generation });
+    sg_segment_name_print(&buf, &(struct sg_segment_name){ .tenant = qf_str_from(tenant),
+                                                           .min_ts = ts,
+                                                           .max_ts = ts,
+                                                           .shard_count = 1,
+                                                           .generation = generation,
+                                                           .id = generation });
     return qf_strbuf_take(&buf);
 }
 
@@ -63,23 +63,23 @@ static void put(struct fixture *f, const char *tenant, int64_t ts, uint64_t gene
 static void put_noted(struct fixture *f, const char *tenant, int64_t ts, uint64_t generation)
 {
     QF_CLEANUP(qf_freep) char *name = name_of(tenant, ts, generation);
-    struct changes_note note = { 0 };
+    struct sg_changes_note note = { 0 };
 
     memory_store_put(f->memory, name, QF_STR("x"));
-    changes_note_add(&note, qf_str_from(name));
-    CHECK_OK(changes_note_put(&note, f->store, NULL, &f->err), &f->err);
+    sg_changes_note_add(&note, qf_str_from(name));
+    CHECK_OK(sg_changes_note_put(&note, f->store, NULL, &f->err), &f->err);
 }
 
 static size_t count(struct fixture *f, const char *tenant, int64_t ts)
 {
-    QF_CLEANUP(catalog_snapshot_dropp)
-    struct catalog_snapshot *snapshot = catalog_snapshot(f->catalog);
+    QF_CLEANUP(sg_catalog_snapshot_dropp)
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(f->catalog);
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
-    struct catalog_query query = { .tenant = qf_str_from(tenant), .min_ts = ts, .max_ts = ts };
-    struct catalog_answer answer;
+    struct sg_catalog_query query = { .tenant = qf_str_from(tenant), .min_ts = ts, .max_ts = ts };
+    struct sg_catalog_answer answer;
 
     CHECK(snapshot != NULL);
-    CHECK_OK(catalog_lookup(snapshot, &query, arena, &answer, &f->err), &f->err);
+    CHECK_OK(sg_catalog_lookup(snapshot, &query, arena, &answer, &f->err), &f->err);
     return answer.segment_count;
 }
 
@@ -90,17 +90,17 @@ static void fill(struct fixture *f)
 {
     for (int i = 0; i < SEGMENTS; i++)
         put(f, i % 2 ? "a" : "b", T0 - i % 1000 * DAY, (uint64_t)i);
-    CHECK_OK(catalog_refresh(f->catalog, CATALOG_REFRESH_NOW, NULL, &f->err), &f->err);
-    CHECK_EQ(catalog_stats(f->catalog).segments, SEGMENTS);
+    CHECK_OK(sg_catalog_refresh(f->catalog, SG_CATALOG_REFRESH_NOW, NULL, &f->err), &f->err);
+    CHECK_EQ(sg_catalog_stats(f->catalog).segments, SEGMENTS);
 }
 
 static void refresh_due(struct fixture *f)
 {
-    int64_t wait = catalog_due_ms(f->catalog) - qf_clock_mono_ms();
+    int64_t wait = sg_catalog_due_ms(f->catalog) - qf_clock_mono_ms();
 
     if (wait > 0)
         (void)usleep((unsigned)wait * 1000 + 1000);
-    CHECK_OK(catalog_refresh(f->catalog, CATALOG_REFRESH_TIMER, NULL, &f->err), &f->err);
+    CHECK_OK(sg_catalog_refresh(f->catalog, SG_CATALOG_REFRESH_TIMER, NULL, &f->err), &f->err);
 }
 
 struct refresher {
@@ -115,8 +115,8 @@ static void keep_refreshing(void *arg)
     struct refresher *r = arg;
 
     while (!atomic_load(&r->stop)) {
-        if (qf_clock_mono_ms() >= catalog_due_ms(r->f->catalog))
-            r->rc |= catalog_refresh(r->f->catalog, CATALOG_REFRESH_TIMER, NULL, NULL);
+        if (qf_clock_mono_ms() >= sg_catalog_due_ms(r->f->catalog))
+            r->rc |= sg_catalog_refresh(r->f->catalog, SG_CATALOG_REFRESH_TIMER, NULL, NULL);
         (void)usleep(2000);
     }
 }
@@ -157,7 +157,7 @@ TEST(a_noted_segment_shows_within_the_interval_however_slow_the_bucket)
     atomic_store(&r.stop, true);
     (void)qf_thread_join(thread);
     CHECK_EQ(r.rc, QF_OK);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS + QF_COUNT_OF(puts));
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS + QF_COUNT_OF(puts));
 }
 
 /* Only what is named is listed; many folders side by side cost one listing. */
@@ -165,24 +165,24 @@ TEST(notes_cost_what_they_name)
 {
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new(50);
     struct memory_counts before, after;
-    struct changes_note note = { 0 };
+    struct sg_changes_note note = { 0 };
 
     fill(&f);
     for (int i = 0; i < 300; i++) {
         QF_CLEANUP(qf_freep) char *name = name_of("new", T0 - i * DAY, (uint64_t)(9000 + i));
 
         memory_store_put(f.memory, name, QF_STR("x"));
-        changes_note_add(&note, qf_str_from(name));
-        changes_note_add(&note, qf_str_from(name));
+        sg_changes_note_add(&note, qf_str_from(name));
+        sg_changes_note_add(&note, qf_str_from(name));
     }
     CHECK_EQ(note.folders.count, 300);
-    CHECK_OK(changes_note_put(&note, f.store, NULL, &f.err), &f.err);
+    CHECK_OK(sg_changes_note_put(&note, f.store, NULL, &f.err), &f.err);
     CHECK_EQ(note.folders.count, 0);
     before = memory_store_counts(f.memory);
     refresh_due(&f);
     after = memory_store_counts(f.memory);
     CHECK_EQ(count(&f, "new", T0 - 299 * DAY), 1);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS + 300);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS + 300);
     CHECK(after.lists - before.lists <= 6); /* notes, these, the round, last days of 3 tenants */
     /* A note that was heeded is not read again. */
     before = after;
@@ -196,17 +196,17 @@ TEST(notes_tell_of_segments_that_went)
 {
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new(50);
     QF_CLEANUP(qf_freep) char *name = name_of("b", T0 - 998 * DAY, SEGMENTS - 2);
-    struct changes_note note = { 0 };
+    struct sg_changes_note note = { 0 };
 
     fill(&f);
     memory_store_slow(f.memory, 10000);
     CHECK_EQ(count(&f, "b", T0 - 998 * DAY), 12);
     CHECK(memory_store_remove(f.memory, name));
-    changes_note_add(&note, qf_str_from(name));
-    CHECK_OK(changes_note_put(&note, f.store, NULL, &f.err), &f.err);
+    sg_changes_note_add(&note, qf_str_from(name));
+    CHECK_OK(sg_changes_note_put(&note, f.store, NULL, &f.err), &f.err);
     refresh_due(&f);
     CHECK_EQ(count(&f, "b", T0 - 998 * DAY), 11);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS - 1);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS - 1);
 }
 
 /* Strangers write no notes: their last days are looked at each time, the rest by and by. */
@@ -219,7 +219,7 @@ TEST(what_nobody_noted_is_found_by_the_round)
     memory_store_slow(f.memory, 10000);
     put(&f, "a", today, 7000);
     put(&f, "c", T0, 7001); /* a new tenant is listed whole */
-    for (int i = 0; i < 3 && catalog_stats(f.catalog).segments != SEGMENTS + 2; i++)
+    for (int i = 0; i < 3 && sg_catalog_stats(f.catalog).segments != SEGMENTS + 2; i++)
         refresh_due(&f);
     CHECK_EQ(count(&f, "a", today), 1);
     CHECK_EQ(count(&f, "c", T0), 1);
@@ -235,7 +235,7 @@ TEST(what_nobody_noted_is_found_by_the_round)
         refresh_due(&f);
     CHECK_EQ(count(&f, "b", T0 - 300 * DAY + 1), 1);
     CHECK_EQ(count(&f, "a", T0 - 501 * DAY), 11);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS + 2);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS + 2);
 }
 
 /* A listing that fails leaves the index as it was and forgets no note. */
@@ -248,8 +248,8 @@ TEST(a_note_is_heeded_after_the_store_recovers)
     put_noted(&f, "a", T0 - 999 * DAY + 1, 6000);
     (void)usleep(60000);
     memory_store_fail(f.memory, QF_EIO);
-    CHECK_EQ(catalog_refresh(f.catalog, CATALOG_REFRESH_TIMER, NULL, NULL), QF_EIO);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS);
+    CHECK_EQ(sg_catalog_refresh(f.catalog, SG_CATALOG_REFRESH_TIMER, NULL, NULL), QF_EIO);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS);
     memory_store_fail(f.memory, QF_OK);
     refresh_due(&f);
     CHECK_EQ(count(&f, "a", T0 - 999 * DAY + 1), 1);
@@ -268,7 +268,7 @@ TEST(notes_that_say_nonsense_do_no_harm)
                      QF_STR("\n/\ntenant=\n../x/\ntenant=a/\ntenant=a/date=x/y/\n"
                             "tenant=a//\ntenant=a/date=2020-01-01\ntenant=q/date=2020-01-01/"));
     refresh_due(&f);
-    CHECK_EQ(catalog_stats(f.catalog).segments, SEGMENTS);
+    CHECK_EQ(sg_catalog_stats(f.catalog).segments, SEGMENTS);
 }
 
 TEST(old_notes_expire)
@@ -282,8 +282,8 @@ TEST(old_notes_expire)
                        (long long)(qf_clock_wall_ms() - (i * 2 + 1) * HOUR));
         memory_store_put(f.memory, name, QF_STR("tenant=a/date=2020-01-01/\n"));
     }
-    CHECK_OK(changes_expire(f.store, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_changes_expire(f.store, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 36);
-    CHECK_OK(changes_expire(f.store, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_changes_expire(f.store, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 0);
 }

@@ -5,7 +5,7 @@
 #include "segments/demo/demo.h"
 #include "tests/lib/test.h"
 
-static const struct demo_options six_hours = {
+static const struct sg_demo_options six_hours = {
     .seed = 1,
     .start = 1767225600000,
     .end = 1767225600000 + 6 * 3600000,
@@ -13,23 +13,23 @@ static const struct demo_options six_hours = {
     .instances = 3,
 };
 
-static void demo_freep(struct demo **demo)
+static void demo_freep(struct sg_demo **demo)
 {
-    (void)demo_free(*demo);
+    (void)sg_demo_free(*demo);
 }
 
-static uint64_t hash_of(const struct demo_options *options)
+static uint64_t hash_of(const struct sg_demo_options *options)
 {
-    QF_CLEANUP(demo_freep) struct demo *demo = demo_new(options);
-    size_t max = demo_samples_max(demo);
+    QF_CLEANUP(demo_freep) struct sg_demo *demo = sg_demo_new(options);
+    size_t max = sg_demo_samples_max(demo);
     QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(max, sizeof(*ts));
     QF_CLEANUP(qf_freep) double *values = qf_xcalloc(max, sizeof(*values));
     uint64_t hash = 0;
 
-    for (size_t i = 0; i < demo_series_count(demo); i++) {
-        size_t count = demo_samples(demo, i, ts, values);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        size_t count = sg_demo_samples(demo, i, ts, values);
 
-        hash = hash * 31 + qf_labels_hash(demo_labels(demo, i));
+        hash = hash * 31 + qf_labels_hash(sg_demo_labels(demo, i));
         hash = hash * 31 + qf_hash_bytes((struct qf_str){ (char *)ts, count * sizeof(*ts) });
         hash = hash * 31 + qf_hash_bytes((struct qf_str){ (char *)values, count * sizeof(double) });
     }
@@ -38,7 +38,7 @@ static uint64_t hash_of(const struct demo_options *options)
 
 TEST(equal_seeds_give_equal_data_and_others_do_not)
 {
-    struct demo_options other = six_hours;
+    struct sg_demo_options other = six_hours;
 
     other.seed = 2;
     CHECK(hash_of(&six_hours) == hash_of(&six_hours));
@@ -47,16 +47,16 @@ TEST(equal_seeds_give_equal_data_and_others_do_not)
 
 TEST(series_are_sorted_and_samples_ascend_within_the_range)
 {
-    QF_CLEANUP(demo_freep) struct demo *demo = demo_new(&six_hours);
-    size_t max = demo_samples_max(demo), total = 0;
+    QF_CLEANUP(demo_freep) struct sg_demo *demo = sg_demo_new(&six_hours);
+    size_t max = sg_demo_samples_max(demo), total = 0;
     QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(max, sizeof(*ts));
     QF_CLEANUP(qf_freep) double *values = qf_xcalloc(max, sizeof(*values));
 
-    CHECK_EQ(demo_series_count(demo) / 3, 81);
-    for (size_t i = 0; i < demo_series_count(demo); i++) {
-        size_t count = demo_samples(demo, i, ts, values);
+    CHECK_EQ(sg_demo_series_count(demo) / 3, 81);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        size_t count = sg_demo_samples(demo, i, ts, values);
 
-        CHECK(!i || qf_labels_cmp(demo_labels(demo, i - 1), demo_labels(demo, i)) < 0);
+        CHECK(!i || qf_labels_cmp(sg_demo_labels(demo, i - 1), sg_demo_labels(demo, i)) < 0);
         CHECK(count <= max);
         for (size_t k = 0; k < count; k++) {
             CHECK(ts[k] >= six_hours.start && ts[k] < six_hours.end);
@@ -70,16 +70,16 @@ TEST(series_are_sorted_and_samples_ascend_within_the_range)
 /* What the tutorial queries rely on: resets, stale markers, monotonous buckets. */
 TEST(counters_reset_series_end_and_buckets_add_up)
 {
-    QF_CLEANUP(demo_freep) struct demo *demo = demo_new(&six_hours);
-    size_t max = demo_samples_max(demo), resets = 0, stale = 0, late = 0, buckets = 0;
+    QF_CLEANUP(demo_freep) struct sg_demo *demo = sg_demo_new(&six_hours);
+    size_t max = sg_demo_samples_max(demo), resets = 0, stale = 0, late = 0, buckets = 0;
     QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(max, sizeof(*ts));
     QF_CLEANUP(qf_freep) double *values = qf_xcalloc(max, sizeof(*values));
     double infinite[3] = { 0 };
 
-    for (size_t i = 0; i < demo_series_count(demo); i++) {
-        struct qf_labels labels = demo_labels(demo, i);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        struct qf_labels labels = sg_demo_labels(demo, i);
         struct qf_str name = qf_labels_get(labels, QF_STR("__name__"));
-        size_t count = demo_samples(demo, i, ts, values);
+        size_t count = sg_demo_samples(demo, i, ts, values);
 
         for (size_t k = 1; qf_str_is(name, "http_requests_total") && k < count; k++)
             resets += values[k] < values[k - 1];

@@ -9,7 +9,7 @@
 static const char *parse(struct qf_arena *arena, const char *text,
                          const struct pq_histogram **ret_histogram)
 {
-    return histogram_text_parse(qf_str_from(text), arena, ret_histogram);
+    return sg_histogram_text_parse(qf_str_from(text), arena, ret_histogram);
 }
 
 TEST(every_key_of_a_histogram_is_read)
@@ -153,11 +153,11 @@ TEST(any_histogram_reads_back_from_its_text_bit_for_bit)
         h.negative_spans = spans(arena, &prng, &h.negative_span_count, &h.negative_bucket_count);
         h.positive_buckets = numbers(arena, &prng, h.positive_bucket_count);
         h.negative_buckets = numbers(arena, &prng, h.negative_bucket_count);
-        histogram_text_print(&text, &h);
-        what = histogram_text_parse(qf_strbuf_view(&text), arena, &again);
+        sg_histogram_text_print(&text, &h);
+        what = sg_histogram_text_parse(qf_strbuf_view(&text), arena, &again);
         CHECK_MSG(!what, "%s: %s", qf_strbuf_cstr(&text), what);
-        histogram_encode(&want, &h);
-        histogram_encode(&got, again);
+        sg_histogram_encode(&want, &h);
+        sg_histogram_encode(&got, again);
         CHECK_MSG(qf_str_eq(qf_strbuf_view(&want), qf_strbuf_view(&got)), "%s",
                   qf_strbuf_cstr(&text));
     }

@@ -9,15 +9,15 @@
 #include "tests/lib/segments/place.h"
 #include "tests/lib/test.h"
 
-static struct import_options options_of(const struct place *p)
+static struct sg_import_options options_of(const struct place *p)
 {
-    return (struct import_options){ .batch = { .store = p->store,
-                                               .tenant = QF_STR("default"),
-                                               .shard_count = 2,
-                                               .window_ms = 7200000,
-                                               .memory_bytes = IMPORT_MEMORY_MIN,
-                                               .temp_dir = p->temp,
-                                               .generation = 1 } };
+    return (struct sg_import_options){ .batch = { .store = p->store,
+                                                  .tenant = QF_STR("default"),
+                                                  .shard_count = 2,
+                                                  .window_ms = 7200000,
+                                                  .memory_bytes = SG_IMPORT_MEMORY_MIN,
+                                                  .temp_dir = p->temp,
+                                                  .generation = 1 } };
 }
 
 static void write_input(const struct place *p, const char *text)
@@ -30,18 +30,18 @@ static void write_input(const struct place *p, const char *text)
 }
 
 /* Import the input file; the temporary folder must be empty after. */
-static qf_rc run(const struct place *p, const struct import_options *options,
-                 struct import_summary *ret_summary, struct qf_err *err)
+static qf_rc run(const struct place *p, const struct sg_import_options *options,
+                 struct sg_import_summary *ret_summary, struct qf_err *err)
 {
-    struct import *import = import_new(options, err);
+    struct sg_import *import = sg_import_new(options, err);
     qf_rc rc;
 
     CHECK_MSG(import, "%s", err->msg);
-    rc = import_file(import, p->input, err);
+    rc = sg_import_file(import, p->input, err);
     if (rc == QF_OK)
-        rc = import_commit(import, err);
-    *ret_summary = import_summary(import);
-    (void)import_free(import);
+        rc = sg_import_commit(import, err);
+    *ret_summary = sg_import_summary(import);
+    (void)sg_import_free(import);
     CHECK(place_is_empty(p->temp));
     return rc;
 }
@@ -49,8 +49,8 @@ static qf_rc run(const struct place *p, const struct import_options *options,
 TEST(lines_in_any_order_become_sorted_series_and_the_last_duplicate_wins)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
     options.batch.shard_count = 1;
@@ -78,12 +78,12 @@ TEST(lines_in_any_order_become_sorted_series_and_the_last_duplicate_wins)
 TEST(histograms_and_start_timestamps_are_imported)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
     options.batch.shard_count = 1;
-    options.format = IMPORT_PROMETHEUS;
+    options.format = SG_IMPORT_PROMETHEUS;
     write_input(&p, "h " HISTOGRAM("2") " 7200000 st@-5\n"
                                         "h " HISTOGRAM("1") " 1000\n"
                                                             "h 7 2000\n"
@@ -114,11 +114,11 @@ TEST(histograms_and_start_timestamps_are_imported)
 TEST(a_malformed_histogram_is_an_error_of_its_line)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
-    options.format = IMPORT_PROMETHEUS;
+    options.format = SG_IMPORT_PROMETHEUS;
     write_input(&p, "a 1 5\nh {count:1,sum:2,schema:99} 5\n");
     CHECK_EQ(run(&p, &options, &summary, &err), QF_EPARSE);
     CHECK_MSG(strstr(err.msg, "input.txt:2: a value in a histogram is malformed"), "%s", err.msg);
@@ -129,17 +129,17 @@ TEST(a_malformed_histogram_is_an_error_of_its_line)
 TEST(histograms_go_through_runs_on_disk)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
+    struct sg_import_options options = options_of(&p);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf want = QF_STRBUF_INIT;
     QF_CLEANUP(qf_freep) char *got = NULL;
-    struct import_summary summary;
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
     int count = 220000;
     char number[QF_DOUBLE_TEXT_MAX];
     size_t segments;
 
-    options.format = IMPORT_PROMETHEUS;
+    options.format = SG_IMPORT_PROMETHEUS;
     options.batch.window_ms = 1000000000;
     for (int i = count; i-- > 0;)
         qf_strbuf_printf(&text,
@@ -151,7 +151,7 @@ TEST(histograms_go_through_runs_on_disk)
     for (int i = 0; i < count; i++) {
         qf_strbuf_printf(&want, " %d=", i * 10);
         if (i % 3 == 0)
-            histogram_text_print(&want, &(struct pq_histogram){ .count = i, .sum = 1 });
+            sg_histogram_text_print(&want, &(struct pq_histogram){ .count = i, .sum = 1 });
         else
             qf_strbuf_add(&want, number, qf_double_g(i, number));
         qf_strbuf_puts(&want, i % 3 == 1 ? "~7" : "");
@@ -167,8 +167,8 @@ TEST(histograms_go_through_runs_on_disk)
 TEST(importing_again_changes_nothing)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
     options.batch.shard_count = 1;
@@ -189,8 +189,8 @@ TEST(importing_again_changes_nothing)
 TEST(a_malformed_line_stops_the_import_and_nothing_stays)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
     write_input(&p, "a 1 7200000005000\n\nb oops 7200000005000\n");
@@ -209,8 +209,8 @@ static void count_malformed(void *ctx, const char *file, uint64_t line, const ch
 TEST(malformed_lines_can_be_skipped_and_are_counted)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
-    struct import_summary summary;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
     uint64_t lines = 0;
 
@@ -227,9 +227,9 @@ TEST(malformed_lines_can_be_skipped_and_are_counted)
 TEST(a_canceled_import_leaves_nothing)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
-    struct import_options options = options_of(&p);
+    struct sg_import_options options = options_of(&p);
     atomic_bool cancel = true;
-    struct import_summary summary;
+    struct sg_import_summary summary;
     struct qf_err err = { 0 };
 
     options.batch.cancel = &cancel;

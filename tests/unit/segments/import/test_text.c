@@ -39,7 +39,7 @@ struct example {
     const char *line, *want;
 };
 
-static void check_all(enum import_format format, const struct example *examples, size_t count)
+static void check_all(enum sg_import_format format, const struct example *examples, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct text_state state = { .format = format };
@@ -76,8 +76,8 @@ TEST(samples_have_start_timestamps_histograms_and_stale_markers)
           "h {count:2} 1520879609000 started 1520430000000" },
     };
 
-    check_all(IMPORT_PROMETHEUS, milliseconds, QF_COUNT_OF(milliseconds));
-    check_all(IMPORT_OPENMETRICS, seconds, QF_COUNT_OF(seconds));
+    check_all(SG_IMPORT_PROMETHEUS, milliseconds, QF_COUNT_OF(milliseconds));
+    check_all(SG_IMPORT_OPENMETRICS, seconds, QF_COUNT_OF(seconds));
 }
 
 TEST(prometheus_text_has_milliseconds)
@@ -120,7 +120,7 @@ TEST(prometheus_text_has_milliseconds)
         { "{\"x\"", "malformed: the label braces do not close" },
     };
 
-    check_all(IMPORT_PROMETHEUS, examples, QF_COUNT_OF(examples));
+    check_all(SG_IMPORT_PROMETHEUS, examples, QF_COUNT_OF(examples));
 }
 
 TEST(openmetrics_has_seconds_and_exemplars)
@@ -136,7 +136,7 @@ TEST(openmetrics_has_seconds_and_exemplars)
         { "up 1 x", "malformed: the timestamp is not a number" },
     };
 
-    check_all(IMPORT_OPENMETRICS, examples, QF_COUNT_OF(examples));
+    check_all(SG_IMPORT_OPENMETRICS, examples, QF_COUNT_OF(examples));
 }
 
 TEST(a_tsdb_dump_is_quoted_as_go_does)
@@ -151,7 +151,7 @@ TEST(a_tsdb_dump_is_quoted_as_go_does)
           "malformed: a dump does not say what buckets a native histogram has" },
     };
 
-    check_all(IMPORT_TSDB_DUMP, examples, QF_COUNT_OF(examples));
+    check_all(SG_IMPORT_TSDB_DUMP, examples, QF_COUNT_OF(examples));
 }
 
 TEST(the_format_is_told_by_the_first_sample_and_kept)
@@ -165,13 +165,13 @@ TEST(the_format_is_told_by_the_first_sample_and_kept)
     check_line(&milliseconds, "up 1 1767225601.25",
                "malformed: the timestamp is not a whole number of milliseconds");
     check_line(&dump, "{__name__=\"up\"} 1 5", "up 1 5");
-    CHECK_EQ(dump.format, IMPORT_TSDB_DUMP);
+    CHECK_EQ(dump.format, SG_IMPORT_TSDB_DUMP);
 }
 
 /* Prometheus 3 stores bounds as floats, so that every exposition gives the same series. */
 TEST(bounds_of_histograms_and_summaries_are_written_as_floats)
 {
-    struct text_state state = { .format = IMPORT_PROMETHEUS };
+    struct text_state state = { .format = SG_IMPORT_PROMETHEUS };
 
     check_line(&state, "x_bucket{le=\"1\"} 1 5", "x_bucket{le=\"1\"} 1 5");
     check_line(&state, "# TYPE x histogram", "nothing");
@@ -195,7 +195,7 @@ TEST(nothing_may_follow_the_end)
 
 TEST(a_nan_is_the_one_prometheus_stores)
 {
-    struct text_state state = { .format = IMPORT_PROMETHEUS };
+    struct text_state state = { .format = SG_IMPORT_PROMETHEUS };
     struct text_sample sample;
     const char *what;
 

@@ -132,17 +132,17 @@ static void check_round_trip(const struct pq_leaf_kind *kind, size_t series, siz
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct pq_leaf_result result = make_result(arena, kind, series, steps, histograms, seed);
-    struct artifact_info info;
+    struct sg_artifact_info info;
     struct qf_err err = { 0 };
     struct pq_leaf_reader *reader;
     char checksum[38];
 
-    CHECK_OK(artifact_write_memory(&result, &buf, &info, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &buf, &info, &err), &err);
     CHECK_EQ(info.size_bytes, buf.len);
     CHECK_EQ(info.row_count, result.rows.count);
-    artifact_checksum(qf_strbuf_view(&buf), checksum);
+    sg_artifact_checksum(qf_strbuf_view(&buf), checksum);
     CHECK_STR(info.checksum, checksum);
-    reader = artifact_open_memory(qf_strbuf_view(&buf), "a.parquet", NULL, &err);
+    reader = sg_artifact_open_memory(qf_strbuf_view(&buf), "a.parquet", NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
     CHECK_OK(compare(reader, &result, &err), &err);
     reader->close(reader);
@@ -184,8 +184,8 @@ TEST(equal_results_give_equal_bytes)
     struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 10, 10, false, 1);
     struct qf_err err = { 0 };
 
-    CHECK_OK(artifact_write_memory(&result, &a, NULL, &err), &err);
-    CHECK_OK(artifact_write_memory(&result, &b, NULL, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &a, NULL, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &b, NULL, &err), &err);
     CHECK(qf_str_eq(qf_strbuf_view(&a), qf_strbuf_view(&b)));
 }
 
@@ -194,7 +194,7 @@ TEST(a_file_has_the_same_bytes_as_memory)
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 10, 10, false, 1);
-    struct artifact_info in_memory, in_file;
+    struct sg_artifact_info in_memory, in_file;
     struct qf_err err = { 0 };
     struct pq_leaf_reader *reader;
     char path[] = "/tmp/promfabric-test-XXXXXX";
@@ -202,20 +202,20 @@ TEST(a_file_has_the_same_bytes_as_memory)
 
     CHECK(mkdtemp(path));
     char *name = qf_arena_printf(arena, "%s/a.parquet", path);
-    CHECK_OK(artifact_write_memory(&result, &buf, &in_memory, &err), &err);
-    CHECK_OK(artifact_write_file(&result, name, NULL, &in_file, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &buf, &in_memory, &err), &err);
+    CHECK_OK(sg_artifact_write_file(&result, name, NULL, &in_file, &err), &err);
     CHECK_STR(in_file.checksum, in_memory.checksum);
-    CHECK_EQ(artifact_write_file(&result, name, NULL, NULL, &err), QF_EEXIST);
-    CHECK_EQ(
-        artifact_write_file(&result, qf_arena_printf(arena, "%s/b", path), &canceled, NULL, &err),
-        QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
+    CHECK_EQ(sg_artifact_write_file(&result, name, NULL, NULL, &err), QF_EEXIST);
+    CHECK_EQ(sg_artifact_write_file(&result, qf_arena_printf(arena, "%s/b", path), &canceled, NULL,
+                                    &err),
+             QF_ECANCELED); /* and nothing is left of it: the folder is empty in the end */
     err = (struct qf_err){ 0 };
-    reader = artifact_open_file(name, NULL, &err);
+    reader = sg_artifact_open_file(name, NULL, &err);
     CHECK_MSG(reader, "%s", err.msg);
     CHECK_OK(compare(reader, &result, &err), &err);
     reader->close(reader);
     CHECK_EQ(unlink(name), 0);
-    CHECK(!artifact_open_file(name, NULL, &err));
+    CHECK(!sg_artifact_open_file(name, NULL, &err));
     CHECK_EQ(err.rc, QF_ENOTFOUND);
     CHECK_EQ(rmdir(path), 0);
 }
@@ -223,7 +223,7 @@ TEST(a_file_has_the_same_bytes_as_memory)
 /* Open and read all of it; the error, or QF_OK if it equals @want. */
 static qf_rc try_read(struct qf_str bytes, const struct pq_leaf_result *want, struct qf_err *err)
 {
-    struct pq_leaf_reader *reader = artifact_open_memory(bytes, "x.parquet", NULL, err);
+    struct pq_leaf_reader *reader = sg_artifact_open_memory(bytes, "x.parquet", NULL, err);
     qf_rc rc;
 
     if (!reader)
@@ -240,7 +240,7 @@ TEST(any_flipped_byte_of_an_artifact_is_a_clean_error)
     struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 6, 6, false, 1);
     struct qf_err err = { 0 };
 
-    CHECK_OK(artifact_write_memory(&result, &buf, NULL, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &buf, NULL, &err), &err);
     for (size_t i = 0; i < buf.len; i++) {
         char saved = buf.data[i];
 
@@ -260,7 +260,7 @@ TEST(any_cut_artifact_is_a_clean_error)
     struct pq_leaf_result result = make_result(arena, pq_aggregation_sum.kind, 6, 6, true, 1);
     struct qf_err err = { 0 };
 
-    CHECK_OK(artifact_write_memory(&result, &buf, NULL, &err), &err);
+    CHECK_OK(sg_artifact_write_memory(&result, &buf, NULL, &err), &err);
     for (size_t len = 0; len < buf.len; len++) {
         /* A copy of its own, so that ASan sees a read beyond the end. */
         QF_CLEANUP(qf_freep) char *copy = qf_xmalloc(len + !len);

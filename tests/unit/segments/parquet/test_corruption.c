@@ -26,16 +26,16 @@ static void damaged_done(struct damaged *d)
 static struct damaged make_segment(size_t series, size_t samples)
 {
     struct damaged d = { .dir = "/tmp/promfabric-test-XXXXXX" };
-    struct seg_writer_options options = { .tenant = QF_STR("default"), .shard_count = 1 };
+    struct sg_writer_options options = { .tenant = QF_STR("default"), .shard_count = 1 };
     struct qf_err err = { 0 };
-    struct segment_name name;
+    struct sg_segment_name name;
     struct qf_prng prng = { 7 };
     int fd;
 
     CHECK(mkdtemp(d.dir));
     (void)snprintf(d.path, sizeof(d.path), "%s/broken.parquet", d.dir);
     options.path = d.path;
-    struct seg_writer *writer = seg_writer_new(&options, &err);
+    struct sg_writer *writer = sg_writer_new(&options, &err);
     CHECK(writer);
     for (size_t i = 0; i < series; i++) {
         QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(samples, sizeof(*ts));
@@ -49,11 +49,11 @@ static struct damaged make_segment(size_t series, size_t samples)
             ts[k] = (int64_t)k * 15000;
             values[k] = (double)qf_prng_below(&prng, 1000000) / 1000;
         }
-        CHECK_OK(seg_writer_add(writer, (struct qf_labels){ items, 2 }, ts, values, samples, &err),
+        CHECK_OK(sg_writer_add(writer, (struct qf_labels){ items, 2 }, ts, values, samples, &err),
                  &err);
     }
-    CHECK_OK(seg_writer_finish(writer, &name, &err), &err);
-    (void)seg_writer_free(writer);
+    CHECK_OK(sg_writer_finish(writer, &name, &err), &err);
+    (void)sg_writer_free(writer);
     fd = open(d.path, O_RDONLY);
     d.size = (size_t)lseek(fd, 0, SEEK_END);
     d.bytes = qf_xmalloc(d.size);
@@ -74,7 +74,7 @@ static void write_bytes(const struct damaged *d, const char *bytes, size_t size)
 /* Scan everything; the first error. */
 static qf_rc scan(const char *path, struct qf_err *err)
 {
-    struct seg_reader *reader = seg_reader_open(path, err);
+    struct sg_reader *reader = sg_reader_open(path, err);
     struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct pq_source *source;
     struct pq_series series;
@@ -83,11 +83,11 @@ static qf_rc scan(const char *path, struct qf_err *err)
 
     if (!reader)
         return err->rc;
-    source = segments_source_new(&reader, 1, &select, NULL, 0);
+    source = sg_source_new(&reader, 1, &select, NULL, 0);
     while (rc == QF_OK && more)
         rc = source->next(source, &series, &more, err);
     source->close(source);
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     return rc;
 }
 
@@ -153,17 +153,17 @@ TEST(a_segment_cut_under_a_reader_is_an_error)
     QF_CLEANUP(damaged_done) struct damaged d = make_segment(50, 480);
     struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct qf_err err = { 0 };
-    struct seg_reader *reader = seg_reader_open(d.path, &err);
+    struct sg_reader *reader = sg_reader_open(d.path, &err);
     struct pq_source *source;
     struct pq_series series;
     bool more;
 
     CHECK(reader);
     CHECK_EQ(truncate(d.path, 1000), 0);
-    source = segments_source_new(&reader, 1, &select, NULL, 0);
+    source = sg_source_new(&reader, 1, &select, NULL, 0);
     CHECK_EQ(source->next(source, &series, &more, &err), QF_ECORRUPT);
     source->close(source);
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
 }
 
 TEST(files_that_are_something_else_are_refused)

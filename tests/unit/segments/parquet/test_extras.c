@@ -30,14 +30,14 @@ struct world {
     struct qf_arena *arena;
     struct sample samples[SERIES][SAMPLES];
     struct qf_labels labels[SERIES];
-    struct seg_reader *readers[FILES];
+    struct sg_reader *readers[FILES];
     size_t reader_count;
 };
 
 static void world_done(struct world *world)
 {
     for (size_t i = 0; i < world->reader_count; i++)
-        (void)seg_reader_free(world->readers[i]);
+        (void)sg_reader_free(world->readers[i]);
     for (size_t i = 0; i < FILES; i++)
         if (world->paths[i])
             (void)unlink(world->paths[i]);
@@ -101,7 +101,7 @@ static struct qf_str any_histogram(struct qf_arena *arena, struct qf_prng *prng)
         h.custom_value_count = qf_prng_below(prng, 9);
         h.custom_values = any_doubles(arena, prng, h.custom_value_count);
     }
-    histogram_encode(&buf, &h);
+    sg_histogram_encode(&buf, &h);
     return qf_arena_str(arena, qf_strbuf_view(&buf));
 }
 
@@ -155,50 +155,50 @@ static void columns_add(struct columns *columns, struct sample sample)
     columns->histograms[columns->count++] = sample.histogram;
 }
 
-static struct seg_writer *writer_make(struct world *world, size_t file, bool extras)
+static struct sg_writer *writer_make(struct world *world, size_t file, bool extras)
 {
     const char *path = qf_arena_printf(world->arena, "%s/%zu.parquet", world->dir, file);
-    struct seg_writer_options options = { .path = path,
-                                          .tenant = QF_STR("default"),
-                                          .shard_count = 1,
-                                          .generation = 100 + file,
-                                          .start_ts = extras,
-                                          .histograms = extras };
+    struct sg_writer_options options = { .path = path,
+                                         .tenant = QF_STR("default"),
+                                         .shard_count = 1,
+                                         .generation = 100 + file,
+                                         .start_ts = extras,
+                                         .histograms = extras };
     struct qf_err err = { 0 };
-    struct seg_writer *writer;
+    struct sg_writer *writer;
 
     world->paths[file] = path;
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     CHECK_MSG(writer, "%s", err.msg);
     return writer;
 }
 
-static void add_columns(struct seg_writer *writer, struct qf_labels labels,
+static void add_columns(struct sg_writer *writer, struct qf_labels labels,
                         const struct columns *columns)
 {
-    struct seg_samples samples = { .ts = columns->ts,
-                                   .values = columns->values,
-                                   .count = columns->count,
-                                   .start_ts = columns->start_ts,
-                                   .histograms = columns->histograms };
+    struct sg_samples samples = { .ts = columns->ts,
+                                  .values = columns->values,
+                                  .count = columns->count,
+                                  .start_ts = columns->start_ts,
+                                  .histograms = columns->histograms };
     struct qf_err err = { 0 };
 
     if (columns->count)
-        CHECK_OK(seg_writer_add_samples(writer, labels, &samples, &err), &err);
+        CHECK_OK(sg_writer_add_samples(writer, labels, &samples, &err), &err);
 }
 
-static void finish(struct world *world, struct seg_writer *writer, size_t file)
+static void finish(struct world *world, struct sg_writer *writer, size_t file)
 {
     struct qf_err err = { 0 };
-    struct segment_name name;
-    struct seg_reader *reader;
+    struct sg_segment_name name;
+    struct sg_reader *reader;
 
-    CHECK_OK(seg_writer_finish(writer, &name, &err), &err);
-    (void)seg_writer_free(writer);
-    reader = seg_reader_open(world->paths[file], &err);
+    CHECK_OK(sg_writer_finish(writer, &name, &err), &err);
+    (void)sg_writer_free(writer);
+    reader = sg_reader_open(world->paths[file], &err);
     CHECK_MSG(reader, "%s", err.msg);
-    CHECK_OK(seg_reader_verify(reader, &err), &err);
-    CHECK_EQ(seg_reader_meta(reader)->name.id, name.id);
+    CHECK_OK(sg_reader_verify(reader, &err), &err);
+    CHECK_EQ(sg_reader_meta(reader)->name.id, name.id);
     world->readers[world->reader_count++] = reader;
 }
 
@@ -206,7 +206,7 @@ static void finish(struct world *world, struct seg_writer *writer, size_t file)
 static void write_split(struct world *world, uint64_t seed, size_t files)
 {
     for (size_t file = 0; file < files; file++) {
-        struct seg_writer *writer = writer_make(world, file, true);
+        struct sg_writer *writer = writer_make(world, file, true);
         struct qf_prng prng = { seed }, noise = { seed + 1 + file };
 
         for (size_t s = 0; s < SERIES; s++) {
@@ -235,7 +235,7 @@ static void check_sample(const struct pq_series *got, size_t at, const struct sa
     CHECK_EQ(qf_double_bits(got->values[at]), qf_double_bits(want->value));
     CHECK_EQ(got->start_ts ? got->start_ts[at] : 0, want->start_ts);
     if (got->histograms && got->histograms[at])
-        histogram_encode(&bytes, got->histograms[at]);
+        sg_histogram_encode(&bytes, got->histograms[at]);
     CHECK_EQ(bytes.len, want->histogram.len);
     CHECK(qf_str_eq(qf_strbuf_view(&bytes), want->histogram));
 }
@@ -243,8 +243,7 @@ static void check_sample(const struct pq_series *got, size_t at, const struct sa
 static void check_world(struct world *world, int64_t min_ts, int64_t max_ts)
 {
     struct pq_select select = { .min_ts = min_ts, .max_ts = max_ts };
-    struct pq_source *source =
-        segments_source_new(world->readers, world->reader_count, &select, NULL, 0);
+    struct pq_source *source = sg_source_new(world->readers, world->reader_count, &select, NULL, 0);
     struct qf_err err = { 0 };
     struct pq_series got;
     bool more;
@@ -285,14 +284,14 @@ TEST(histograms_that_nobody_looks_at_are_not_read)
     write_split(&world, 3, 2);
     for (size_t skip = 0; skip < 2; skip++) {
         struct pq_source *source =
-            segments_source_new(world.readers, world.reader_count, &select, NULL, 0);
+            sg_source_new(world.readers, world.reader_count, &select, NULL, 0);
         struct qf_err err = { 0 };
         size_t histograms = 0, samples = 0;
         struct pq_series got;
         bool more;
 
         if (skip)
-            segments_source_skip_histograms(source);
+            sg_source_skip_histograms(source);
         for (;;) {
             CHECK_OK(source->next(source, &got, &more, &err), &err);
             if (!more)
@@ -302,7 +301,7 @@ TEST(histograms_that_nobody_looks_at_are_not_read)
         }
         CHECK_EQ(samples, SERIES * SAMPLES);
         CHECK(skip ? histograms == 0 : histograms > 0);
-        bytes[skip] = segments_source_stats(source).bytes;
+        bytes[skip] = sg_source_stats(source).bytes;
         source->close(source);
     }
     CHECK(bytes[1] < bytes[0]);
@@ -314,7 +313,7 @@ TEST(files_with_and_without_the_columns_are_merged)
     QF_CLEANUP(world_done) struct world world = world_make(5);
 
     for (size_t file = 0; file < 2; file++) {
-        struct seg_writer *writer = writer_make(&world, file, file == 1);
+        struct sg_writer *writer = writer_make(&world, file, file == 1);
 
         for (size_t s = 0; s < SERIES; s++) {
             struct columns columns = { .count = 0 };
@@ -328,8 +327,8 @@ TEST(files_with_and_without_the_columns_are_merged)
             add_columns(writer, world.labels[s], &columns);
         }
         finish(&world, writer, file);
-        CHECK(seg_reader_meta(world.readers[file])->has_histograms == (file == 1));
-        CHECK(seg_reader_meta(world.readers[file])->has_start_ts == (file == 1));
+        CHECK(sg_reader_meta(world.readers[file])->has_histograms == (file == 1));
+        CHECK(sg_reader_meta(world.readers[file])->has_start_ts == (file == 1));
     }
     check_world(&world, INT64_MIN, INT64_MAX);
 }
@@ -356,7 +355,7 @@ TEST(a_file_of_floats_does_not_know_of_the_columns)
     struct qf_err err = { 0 };
 
     for (size_t file = 0; file < 2; file++) {
-        struct seg_writer *writer = writer_make(&world, 0, false);
+        struct sg_writer *writer = writer_make(&world, 0, false);
         struct columns columns = { .count = 0 };
 
         for (size_t i = 0; i < SAMPLES; i++)
@@ -365,7 +364,7 @@ TEST(a_file_of_floats_does_not_know_of_the_columns)
             add_columns(writer, world.labels[0], &columns);
         else
             CHECK_OK(
-                seg_writer_add(writer, world.labels[0], columns.ts, columns.values, SAMPLES, &err),
+                sg_writer_add(writer, world.labels[0], columns.ts, columns.values, SAMPLES, &err),
                 &err);
         finish(&world, writer, 0);
         *(file ? &second : &first) = read_whole(world.paths[0], &sizes[file]);
@@ -380,19 +379,19 @@ TEST(a_file_of_floats_does_not_know_of_the_columns)
 TEST(what_has_no_column_is_refused_rather_than_dropped)
 {
     QF_CLEANUP(world_done) struct world world = world_make(7);
-    struct seg_writer *writer = writer_make(&world, 0, false);
+    struct sg_writer *writer = writer_make(&world, 0, false);
     int64_t ts = 1, start = 1;
     double value = 0;
-    struct seg_samples samples = { .ts = &ts, .values = &value, .count = 1, .start_ts = &start };
+    struct sg_samples samples = { .ts = &ts, .values = &value, .count = 1, .start_ts = &start };
     struct qf_str bytes = any_histogram(world.arena, &(struct qf_prng){ 1 });
 
-    CHECK_EQ(seg_writer_add_samples(writer, world.labels[0], &samples, NULL), QF_EINVAL);
-    (void)seg_writer_free(writer);
+    CHECK_EQ(sg_writer_add_samples(writer, world.labels[0], &samples, NULL), QF_EINVAL);
+    (void)sg_writer_free(writer);
     writer = writer_make(&world, 0, false);
     samples.start_ts = NULL;
     samples.histograms = &bytes;
-    CHECK_EQ(seg_writer_add_samples(writer, world.labels[0], &samples, NULL), QF_EINVAL);
-    (void)seg_writer_free(writer);
+    CHECK_EQ(sg_writer_add_samples(writer, world.labels[0], &samples, NULL), QF_EINVAL);
+    (void)sg_writer_free(writer);
     world.paths[0] = NULL;
 }
 
@@ -408,7 +407,7 @@ TEST(large_histograms_make_small_row_groups)
                               .positive_buckets = counts,
                               .positive_bucket_count = buckets };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
-    struct seg_writer *writer = writer_make(&world, 0, true);
+    struct sg_writer *writer = writer_make(&world, 0, true);
     struct columns columns = { .count = 0 };
     struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct pq_source *source;
@@ -416,18 +415,18 @@ TEST(large_histograms_make_small_row_groups)
     struct qf_err err = { 0 };
     bool more;
 
-    histogram_encode(&bytes, &h);
+    sg_histogram_encode(&bytes, &h);
     for (size_t i = 0; i < SAMPLES; i++)
         columns_add(&columns,
                     (struct sample){ .ts = (int64_t)i, .histogram = qf_strbuf_view(&bytes) });
     add_columns(writer, world.labels[0], &columns);
     finish(&world, writer, 0);
-    source = segments_source_new(world.readers, 1, &select, NULL, 0);
+    source = sg_source_new(world.readers, 1, &select, NULL, 0);
     CHECK_OK(source->next(source, &got, &more, &err), &err);
     CHECK_EQ(got.count, SAMPLES);
     for (size_t i = 0; i < SAMPLES; i++)
         CHECK_EQ(got.histograms[i]->positive_bucket_count, buckets);
-    CHECK(segments_source_stats(source).row_groups_read >= 3);
+    CHECK(sg_source_stats(source).row_groups_read >= 3);
     source->close(source);
 }
 
@@ -441,7 +440,7 @@ TEST(histograms_count_towards_the_memory_of_a_scan)
     bool more;
 
     write_split(&world, 9, 1);
-    source = segments_source_new(world.readers, 1, &select, NULL, 40 << 10);
+    source = sg_source_new(world.readers, 1, &select, NULL, 40 << 10);
     CHECK_EQ(source->next(source, &got, &more, NULL), QF_ELIMIT);
     source->close(source);
 }
@@ -449,7 +448,7 @@ TEST(histograms_count_towards_the_memory_of_a_scan)
 static qf_rc scan(const char *path, struct qf_err *err)
 {
     struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    struct seg_reader *reader = seg_reader_open(path, err);
+    struct sg_reader *reader = sg_reader_open(path, err);
     struct pq_source *source;
     struct pq_series got;
     bool more = true;
@@ -457,18 +456,18 @@ static qf_rc scan(const char *path, struct qf_err *err)
 
     if (!reader)
         return err->rc;
-    source = segments_source_new(&reader, 1, &select, NULL, 0);
+    source = sg_source_new(&reader, 1, &select, NULL, 0);
     while (rc == QF_OK && more)
         rc = source->next(source, &got, &more, err);
     source->close(source);
-    (void)seg_reader_free(reader);
+    (void)sg_reader_free(reader);
     return rc;
 }
 
 TEST(every_flipped_byte_of_a_segment_with_histograms_is_found)
 {
     QF_CLEANUP(world_done) struct world world = world_make(10);
-    struct seg_writer *writer = writer_make(&world, 0, true);
+    struct sg_writer *writer = writer_make(&world, 0, true);
     QF_CLEANUP(qf_freep) char *bytes = NULL;
     size_t size;
     int fd;
@@ -499,18 +498,18 @@ TEST(every_flipped_byte_of_a_segment_with_histograms_is_found)
  * the second one. */
 static uint64_t bytes_of_floats(struct world *world, size_t file, bool extras)
 {
-    size_t count = SEG_ROW_GROUP_SAMPLES_MIN;
+    size_t count = SG_ROW_GROUP_SAMPLES_MIN;
     int64_t *ts = QF_ARENA_ARRAY(world->arena, int64_t, count);
     double *values = QF_ARENA_ARRAY(world->arena, double, count);
     struct qf_str *histograms = QF_ARENA_ARRAY(world->arena, struct qf_str, count);
     int64_t *start_ts = QF_ARENA_ARRAY(world->arena, int64_t, count);
     struct qf_label items[] = { { QF_STR("__name__"), QF_STR("a") } };
-    struct seg_samples samples = { ts, values, count, start_ts, histograms };
+    struct sg_samples samples = { ts, values, count, start_ts, histograms };
     struct pq_matcher matcher = { .type = PQ_MATCH_EQUAL,
                                   .name = QF_STR("__name__"),
                                   .value = QF_STR("b") };
     struct pq_select select = { &matcher, 1, INT64_MIN, INT64_MAX };
-    struct seg_writer *writer = writer_make(world, file, extras);
+    struct sg_writer *writer = writer_make(world, file, extras);
     struct qf_err err = { 0 };
     struct pq_source *source;
     struct pq_series got;
@@ -523,19 +522,19 @@ static uint64_t bytes_of_floats(struct world *world, size_t file, bool extras)
         histograms[5] = any_histogram(world->arena, &(struct qf_prng){ 1 });
         start_ts[6] = -1;
     }
-    CHECK_OK(seg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
+    CHECK_OK(sg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
     histograms[5].len = 0;
     start_ts[6] = 0;
     items[0].value = QF_STR("b");
-    CHECK_OK(seg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
+    CHECK_OK(sg_writer_add_samples(writer, (struct qf_labels){ items, 1 }, &samples, &err), &err);
     finish(world, writer, file);
-    source = segments_source_new(&world->readers[file], 1, &select, NULL, 0);
+    source = sg_source_new(&world->readers[file], 1, &select, NULL, 0);
     CHECK_OK(source->next(source, &got, &more, &err), &err);
     CHECK(more);
     CHECK_EQ(got.count, count);
     CHECK(!got.histograms);
     CHECK(!got.start_ts);
-    bytes = segments_source_stats(source).bytes;
+    bytes = sg_source_stats(source).bytes;
     source->close(source);
     return bytes;
 }

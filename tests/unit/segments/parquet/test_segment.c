@@ -122,18 +122,18 @@ static struct series *make_world(struct qf_arena *arena, struct qf_prng *prng, s
 
 /* Write those samples that @pick chooses; returns NULL if there are none. */
 static char *write_part(struct folder *folder, const struct series *world, size_t count,
-                        struct seg_writer_options options,
+                        struct sg_writer_options options,
                         bool (*pick)(void *ctx, size_t series, size_t sample, double *value),
                         void *ctx)
 {
     struct qf_err err = { 0 };
-    struct segment_name name;
-    struct seg_writer *writer;
+    struct sg_segment_name name;
+    struct sg_writer *writer;
     size_t written = 0;
     char *path = folder_file(folder);
 
     options.path = path;
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     CHECK_MSG(writer, "%s", err.msg);
     for (size_t i = 0; i < count; i++) {
         const struct series *s = &world[i];
@@ -141,7 +141,7 @@ static char *write_part(struct folder *folder, const struct series *world, size_
         QF_CLEANUP(qf_freep) double *values = qf_xcalloc(s->count, sizeof(*values));
         size_t n = 0;
 
-        if (seg_shard_of(s->labels, options.shard_count) != options.shard)
+        if (sg_shard_of(s->labels, options.shard_count) != options.shard)
             continue;
         for (size_t k = 0; k < s->count; k++) {
             values[n] = s->values[k];
@@ -151,31 +151,31 @@ static char *write_part(struct folder *folder, const struct series *world, size_
         }
         if (!n)
             continue;
-        CHECK_OK(seg_writer_add(writer, s->labels, ts, values, n, &err), &err);
+        CHECK_OK(sg_writer_add(writer, s->labels, ts, values, n, &err), &err);
         written += n;
     }
     if (written) {
-        CHECK_OK(seg_writer_finish(writer, &name, &err), &err);
+        CHECK_OK(sg_writer_finish(writer, &name, &err), &err);
         CHECK_EQ(name.shard, options.shard);
     }
-    (void)seg_writer_free(writer);
+    (void)sg_writer_free(writer);
     CHECK_EQ(access(path, F_OK), written ? 0 : -1);
     return written ? path : NULL;
 }
 
-static const struct seg_writer_options plain = { .tenant = QF_STR_INIT("default"),
-                                                 .shard_count = 1,
-                                                 .generation = 1 };
+static const struct sg_writer_options plain = { .tenant = QF_STR_INIT("default"),
+                                                .shard_count = 1,
+                                                .generation = 1 };
 
 struct readers {
-    struct seg_reader *items[FILES_MAX];
+    struct sg_reader *items[FILES_MAX];
     size_t count;
 };
 
 static void readers_done(struct readers *readers)
 {
     for (size_t i = 0; i < readers->count; i++)
-        (void)seg_reader_free(readers->items[i]);
+        (void)sg_reader_free(readers->items[i]);
 }
 
 static void readers_add(struct readers *readers, const char *path)
@@ -184,9 +184,9 @@ static void readers_add(struct readers *readers, const char *path)
 
     if (!path)
         return;
-    readers->items[readers->count] = seg_reader_open(path, &err);
+    readers->items[readers->count] = sg_reader_open(path, &err);
     CHECK_MSG(readers->items[readers->count], "%s", err.msg);
-    CHECK_OK(seg_reader_verify(readers->items[readers->count], &err), &err);
+    CHECK_OK(sg_reader_verify(readers->items[readers->count], &err), &err);
     readers->count++;
 }
 
@@ -194,7 +194,7 @@ static void readers_add(struct readers *readers, const char *path)
 static size_t check_source(const struct readers *readers, const struct series *world, size_t count,
                            const struct pq_select *select)
 {
-    struct pq_source *source = segments_source_new(readers->items, readers->count, select, NULL, 0);
+    struct pq_source *source = sg_source_new(readers->items, readers->count, select, NULL, 0);
     struct qf_err err = { 0 };
     size_t seen = 0;
 
@@ -236,11 +236,11 @@ TEST(a_segment_gives_back_what_was_written_bit_for_bit)
     QF_CLEANUP(readers_done) struct readers readers = { 0 };
     struct qf_prng prng = { 1 };
     struct series *world = make_world(folder.arena, &prng, 300, 400);
-    const struct seg_meta *meta;
+    const struct sg_meta *meta;
 
     readers_add(&readers, write_part(&folder, world, 300, plain, NULL, NULL));
     CHECK_EQ(check_source(&readers, world, 300, &everything), 300);
-    meta = seg_reader_meta(readers.items[0]);
+    meta = sg_reader_meta(readers.items[0]);
     CHECK_EQ(meta->series_count, 300);
     CHECK_EQ(meta->name.generation, 1);
     CHECK(qf_str_is(meta->name.tenant, "default"));
@@ -256,7 +256,7 @@ TEST(a_series_longer_than_a_row_group_comes_back_as_one)
     struct series *world = make_world(folder.arena, &prng, 3, 100);
     struct series *s = &world[1];
 
-    s->count = SEG_ROW_GROUP_SAMPLES * 2 + 17;
+    s->count = SG_ROW_GROUP_SAMPLES * 2 + 17;
     s->ts = QF_ARENA_ARRAY(folder.arena, int64_t, s->count);
     s->values = QF_ARENA_ARRAY(folder.arena, double, s->count);
     for (size_t i = 0; i < s->count; i++) {
@@ -265,7 +265,7 @@ TEST(a_series_longer_than_a_row_group_comes_back_as_one)
     }
     readers_add(&readers, write_part(&folder, world, 3, plain, NULL, NULL));
     CHECK_EQ(check_source(&readers, world, 3, &everything), 3);
-    CHECK_EQ(seg_reader_meta(readers.items[0])->series_count, 3);
+    CHECK_EQ(sg_reader_meta(readers.items[0])->series_count, 3);
 }
 
 struct split {
@@ -303,7 +303,7 @@ TEST(any_split_into_files_gives_the_same_answer_and_the_newest_wins)
 
         for (split.file = split.files;
              split.file-- > 0;) { /* newest first: order must not matter */
-            struct seg_writer_options options = plain;
+            struct sg_writer_options options = plain;
 
             options.generation = 100 + split.file;
             readers_add(&readers, write_part(&folder, world, count, options, pick_split, &split));
@@ -324,7 +324,7 @@ TEST(any_number_of_shards_holds_every_series_once)
         struct series *world = make_world(folder.arena, &prng, 90, 20);
 
         for (uint32_t shard = 0; shard < shards; shard++) {
-            struct seg_writer_options options = plain;
+            struct sg_writer_options options = plain;
 
             options.shard = shard;
             options.shard_count = shards;
@@ -403,16 +403,16 @@ TEST(a_selector_on_one_metric_touches_few_row_groups)
     struct pq_matcher name = { PQ_MATCH_EQUAL, QF_STR("__name__"), QF_STR("m007"), NULL };
     struct pq_select select = { &name, 1, 0, INT64_MAX };
     struct qf_err err = { 0 };
-    struct segments_source_stats stats;
+    struct sg_source_stats stats;
     struct pq_source *source;
     struct pq_series series;
     bool more = true;
 
     readers_add(&readers, write_part(&folder, world, 3000, plain, NULL, NULL));
-    source = segments_source_new(readers.items, 1, &select, NULL, 0);
+    source = sg_source_new(readers.items, 1, &select, NULL, 0);
     while (more)
         CHECK_OK(source->next(source, &series, &more, &err), &err);
-    stats = segments_source_stats(source);
+    stats = sg_source_stats(source);
     source->close(source);
     CHECK_EQ(stats.series, 150);
     CHECK_EQ(stats.samples, 150 * 480);
@@ -433,7 +433,7 @@ TEST(a_scan_over_its_memory_limit_ends_with_a_clear_error)
     bool more = true;
 
     readers_add(&readers, write_part(&folder, world, 200, plain, NULL, NULL));
-    source = segments_source_new(readers.items, 1, &everything, NULL, 1u << 19);
+    source = sg_source_new(readers.items, 1, &everything, NULL, 1u << 19);
     CHECK_EQ(source->next(source, &series, &more, &err), QF_ELIMIT);
     CHECK(strstr(err.msg, "0.parquet"));
     source->close(source);
@@ -451,7 +451,7 @@ TEST(a_canceled_scan_stops)
     bool more = true;
 
     readers_add(&readers, write_part(&folder, world, 10, plain, NULL, NULL));
-    source = segments_source_new(readers.items, 1, &everything, &cancel, 0);
+    source = sg_source_new(readers.items, 1, &everything, &cancel, 0);
     CHECK_OK(source->next(source, &series, &more, &err), &err);
     atomic_store(&cancel, true);
     CHECK_EQ(source->next(source, &series, &more, &err), QF_ECANCELED);
@@ -462,28 +462,28 @@ TEST(a_writer_refuses_what_is_out_of_order)
 {
     QF_CLEANUP(folder_done) struct folder folder = folder_make();
     struct series *world = make_metrics(folder.arena, 1, 3, 5);
-    struct seg_writer_options options = plain;
+    struct sg_writer_options options = plain;
     struct qf_err err = { 0 };
-    struct segment_name name;
-    struct seg_writer *writer;
+    struct sg_segment_name name;
+    struct sg_writer *writer;
     int64_t backwards[] = { 5, 4 };
     double values[] = { 1, 2 };
 
     options.path = folder_file(&folder);
-    writer = seg_writer_new(&options, &err);
+    writer = sg_writer_new(&options, &err);
     CHECK(writer);
-    CHECK_EQ(seg_writer_finish(writer, &name, &err), QF_EINVAL);
-    CHECK_EQ(seg_writer_add(writer, world[1].labels, backwards, values, 2, NULL), QF_EINVAL);
-    CHECK_EQ(seg_writer_add(writer, world[1].labels, world[1].ts, values, 2, NULL), QF_OK);
-    CHECK_EQ(seg_writer_add(writer, world[0].labels, world[0].ts, values, 2, NULL), QF_EINVAL);
-    CHECK_EQ(seg_writer_add(writer, world[1].labels, world[1].ts, values, 2, NULL), QF_EINVAL);
-    (void)seg_writer_free(writer);
+    CHECK_EQ(sg_writer_finish(writer, &name, &err), QF_EINVAL);
+    CHECK_EQ(sg_writer_add(writer, world[1].labels, backwards, values, 2, NULL), QF_EINVAL);
+    CHECK_EQ(sg_writer_add(writer, world[1].labels, world[1].ts, values, 2, NULL), QF_OK);
+    CHECK_EQ(sg_writer_add(writer, world[0].labels, world[0].ts, values, 2, NULL), QF_EINVAL);
+    CHECK_EQ(sg_writer_add(writer, world[1].labels, world[1].ts, values, 2, NULL), QF_EINVAL);
+    (void)sg_writer_free(writer);
     CHECK_EQ(access(options.path, F_OK), -1);
     options.shard_count = 3;
-    CHECK(!seg_writer_new(&options, NULL));
+    CHECK(!sg_writer_new(&options, NULL));
     options.shard_count = 1;
     options.tenant = QF_STR("../x");
-    CHECK(!seg_writer_new(&options, NULL));
+    CHECK(!sg_writer_new(&options, NULL));
 }
 
 TEST(metadata_can_be_read_from_the_tail_alone)
@@ -491,7 +491,7 @@ TEST(metadata_can_be_read_from_the_tail_alone)
     QF_CLEANUP(folder_done) struct folder folder = folder_make();
     struct series *world = make_metrics(folder.arena, 3, 30, 100);
     struct qf_err err = { 0 };
-    struct seg_meta meta;
+    struct sg_meta meta;
     char *path = write_part(&folder, world, 90, plain, NULL, NULL);
     int fd = open(path, O_RDONLY);
     off_t size = lseek(fd, 0, SEEK_END);
@@ -500,29 +500,29 @@ TEST(metadata_can_be_read_from_the_tail_alone)
 
     CHECK_EQ(pread(fd, bytes, (size_t)size, 0), size);
     CHECK_EQ(close(fd), 0);
-    CHECK_OK(seg_meta_from_tail(folder.arena, path, (struct qf_str){ bytes + size - 100, 100 },
-                                (uint64_t)size, &meta, &need, &err),
+    CHECK_OK(sg_meta_from_tail(folder.arena, path, (struct qf_str){ bytes + size - 100, 100 },
+                               (uint64_t)size, &meta, &need, &err),
              &err);
     CHECK(need > 100);
-    CHECK_OK(seg_meta_from_tail(folder.arena, path,
-                                (struct qf_str){ bytes + size - (off_t)need, need }, (uint64_t)size,
-                                &meta, &need, &err),
+    CHECK_OK(sg_meta_from_tail(folder.arena, path,
+                               (struct qf_str){ bytes + size - (off_t)need, need }, (uint64_t)size,
+                               &meta, &need, &err),
              &err);
     if (need) /* the hashes lie in front of what the first answer could know of */
-        CHECK_OK(seg_meta_from_tail(folder.arena, path,
-                                    (struct qf_str){ bytes + size - (off_t)need, need },
-                                    (uint64_t)size, &meta, &need, &err),
+        CHECK_OK(sg_meta_from_tail(folder.arena, path,
+                                   (struct qf_str){ bytes + size - (off_t)need, need },
+                                   (uint64_t)size, &meta, &need, &err),
                  &err);
     CHECK_EQ(need, 0);
     CHECK_EQ(meta.series_count, 90);
     CHECK_EQ(meta.sample_count, 9000);
     CHECK_EQ(meta.name.max_ts, 99 * 15000);
-    struct summary *summary = summary_parse(meta.summary);
+    struct sg_summary *summary = sg_summary_parse(meta.summary);
     struct pq_matcher known = { PQ_MATCH_EQUAL, QF_STR("host"), QF_STR("h00007"), NULL };
     struct pq_matcher unknown = { PQ_MATCH_EQUAL, QF_STR("host"), QF_STR("other"), NULL };
 
     CHECK(summary);
-    CHECK(summary_may_match(summary, &known, 1));
-    CHECK(!summary_may_match(summary, &unknown, 1));
-    (void)summary_free(summary);
+    CHECK(sg_summary_may_match(summary, &known, 1));
+    CHECK(!sg_summary_may_match(summary, &unknown, 1));
+    (void)sg_summary_free(summary);
 }

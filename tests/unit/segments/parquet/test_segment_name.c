@@ -3,7 +3,7 @@
 #include "segments/parquet/segment_name.h"
 #include "tests/lib/test.h"
 
-static const struct segment_name sample = {
+static const struct sg_segment_name sample = {
     .tenant = QF_STR_INIT("default"),
     .min_ts = INT64_C(1769817600000),
     .max_ts = INT64_C(1769824799999),
@@ -18,7 +18,7 @@ TEST(a_name_has_its_documented_form)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    segment_name_print(&buf, &sample);
+    sg_segment_name_print(&buf, &sample);
     CHECK_STR(qf_strbuf_cstr(&buf),
               "tenant=default/date=2026-01-31/1769817600000_1769824799999_s3of8_"
               "g1769900000000000_0000000000009f3a.parquet");
@@ -31,7 +31,7 @@ TEST(names_read_back_as_the_fields_they_were_made_of)
 
     for (int i = 0; i < 2000; i++) {
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-        struct segment_name in = sample, out;
+        struct sg_segment_name in = sample, out;
         int64_t a = (int64_t)(qf_prng_next(&prng) >> qf_prng_below(&prng, 40));
         int64_t b = (int64_t)(qf_prng_next(&prng) >> qf_prng_below(&prng, 40));
 
@@ -42,8 +42,8 @@ TEST(names_read_back_as_the_fields_they_were_made_of)
         in.generation = qf_prng_next(&prng);
         in.id = qf_prng_next(&prng);
         in.tenant = i % 2 ? QF_STR("a-B.9_!*'()") : QF_STR("t");
-        segment_name_print(&buf, &in);
-        CHECK_MSG(segment_name_parse(qf_strbuf_view(&buf), &out), "%s", buf.data);
+        sg_segment_name_print(&buf, &in);
+        CHECK_MSG(sg_segment_name_parse(qf_strbuf_view(&buf), &out), "%s", buf.data);
         CHECK(qf_str_eq(in.tenant, out.tenant));
         CHECK_EQ(out.min_ts, in.min_ts);
         CHECK_EQ(out.max_ts, in.max_ts);
@@ -74,27 +74,27 @@ TEST(other_files_are_not_segments)
         "tenant=t/date=2026-01-31/1_2_s0of1_g1_0000000000000001.parquet.tmp",
         "tenant=t/date=2026-01-31/99999999999999999999_2_s0of1_g1_0000000000000001.parquet",
     };
-    struct segment_name name;
+    struct sg_segment_name name;
 
     for (size_t i = 0; i < QF_COUNT_OF(others); i++)
-        CHECK_MSG(!segment_name_parse(qf_str_from(others[i]), &name), "%s", others[i]);
+        CHECK_MSG(!sg_segment_name_parse(qf_str_from(others[i]), &name), "%s", others[i]);
 }
 
 /* Every cut and every changed byte of a good name is refused or read as other valid fields. */
 TEST(damaged_names_never_give_fields_out_of_range)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-    struct segment_name name;
+    struct sg_segment_name name;
 
-    segment_name_print(&buf, &sample);
+    sg_segment_name_print(&buf, &sample);
     for (size_t i = 0; i < buf.len; i++)
-        CHECK(!segment_name_parse(qf_str_sub(qf_strbuf_view(&buf), 0, i), &name));
+        CHECK(!sg_segment_name_parse(qf_str_sub(qf_strbuf_view(&buf), 0, i), &name));
     for (size_t i = 0; i < buf.len; i++) {
         char old = buf.data[i];
 
         for (int c = 0; c < 256; c++) {
             buf.data[i] = (char)c;
-            if (!segment_name_parse(qf_strbuf_view(&buf), &name))
+            if (!sg_segment_name_parse(qf_strbuf_view(&buf), &name))
                 continue;
             CHECK(name.min_ts <= name.max_ts);
             CHECK(name.shard < name.shard_count);

@@ -14,17 +14,17 @@ static struct pq_matcher matcher(enum pq_match_type type, const char *name, cons
     return m;
 }
 
-static bool may_match(const struct summary *summary, enum pq_match_type type, const char *name,
+static bool may_match(const struct sg_summary *summary, enum pq_match_type type, const char *name,
                       const char *value)
 {
     struct pq_matcher m = matcher(type, name, value);
-    bool answer = summary_may_match(summary, &m, 1);
+    bool answer = sg_summary_may_match(summary, &m, 1);
 
     (void)qf_regex_free((struct qf_regex *)m.regex);
     return answer;
 }
 
-static void add(struct summary_builder *builder, const char *metric, const char *job,
+static void add(struct sg_summary_builder *builder, const char *metric, const char *job,
                 const char *instance)
 {
     struct qf_label items[] = {
@@ -33,17 +33,17 @@ static void add(struct summary_builder *builder, const char *metric, const char 
         { QF_STR("instance"), qf_str_from(instance) },
     };
 
-    summary_builder_add(builder, qf_labels_normalize(items, QF_COUNT_OF(items)));
+    sg_summary_builder_add(builder, qf_labels_normalize(items, QF_COUNT_OF(items)));
 }
 
-static struct summary *finish(struct summary_builder *builder, size_t *ret_len)
+static struct sg_summary *finish(struct sg_summary_builder *builder, size_t *ret_len)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
-    struct summary *summary;
+    struct sg_summary *summary;
 
-    summary_builder_print(builder, &text);
-    (void)summary_builder_free(builder);
-    summary = summary_parse(qf_strbuf_view(&text));
+    sg_summary_builder_print(builder, &text);
+    (void)sg_summary_builder_free(builder);
+    summary = sg_summary_parse(qf_strbuf_view(&text));
     if (ret_len)
         *ret_len = text.len;
     return summary;
@@ -51,8 +51,8 @@ static struct summary *finish(struct summary_builder *builder, size_t *ret_len)
 
 TEST(values_that_are_not_there_are_ruled_out)
 {
-    struct summary_builder *builder = summary_builder_new();
-    struct summary *s;
+    struct sg_summary_builder *builder = sg_summary_builder_new();
+    struct sg_summary *s;
 
     for (int i = 0; i < 100; i++) {
         char instance[32];
@@ -70,14 +70,14 @@ TEST(values_that_are_not_there_are_ruled_out)
     CHECK(!may_match(s, PQ_MATCH_EQUAL, "zone", "a"));
     CHECK(!may_match(s, PQ_MATCH_NOT_EQUAL, "zone", ""));
     CHECK(!may_match(s, PQ_MATCH_REGEX, "zone", ".+"));
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }
 
 /* The empty value is satisfied by series without the label; negations by almost anything. */
 TEST(matchers_that_accept_the_empty_value_never_prune)
 {
-    struct summary_builder *builder = summary_builder_new();
-    struct summary *s;
+    struct sg_summary_builder *builder = sg_summary_builder_new();
+    struct sg_summary *s;
 
     add(builder, "up", "api", "");
     s = finish(builder, NULL);
@@ -88,13 +88,13 @@ TEST(matchers_that_accept_the_empty_value_never_prune)
     CHECK(may_match(s, PQ_MATCH_REGEX, "zone", ".*"));
     CHECK(may_match(s, PQ_MATCH_REGEX, "zone", "a|"));
     CHECK(may_match(s, PQ_MATCH_NOT_REGEX, "job", "x.*"));
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }
 
 TEST(lists_of_alternatives_are_looked_up_one_by_one)
 {
-    struct summary_builder *builder = summary_builder_new();
-    struct summary *s;
+    struct sg_summary_builder *builder = sg_summary_builder_new();
+    struct sg_summary *s;
 
     add(builder, "up", "api", "h1");
     s = finish(builder, NULL);
@@ -108,13 +108,13 @@ TEST(lists_of_alternatives_are_looked_up_one_by_one)
     CHECK(may_match(s, PQ_MATCH_REGEX, "instance", "h[5-9]"));
     CHECK(may_match(s, PQ_MATCH_REGEX, "instance", "(?i:H1)"));
     CHECK(may_match(s, PQ_MATCH_REGEX, "instance", "(h2)|(h3)"));
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }
 
 TEST(the_order_of_series_does_not_matter)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf a = QF_STRBUF_INIT, b = QF_STRBUF_INIT;
-    struct summary_builder *one = summary_builder_new(), *two = summary_builder_new();
+    struct sg_summary_builder *one = sg_summary_builder_new(), *two = sg_summary_builder_new();
 
     for (int i = 0; i < 50; i++) {
         char instance[16];
@@ -124,18 +124,18 @@ TEST(the_order_of_series_does_not_matter)
         (void)snprintf(instance, sizeof(instance), "%d", 49 - i);
         add(two, "up", "api", instance);
     }
-    summary_builder_print(one, &a);
-    summary_builder_print(two, &b);
+    sg_summary_builder_print(one, &a);
+    sg_summary_builder_print(two, &b);
     CHECK_STR(a.data, b.data);
-    (void)summary_builder_free(one);
-    (void)summary_builder_free(two);
+    (void)sg_summary_builder_free(one);
+    (void)sg_summary_builder_free(two);
 }
 
 /* Never "no" for what is there, and "maybe" for about one in a hundred of what is not. */
 TEST(large_summaries_stay_small_and_selective)
 {
-    struct summary_builder *builder = summary_builder_new();
-    struct summary *s;
+    struct sg_summary_builder *builder = sg_summary_builder_new();
+    struct sg_summary *s;
     size_t len;
     int wrong = 0;
     char text[32];
@@ -146,7 +146,7 @@ TEST(large_summaries_stay_small_and_selective)
     }
     s = finish(builder, &len);
     CHECK(s != NULL);
-    CHECK(len < SUMMARY_BYTES_MAX * 4 / 3);
+    CHECK(len < SG_SUMMARY_BYTES_MAX * 4 / 3);
     for (int i = 0; i < 8000; i++) {
         (void)snprintf(text, sizeof(text), "v%d", i);
         CHECK(may_match(s, PQ_MATCH_EQUAL, "instance", text));
@@ -154,14 +154,14 @@ TEST(large_summaries_stay_small_and_selective)
         wrong += may_match(s, PQ_MATCH_EQUAL, "instance", text);
     }
     CHECK_MSG(wrong < 160, "%d of 8000 false positives", wrong);
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }
 
 /* A label that is different on every series must not crowd out the metric names. */
 TEST(the_most_diverse_labels_are_given_up_first)
 {
-    struct summary_builder *builder = summary_builder_new();
-    struct summary *s;
+    struct sg_summary_builder *builder = sg_summary_builder_new();
+    struct sg_summary *s;
     size_t len;
     char text[32];
 
@@ -177,47 +177,47 @@ TEST(the_most_diverse_labels_are_given_up_first)
     CHECK(may_match(s, PQ_MATCH_EQUAL, "instance", "trace-1"));
     CHECK(may_match(s, PQ_MATCH_EQUAL, "instance", "no-such-trace"));
     CHECK(!may_match(s, PQ_MATCH_EQUAL, "zone", "x"));
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }
 
 /* Damage gives NULL or some summary, never a crash; a newer version gives NULL. */
 TEST(damaged_summaries_are_refused_or_harmless)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
-    struct summary_builder *builder = summary_builder_new();
+    struct sg_summary_builder *builder = sg_summary_builder_new();
     struct qf_prng prng = { 5 };
 
     add(builder, "up", "api", "h1");
-    summary_builder_print(builder, &text);
-    (void)summary_builder_free(builder);
-    CHECK(summary_parse(QF_STR("")) == NULL);
-    CHECK(summary_parse(QF_STR("1:")) == NULL);
-    CHECK(summary_parse(QF_STR("2:AAAA")) == NULL);
+    sg_summary_builder_print(builder, &text);
+    (void)sg_summary_builder_free(builder);
+    CHECK(sg_summary_parse(QF_STR("")) == NULL);
+    CHECK(sg_summary_parse(QF_STR("1:")) == NULL);
+    CHECK(sg_summary_parse(QF_STR("2:AAAA")) == NULL);
     CHECK(may_match(NULL, PQ_MATCH_EQUAL, "job", "api"));
     for (size_t i = 0; i < text.len; i++) {
-        struct summary *s = summary_parse(qf_str_sub(qf_strbuf_view(&text), 0, i));
+        struct sg_summary *s = sg_summary_parse(qf_str_sub(qf_strbuf_view(&text), 0, i));
 
         CHECK(s == NULL);
     }
     for (int i = 0; i < 5000; i++) {
         size_t at = qf_prng_below(&prng, text.len);
         char old = text.data[at];
-        struct summary *s;
+        struct sg_summary *s;
 
         text.data[at] = (char)qf_prng_next(&prng);
-        s = summary_parse(qf_strbuf_view(&text));
+        s = sg_summary_parse(qf_strbuf_view(&text));
         (void)may_match(s, PQ_MATCH_EQUAL, "job", "api");
-        (void)summary_free(s);
+        (void)sg_summary_free(s);
         text.data[at] = old;
     }
 }
 
 TEST(an_empty_segment_matches_nothing_that_needs_a_label)
 {
-    struct summary *s = finish(summary_builder_new(), NULL);
+    struct sg_summary *s = finish(sg_summary_builder_new(), NULL);
 
     CHECK(s != NULL);
     CHECK(!may_match(s, PQ_MATCH_EQUAL, "__name__", "up"));
     CHECK(may_match(s, PQ_MATCH_EQUAL, "__name__", ""));
-    (void)summary_free(s);
+    (void)sg_summary_free(s);
 }

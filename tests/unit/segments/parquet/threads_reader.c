@@ -18,44 +18,44 @@ static char dir[64], path[96];
 
 static uint64_t write_segment(void)
 {
-    struct demo_options options = { .seed = 1, .end = 3600000, .step = 15000, .instances = 8 };
-    struct seg_writer_options to = { .path = path, .tenant = QF_STR("t"), .shard_count = 1 };
-    struct demo *demo = demo_new(&options);
-    int64_t *ts = qf_xcalloc(demo_samples_max(demo), sizeof(*ts));
-    double *values = qf_xcalloc(demo_samples_max(demo), sizeof(*values));
+    struct sg_demo_options options = { .seed = 1, .end = 3600000, .step = 15000, .instances = 8 };
+    struct sg_writer_options to = { .path = path, .tenant = QF_STR("t"), .shard_count = 1 };
+    struct sg_demo *demo = sg_demo_new(&options);
+    int64_t *ts = qf_xcalloc(sg_demo_samples_max(demo), sizeof(*ts));
+    double *values = qf_xcalloc(sg_demo_samples_max(demo), sizeof(*values));
     struct qf_err err = { 0 };
-    struct segment_name name;
-    struct seg_writer *writer;
+    struct sg_segment_name name;
+    struct sg_writer *writer;
     uint64_t total = 0;
 
     (void)snprintf(dir, sizeof(dir), "/tmp/promfabric-test-XXXXXX");
     CHECK(mkdtemp(dir));
     (void)snprintf(path, sizeof(path), "%s/a.parquet", dir);
-    writer = seg_writer_new(&to, &err);
+    writer = sg_writer_new(&to, &err);
     CHECK_MSG(writer, "%s", err.msg);
-    for (size_t i = 0; i < demo_series_count(demo); i++) {
-        size_t count = demo_samples(demo, i, ts, values);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        size_t count = sg_demo_samples(demo, i, ts, values);
 
         if (!count)
             continue;
-        CHECK_OK(seg_writer_add(writer, demo_labels(demo, i), ts, values, count, &err), &err);
+        CHECK_OK(sg_writer_add(writer, sg_demo_labels(demo, i), ts, values, count, &err), &err);
         total += count;
     }
-    CHECK_OK(seg_writer_finish(writer, &name, &err), &err);
-    (void)seg_writer_free(writer);
-    (void)demo_free(demo);
+    CHECK_OK(sg_writer_finish(writer, &name, &err), &err);
+    (void)sg_writer_free(writer);
+    (void)sg_demo_free(demo);
     free(ts);
     free(values);
     return total;
 }
 
-static struct seg_reader *shared;
+static struct sg_reader *shared;
 static _Atomic uint64_t samples_seen, artifacts_seen;
 
 static void scan(void)
 {
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    struct pq_source *source = segments_source_new(&shared, 1, &all, NULL, 0);
+    struct pq_source *source = sg_source_new(&shared, 1, &all, NULL, 0);
     struct pq_series series;
     bool more = true;
 
@@ -82,9 +82,9 @@ static void pass_artifact(void)
     struct pq_leaf_reader *reader;
     struct pq_rows rows;
 
-    if (artifact_write_memory(&result, &buf, NULL, NULL) != QF_OK)
+    if (sg_artifact_write_memory(&result, &buf, NULL, NULL) != QF_OK)
         return;
-    reader = artifact_open_memory(qf_strbuf_view(&buf), "a", NULL, NULL);
+    reader = sg_artifact_open_memory(qf_strbuf_view(&buf), "a", NULL, NULL);
     if (reader && reader->next(reader, &rows, NULL) == QF_OK)
         atomic_fetch_add(&artifacts_seen, rows.count);
     if (reader)
@@ -107,13 +107,13 @@ TEST(many_threads_read_one_segment_at_once)
     struct qf_thread *threads[THREADS];
     uint64_t total = write_segment();
 
-    shared = seg_reader_open(path, &err);
+    shared = sg_reader_open(path, &err);
     CHECK_MSG(shared, "%s", err.msg);
     for (size_t i = 0; i < THREADS; i++)
         threads[i] = qf_thread_start("scan", work, NULL);
     for (size_t i = 0; i < THREADS; i++)
         (void)qf_thread_join(threads[i]);
-    shared = seg_reader_free(shared);
+    shared = sg_reader_free(shared);
     CHECK_EQ(samples_seen, total * 3 * THREADS);
     CHECK_EQ(artifacts_seen, 2 * 3 * THREADS);
     CHECK_EQ(unlink(path), 0);

@@ -9,7 +9,7 @@
 #include "tests/lib/test.h"
 #include "tests/unit/segments/store/fake_http.h"
 
-static const struct store_limit no_limit = { .deadline_ms = QF_TIME_NEVER };
+static const struct sg_store_limit no_limit = { .deadline_ms = QF_TIME_NEVER };
 
 /* An environment without any AWS variable and with a home of its own. */
 struct fixture {

@@ -15,7 +15,7 @@
 
 struct fixture {
     char folder[64];
-    struct store *store;
+    struct sg_store *store;
     struct qf_err err;
 };
 
@@ -24,7 +24,8 @@ static struct fixture fixture_new(void)
     struct fixture f = { .folder = "/tmp/pf-store-XXXXXX" };
 
     CHECK(mkdtemp(f.folder) != NULL);
-    CHECK_OK(store_open(&(struct store_options){ .url = f.folder }, &f.store, &f.err), &f.err);
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = f.folder }, &f.store, &f.err),
+             &f.err);
     return f;
 }
 
@@ -32,17 +33,17 @@ static void fixture_done(struct fixture *f)
 {
     char command[128];
 
-    f->store = store_free(f->store);
+    f->store = sg_store_free(f->store);
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", f->folder);
     CHECK(system(command) == 0);
 }
 
 static void put_text(struct fixture *f, const char *name, const char *text)
 {
-    CHECK_OK(store_put(f->store, qf_str_from(name), text, strlen(text), NULL, &f->err), &f->err);
+    CHECK_OK(sg_store_put(f->store, qf_str_from(name), text, strlen(text), NULL, &f->err), &f->err);
 }
 
-static bool collect(void *ctx, const struct store_object *object)
+static bool collect(void *ctx, const struct sg_store_object *object)
 {
     struct qf_strbuf *buf = ctx;
 
@@ -55,8 +56,8 @@ static const char *list(struct fixture *f, struct qf_strbuf *buf, const char *pr
                         const char *start_after)
 {
     qf_strbuf_reset(buf);
-    CHECK_OK(store_list(f->store, qf_str_from(prefix), qf_str_from(start_after), NULL, collect, buf,
-                        &f->err),
+    CHECK_OK(sg_store_list(f->store, qf_str_from(prefix), qf_str_from(start_after), NULL, collect,
+                           buf, &f->err),
              &f->err);
     return qf_strbuf_cstr(buf);
 }
@@ -66,30 +67,30 @@ TEST(an_object_reads_back_as_it_was_put)
 {
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new();
     QF_CLEANUP(qf_freep) char *all = NULL;
-    struct store_info info;
+    struct sg_store_info info;
     char buf[16];
     size_t len;
     uint64_t size;
     struct qf_str name = QF_STR("tenant=t/date=2026-01-31/x.parquet");
 
-    CHECK_OK(store_put(f.store, name, "0123456789", 10, NULL, &f.err), &f.err);
-    CHECK_OK(store_read_all(f.store, name, 100, NULL, &all, &len, &f.err), &f.err);
+    CHECK_OK(sg_store_put(f.store, name, "0123456789", 10, NULL, &f.err), &f.err);
+    CHECK_OK(sg_store_read_all(f.store, name, 100, NULL, &all, &len, &f.err), &f.err);
     CHECK_EQ(len, 10);
     CHECK_STR(all, "0123456789");
-    CHECK_OK(store_read(f.store, name, 3, buf, 4, NULL, &len, &f.err), &f.err);
+    CHECK_OK(sg_store_read(f.store, name, 3, buf, 4, NULL, &len, &f.err), &f.err);
     CHECK_EQ(len, 4);
     CHECK(memcmp(buf, "3456", 4) == 0);
-    CHECK_OK(store_read(f.store, name, 8, buf, 16, NULL, &len, &f.err), &f.err);
+    CHECK_OK(sg_store_read(f.store, name, 8, buf, 16, NULL, &len, &f.err), &f.err);
     CHECK_EQ(len, 2);
-    CHECK_OK(store_read(f.store, name, 50, buf, 16, NULL, &len, &f.err), &f.err);
+    CHECK_OK(sg_store_read(f.store, name, 50, buf, 16, NULL, &len, &f.err), &f.err);
     CHECK_EQ(len, 0);
-    CHECK_OK(store_read_tail(f.store, name, buf, 3, NULL, &len, &size, &f.err), &f.err);
+    CHECK_OK(sg_store_read_tail(f.store, name, buf, 3, NULL, &len, &size, &f.err), &f.err);
     CHECK_EQ(len, 3);
     CHECK_EQ(size, 10);
     CHECK(memcmp(buf, "789", 3) == 0);
-    CHECK_OK(store_read_tail(f.store, name, buf, 16, NULL, &len, &size, &f.err), &f.err);
+    CHECK_OK(sg_store_read_tail(f.store, name, buf, 16, NULL, &len, &size, &f.err), &f.err);
     CHECK_EQ(len, 10);
-    CHECK_OK(store_stat(f.store, name, NULL, &info, &f.err), &f.err);
+    CHECK_OK(sg_store_stat(f.store, name, NULL, &info, &f.err), &f.err);
     CHECK_EQ(info.size, 10);
     CHECK(info.etag[0] != '\0');
     CHECK(llabs(qf_clock_wall_ms() - info.mtime_ms) < 60000);
@@ -111,21 +112,21 @@ TEST(files_are_copied_in_and_out_whole)
     CHECK(in && out);
     CHECK(pwrite(fileno(in), data, size, 0) == (ssize_t)size);
     CHECK(ftruncate(fileno(out), (off_t)size + 4096) == 0);
-    CHECK_OK(store_put_fd(f.store, QF_STR("a/b"), fileno(in), size, NULL, &f.err), &f.err);
-    CHECK_OK(store_read_fd(f.store, QF_STR("a/b"), fileno(out), NULL, &got, &f.err), &f.err);
-    CHECK_EQ(store_read_fd(f.store, QF_STR("a/b"), fileno(out),
-                           &(struct store_call){ .bytes_max = got - 1 }, &got, NULL),
+    CHECK_OK(sg_store_put_fd(f.store, QF_STR("a/b"), fileno(in), size, NULL, &f.err), &f.err);
+    CHECK_OK(sg_store_read_fd(f.store, QF_STR("a/b"), fileno(out), NULL, &got, &f.err), &f.err);
+    CHECK_EQ(sg_store_read_fd(f.store, QF_STR("a/b"), fileno(out),
+                              &(struct sg_store_call){ .bytes_max = got - 1 }, &got, NULL),
              QF_ELIMIT);
-    CHECK_EQ(store_read_fd(f.store, QF_STR("a/b"), fileno(out),
-                           &(struct store_call){ .bytes_max = got }, &got, NULL),
+    CHECK_EQ(sg_store_read_fd(f.store, QF_STR("a/b"), fileno(out),
+                              &(struct sg_store_call){ .bytes_max = got }, &got, NULL),
              QF_OK);
     CHECK_EQ(got, size);
     CHECK_EQ(lseek(fileno(out), 0, SEEK_END), size);
     CHECK(pread(fileno(out), back, size, 0) == (ssize_t)size);
     CHECK(memcmp(data, back, size) == 0);
     /* A file shorter than promised is an error and leaves the old object alone. */
-    CHECK_EQ(store_put_fd(f.store, QF_STR("a/b"), fileno(in), size + 1, NULL, NULL), QF_EIO);
-    CHECK_OK(store_read_fd(f.store, QF_STR("a/b"), fileno(out), NULL, &got, &f.err), &f.err);
+    CHECK_EQ(sg_store_put_fd(f.store, QF_STR("a/b"), fileno(in), size + 1, NULL, NULL), QF_EIO);
+    CHECK_OK(sg_store_read_fd(f.store, QF_STR("a/b"), fileno(out), NULL, &got, &f.err), &f.err);
     CHECK_EQ(got, size);
     (void)fclose(in);
     (void)fclose(out);
@@ -142,24 +143,24 @@ TEST(names_that_lead_elsewhere_are_refused)
     char buf[8], *all;
     size_t len;
     char long_part[300] = { 0 };
-    struct store_info info;
+    struct sg_store_info info;
 
     for (size_t i = 0; i < QF_COUNT_OF(bad); i++) {
         struct qf_str name = qf_str_from(bad[i]);
 
-        CHECK_MSG(!store_name_valid(name), "%s", bad[i]);
-        CHECK_EQ(store_put(f.store, name, "x", 1, NULL, NULL), QF_EINVAL);
-        CHECK_EQ(store_read(f.store, name, 0, buf, 8, NULL, &len, NULL), QF_EINVAL);
-        CHECK_EQ(store_read_all(f.store, name, 8, NULL, &all, &len, NULL), QF_EINVAL);
-        CHECK_EQ(store_stat(f.store, name, NULL, &info, NULL), QF_EINVAL);
-        CHECK_EQ(store_delete(f.store, name, NULL, NULL), QF_EINVAL);
+        CHECK_MSG(!sg_store_name_valid(name), "%s", bad[i]);
+        CHECK_EQ(sg_store_put(f.store, name, "x", 1, NULL, NULL), QF_EINVAL);
+        CHECK_EQ(sg_store_read(f.store, name, 0, buf, 8, NULL, &len, NULL), QF_EINVAL);
+        CHECK_EQ(sg_store_read_all(f.store, name, 8, NULL, &all, &len, NULL), QF_EINVAL);
+        CHECK_EQ(sg_store_stat(f.store, name, NULL, &info, NULL), QF_EINVAL);
+        CHECK_EQ(sg_store_delete(f.store, name, NULL, NULL), QF_EINVAL);
     }
-    CHECK(!store_name_valid((struct qf_str){ "a\0b", 3 }));
+    CHECK(!sg_store_name_valid((struct qf_str){ "a\0b", 3 }));
     memset(long_part, 'a', 256);
-    CHECK(!store_name_valid(qf_str_from(long_part)));
+    CHECK(!sg_store_name_valid(qf_str_from(long_part)));
     long_part[255] = '\0';
-    CHECK(store_name_valid(qf_str_from(long_part)));
-    CHECK(store_name_valid(QF_STR("tenant=t%20x/date=2026-01-31/1-2-0of1-\xc3\xa9.parquet")));
+    CHECK(sg_store_name_valid(qf_str_from(long_part)));
+    CHECK(sg_store_name_valid(QF_STR("tenant=t%20x/date=2026-01-31/1-2-0of1-\xc3\xa9.parquet")));
 }
 
 /* The catalogue merges listings, which needs one order everywhere: that of whole names. */
@@ -206,8 +207,8 @@ TEST(random_trees_list_as_their_sorted_names)
 
         for (size_t j = 0; j < len; j++)
             name[j] = alphabet[qf_prng_below(&prng, 5)];
-        if (!store_name_valid(qf_str_from(name)) ||
-            store_put(f.store, qf_str_from(name), "", 0, NULL, NULL))
+        if (!sg_store_name_valid(qf_str_from(name)) ||
+            sg_store_put(f.store, qf_str_from(name), "", 0, NULL, NULL))
             continue; /* Not a name, or a file where a folder would have to be. */
         for (size_t j = 0; j < names.count; j++) {
             if (strcmp(names.items[j], name) == 0)
@@ -238,7 +239,7 @@ TEST(random_trees_list_as_their_sorted_names)
     QF_VEC_DONE(&names);
 }
 
-static bool collect_folder(void *ctx, const struct store_folder *folder)
+static bool collect_folder(void *ctx, const struct sg_store_folder *folder)
 {
     struct qf_strbuf *buf = ctx;
 
@@ -263,25 +264,25 @@ TEST(folders_carry_a_token_once_they_have_settled)
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new();
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    CHECK(store_has_tokens(f.store));
+    CHECK(sg_store_has_tokens(f.store));
     put_text(&f, "t/a/1", "");
     put_text(&f, "t/b/1", "");
     put_text(&f, "t/file", "");
     age_folder(&f, "t/a", 60);
     age_folder(&f, "t/b", -1); /* changed just now, however long the disk took */
     age_folder(&f, "t", -1);
-    CHECK_OK(store_folders(f.store, QF_STR("t/"), NULL, collect_folder, &buf, &f.err), &f.err);
+    CHECK_OK(sg_store_folders(f.store, QF_STR("t/"), NULL, collect_folder, &buf, &f.err), &f.err);
     CHECK_STR(qf_strbuf_cstr(&buf), "t/a/! t/b/ ");
     qf_strbuf_reset(&buf);
-    CHECK_OK(store_folders(f.store, QF_STR(""), NULL, collect_folder, &buf, &f.err), &f.err);
+    CHECK_OK(sg_store_folders(f.store, QF_STR(""), NULL, collect_folder, &buf, &f.err), &f.err);
     CHECK_STR(qf_strbuf_cstr(&buf), "t/ ");
     qf_strbuf_reset(&buf);
     put_text(&f, "t/a/2", "");
     age_folder(&f, "t/b", -1);
-    CHECK_OK(store_folders(f.store, QF_STR("t/"), NULL, collect_folder, &buf, &f.err), &f.err);
+    CHECK_OK(sg_store_folders(f.store, QF_STR("t/"), NULL, collect_folder, &buf, &f.err), &f.err);
     CHECK_STR(qf_strbuf_cstr(&buf), "t/a/ t/b/ ");
-    CHECK_EQ(store_folders(f.store, QF_STR("t"), NULL, collect_folder, &buf, NULL), QF_EINVAL);
-    CHECK_EQ(store_folders(f.store, QF_STR("../"), NULL, collect_folder, &buf, NULL), QF_EINVAL);
+    CHECK_EQ(sg_store_folders(f.store, QF_STR("t"), NULL, collect_folder, &buf, NULL), QF_EINVAL);
+    CHECK_EQ(sg_store_folders(f.store, QF_STR("../"), NULL, collect_folder, &buf, NULL), QF_EINVAL);
 }
 
 /* What a crashed writer leaves is never listed, and goes when it is old. */
@@ -299,11 +300,11 @@ TEST(temporary_files_are_invisible_and_swept)
     CHECK(fd >= 0);
     (void)close(fd);
     CHECK_STR(list(&f, &buf, "", ""), "t/a:1 ");
-    CHECK_OK(store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 0);
     age_folder(&f, "t/.tmp-1-1-00", 7200);
     age_folder(&f, "t/a", 7200);
-    CHECK_OK(store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 1);
     CHECK_STR(list(&f, &buf, "", ""), "t/a:1 ");
     CHECK(access(path, F_OK) != 0);
@@ -312,37 +313,38 @@ TEST(temporary_files_are_invisible_and_swept)
 TEST(deleting_is_idempotent_and_missing_objects_are_named)
 {
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new();
-    struct store_info info;
+    struct sg_store_info info;
     char buf[8];
     size_t len;
 
     put_text(&f, "t/a", "x");
-    CHECK_OK(store_delete(f.store, QF_STR("t/a"), NULL, &f.err), &f.err);
-    CHECK_OK(store_delete(f.store, QF_STR("t/a"), NULL, &f.err), &f.err);
-    CHECK_OK(store_delete(f.store, QF_STR("no/such/thing"), NULL, &f.err), &f.err);
-    CHECK_EQ(store_delete(f.store, QF_STR("t"), NULL, NULL), QF_EINVAL);
-    CHECK_EQ(store_read(f.store, QF_STR("t/a"), 0, buf, 8, NULL, &len, &f.err), QF_ENOTFOUND);
+    CHECK_OK(sg_store_delete(f.store, QF_STR("t/a"), NULL, &f.err), &f.err);
+    CHECK_OK(sg_store_delete(f.store, QF_STR("t/a"), NULL, &f.err), &f.err);
+    CHECK_OK(sg_store_delete(f.store, QF_STR("no/such/thing"), NULL, &f.err), &f.err);
+    CHECK_EQ(sg_store_delete(f.store, QF_STR("t"), NULL, NULL), QF_EINVAL);
+    CHECK_EQ(sg_store_read(f.store, QF_STR("t/a"), 0, buf, 8, NULL, &len, &f.err), QF_ENOTFOUND);
     CHECK_MSG(strstr(f.err.msg, "t/a"), "%s", f.err.msg);
-    CHECK_EQ(store_stat(f.store, QF_STR("t"), NULL, &info, NULL), QF_ENOTFOUND);
-    CHECK_EQ(store_stat(f.store, QF_STR("t/a/b"), NULL, &info, NULL), QF_ENOTFOUND);
-    CHECK(store_counters(f.store).failures >= 3);
+    CHECK_EQ(sg_store_stat(f.store, QF_STR("t"), NULL, &info, NULL), QF_ENOTFOUND);
+    CHECK_EQ(sg_store_stat(f.store, QF_STR("t/a/b"), NULL, &info, NULL), QF_ENOTFOUND);
+    CHECK(sg_store_counters(f.store).failures >= 3);
 }
 
 TEST(a_set_cancel_flag_ends_a_call)
 {
     QF_CLEANUP(fixture_done) struct fixture f = fixture_new();
     atomic_bool cancel = true;
-    struct store_call call = { .cancel = &cancel };
+    struct sg_store_call call = { .cancel = &cancel };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
 
-    CHECK_EQ(store_put(f.store, QF_STR("a"), "x", 1, &call, NULL), QF_ECANCELED);
-    CHECK_EQ(store_list(f.store, QF_STR(""), QF_STR(""), &call, collect, &buf, NULL), QF_ECANCELED);
+    CHECK_EQ(sg_store_put(f.store, QF_STR("a"), "x", 1, &call, NULL), QF_ECANCELED);
+    CHECK_EQ(sg_store_list(f.store, QF_STR(""), QF_STR(""), &call, collect, &buf, NULL),
+             QF_ECANCELED);
     CHECK_STR(list(&f, &buf, "", ""), "");
 }
 
 TEST(bad_urls_and_missing_folders_are_told_apart)
 {
-    struct store *store = NULL;
+    struct sg_store *store = NULL;
     struct qf_err err = { 0 };
     char folder[] = "/tmp/pf-store-XXXXXX";
     char path[64], url[80];
@@ -350,17 +352,17 @@ TEST(bad_urls_and_missing_folders_are_told_apart)
     CHECK(mkdtemp(folder) != NULL);
     (void)snprintf(path, sizeof(path), "%s/deep/er", folder);
     (void)snprintf(url, sizeof(url), "file://%s", path);
-    CHECK_EQ(store_open(&(struct store_options){ .url = "" }, &store, NULL), QF_EINVAL);
-    CHECK_EQ(store_open(&(struct store_options){ .url = "gs://x" }, &store, NULL), QF_EINVAL);
-    CHECK_EQ(store_open(&(struct store_options){ .url = path }, &store, &err), QF_ENOTFOUND);
+    CHECK_EQ(sg_store_open(&(struct sg_store_options){ .url = "" }, &store, NULL), QF_EINVAL);
+    CHECK_EQ(sg_store_open(&(struct sg_store_options){ .url = "gs://x" }, &store, NULL), QF_EINVAL);
+    CHECK_EQ(sg_store_open(&(struct sg_store_options){ .url = path }, &store, &err), QF_ENOTFOUND);
     CHECK_MSG(strstr(err.msg, path), "%s", err.msg);
     err = (struct qf_err){ 0 };
-    CHECK_OK(store_open(&(struct store_options){ .url = path, .create = true }, &store, &err),
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = path, .create = true }, &store, &err),
              &err);
-    CHECK_STR(store_url(store), url);
-    store = store_free(store);
-    CHECK_OK(store_open(&(struct store_options){ .url = url }, &store, &err), &err);
-    store = store_free(store);
+    CHECK_STR(sg_store_url(store), url);
+    store = sg_store_free(store);
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = url }, &store, &err), &err);
+    store = sg_store_free(store);
     CHECK(rmdir(path) == 0);
     (void)snprintf(path, sizeof(path), "%s/deep", folder);
     CHECK(rmdir(path) == 0 && rmdir(folder) == 0);
@@ -380,7 +382,7 @@ static void write_again_and_again(void *arg)
 
     for (int i = 0; i < 60; i++) {
         memset(data, 'a' + (writer->number + i) % 26, sizeof(data));
-        if (store_put(writer->f->store, QF_STR("shared/x"), data, sizeof(data), NULL, NULL))
+        if (sg_store_put(writer->f->store, QF_STR("shared/x"), data, sizeof(data), NULL, NULL))
             writer->failed++;
     }
 }
@@ -401,8 +403,9 @@ TEST(readers_never_see_a_half_written_object)
         char data[5000];
         size_t len = 0;
 
-        CHECK_OK(store_read(f.store, QF_STR("shared/x"), 0, data, sizeof(data), NULL, &len, &f.err),
-                 &f.err);
+        CHECK_OK(
+            sg_store_read(f.store, QF_STR("shared/x"), 0, data, sizeof(data), NULL, &len, &f.err),
+            &f.err);
         CHECK(len == 4096 || len == 0);
         for (size_t j = 1; j < len; j++)
             CHECK(data[j] == data[0]);

@@ -10,25 +10,25 @@
 #include "tests/lib/test.h"
 #include "tests/unit/segments/store/fake_http.h"
 
-static struct store *open_url(const char *url)
+static struct sg_store *open_url(const char *url)
 {
-    struct store *store = NULL;
+    struct sg_store *store = NULL;
     struct qf_err err = { 0 };
 
     CHECK(setenv("no_proxy", "*", 1) == 0);
-    CHECK_OK(store_open(&(struct store_options){ .url = url,
-                                                 .access_key = "key",
-                                                 .secret_key = "secret",
-                                                 .session_token = "session-token",
-                                                 .attempts_max = 3,
-                                                 .backoff_min_ms = 1,
-                                                 .backoff_max_ms = 5 },
-                        &store, &err),
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = url,
+                                                       .access_key = "key",
+                                                       .secret_key = "secret",
+                                                       .session_token = "session-token",
+                                                       .attempts_max = 3,
+                                                       .backoff_min_ms = 1,
+                                                       .backoff_max_ms = 5 },
+                           &store, &err),
              &err);
     return store;
 }
 
-static struct store *open_fake(struct fake_http *fake, const char *more)
+static struct sg_store *open_fake(struct fake_http *fake, const char *more)
 {
     char url[200];
 
@@ -52,11 +52,11 @@ TEST(s3_urls_have_one_canonical_form)
     };
 
     for (size_t i = 0; i < QF_COUNT_OF(pairs); i++) {
-        QF_CLEANUP(store_freep) struct store *store = open_url(pairs[i][0]);
-        QF_CLEANUP(store_freep) struct store *again = open_url(store_url(store));
+        QF_CLEANUP(sg_store_freep) struct sg_store *store = open_url(pairs[i][0]);
+        QF_CLEANUP(sg_store_freep) struct sg_store *again = open_url(sg_store_url(store));
 
-        CHECK_STR(store_url(store), pairs[i][1]);
-        CHECK_STR(store_url(again), pairs[i][1]);
+        CHECK_STR(sg_store_url(store), pairs[i][1]);
+        CHECK_STR(sg_store_url(again), pairs[i][1]);
     }
 }
 
@@ -79,10 +79,11 @@ TEST(bad_s3_urls_say_what_is_wrong)
     };
 
     for (size_t i = 0; i < QF_COUNT_OF(bad); i++) {
-        struct store *store = NULL;
+        struct sg_store *store = NULL;
         struct qf_err err = { 0 };
 
-        CHECK_EQ(store_open(&(struct store_options){ .url = bad[i][0] }, &store, &err), QF_EINVAL);
+        CHECK_EQ(sg_store_open(&(struct sg_store_options){ .url = bad[i][0] }, &store, &err),
+                 QF_EINVAL);
         CHECK_MSG(strstr(err.msg, bad[i][1]), "%s: %s", bad[i][0], err.msg);
     }
 }
@@ -90,14 +91,14 @@ TEST(bad_s3_urls_say_what_is_wrong)
 TEST(requests_go_to_the_path_or_to_the_host_of_the_bucket)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *path = open_fake(fake, "");
-    QF_CLEANUP(store_freep) struct store *virtual = NULL;
-    struct store_info info;
+    QF_CLEANUP(sg_store_freep) struct sg_store *path = open_fake(fake, "");
+    QF_CLEANUP(sg_store_freep) struct sg_store *virtual = NULL;
+    struct sg_store_info info;
     struct qf_err err = { 0 };
     char url[100], host[60];
 
     fake_http_answer(fake, "200 OK", "Content-Length: 5\r\nETag: \"abc\"\r\n", "");
-    CHECK_OK(store_stat(path, QF_STR("a=b/c"), NULL, &info, &err), &err);
+    CHECK_OK(sg_store_stat(path, QF_STR("a=b/c"), NULL, &info, &err), &err);
     CHECK(info.size == 5);
     CHECK_STR(info.etag, "abc");
     CHECK(strstr(fake_http_request(fake, 0), "HEAD /bucket/pre/a%3Db/c HTTP/1.1\r\n"));
@@ -109,7 +110,7 @@ TEST(requests_go_to_the_path_or_to_the_host_of_the_bucket)
     (void)snprintf(url, sizeof(url), "s3://bucket?endpoint=http://localhost:%d&style=virtual",
                    fake_http_port(fake));
     virtual = open_url(url);
-    CHECK_OK(store_stat(virtual, QF_STR("x"), NULL, &info, &err), &err);
+    CHECK_OK(sg_store_stat(virtual, QF_STR("x"), NULL, &info, &err), &err);
     (void)snprintf(host, sizeof(host), "Host: bucket.localhost:%d\r\n", fake_http_port(fake));
     CHECK(strstr(fake_http_request(fake, 1), "HEAD /x HTTP/1.1\r\n"));
     CHECK(strstr(fake_http_request(fake, 1), host));
@@ -118,12 +119,12 @@ TEST(requests_go_to_the_path_or_to_the_host_of_the_bucket)
 TEST(anonymous_requests_carry_no_signature)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *store = open_fake(fake, "&anonymous=1");
-    struct store_info info;
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, "&anonymous=1");
+    struct sg_store_info info;
     struct qf_err err = { 0 };
 
     fake_http_answer(fake, "200 OK", "Content-Length: 5\r\n", "");
-    CHECK_OK(store_stat(store, QF_STR("x"), NULL, &info, &err), &err);
+    CHECK_OK(sg_store_stat(store, QF_STR("x"), NULL, &info, &err), &err);
     CHECK(!strstr(fake_http_request(fake, 0), "Authorization"));
     CHECK(!strstr(fake_http_request(fake, 0), "x-amz"));
 }
@@ -159,13 +160,13 @@ TEST(statuses_become_errors_and_only_some_are_tried_again)
 
     for (size_t i = 0; i < QF_COUNT_OF(cases); i++) {
         QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-        QF_CLEANUP(store_freep) struct store *store = open_fake(fake, "");
+        QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, "");
         struct qf_err err = { 0 };
         char buf[8];
         size_t len;
 
         fake_http_answer(fake, cases[i].status, cases[i].headers, cases[i].body);
-        CHECK_EQ(store_read(store, QF_STR("obj"), 0, buf, 8, NULL, &len, &err), cases[i].rc);
+        CHECK_EQ(sg_store_read(store, QF_STR("obj"), 0, buf, 8, NULL, &len, &err), cases[i].rc);
         CHECK_MSG(strstr(err.msg, cases[i].says) != NULL, "case %zu: %s", i, err.msg);
         CHECK_EQ(fake_http_count(fake), cases[i].tries);
     }
@@ -177,11 +178,11 @@ static qf_rc read_range(const char *status, const char *headers, const char *bod
                         size_t want, size_t *ret_len)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *store = open_fake(fake, "");
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, "");
     char buf[64];
 
     fake_http_answer(fake, status, headers, body);
-    return store_read(store, QF_STR("obj"), offset, buf, want, NULL, ret_len, NULL);
+    return sg_store_read(store, QF_STR("obj"), offset, buf, want, NULL, ret_len, NULL);
 }
 
 TEST(a_range_that_was_not_asked_for_is_refused)
@@ -214,14 +215,14 @@ TEST(a_range_that_was_not_asked_for_is_refused)
 static qf_rc read_whole(const char *more, const char *headers, const char *body, struct qf_err *err)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *store = open_fake(fake, more);
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, more);
     FILE *file = tmpfile();
     uint64_t size = 0;
     qf_rc rc;
 
     CHECK(file != NULL);
     fake_http_answer(fake, "200 OK", headers, body);
-    rc = store_read_fd(store, QF_STR("obj"), fileno(file), NULL, &size, err);
+    rc = sg_store_read_fd(store, QF_STR("obj"), fileno(file), NULL, &size, err);
     if (!rc)
         CHECK_EQ(size, strlen(body));
     (void)fclose(file);
@@ -257,7 +258,7 @@ TEST(whole_objects_are_verified_by_what_the_server_offers)
 
 /* --- listings --- */
 
-static bool collect(void *ctx, const struct store_object *object)
+static bool collect(void *ctx, const struct sg_store_object *object)
 {
     struct qf_strbuf *buf = ctx;
 
@@ -267,7 +268,7 @@ static bool collect(void *ctx, const struct store_object *object)
     return true;
 }
 
-static bool collect_folder(void *ctx, const struct store_folder *folder)
+static bool collect_folder(void *ctx, const struct sg_store_folder *folder)
 {
     struct qf_strbuf *buf = ctx;
 
@@ -279,12 +280,12 @@ static bool collect_folder(void *ctx, const struct store_folder *folder)
 static qf_rc list(struct fake_http *fake, const char *const *pages, size_t count,
                   struct qf_strbuf *buf, struct qf_err *err)
 {
-    QF_CLEANUP(store_freep) struct store *store = open_fake(fake, "");
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, "");
 
     fake_http_reset(fake);
     for (size_t i = 0; i < count; i++)
         fake_http_answer(fake, "200 OK", "", pages[i]);
-    return store_list(store, QF_STR("t"), QF_STR("t/0"), NULL, collect, buf, err);
+    return sg_store_list(store, QF_STR("t"), QF_STR("t/0"), NULL, collect, buf, err);
 }
 
 #define LIST(inner) "<?xml version=\"1.0\"?><ListBucketResult>" inner "</ListBucketResult>"
@@ -346,7 +347,7 @@ TEST(listings_that_cannot_be_trusted_are_errors)
 TEST(folders_of_a_bucket_are_its_common_prefixes)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *store = open_fake(fake, "");
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = open_fake(fake, "");
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct qf_err err = { 0 };
 
@@ -355,7 +356,7 @@ TEST(folders_of_a_bucket_are_its_common_prefixes)
         LIST(OBJECT("pre/file") "<CommonPrefixes><Prefix>pre/a%3D1/</Prefix></CommonPrefixes>"
                                 "<CommonPrefixes><Prefix>pre/b/</Prefix></CommonPrefixes>"
                                 "<EncodingType>url</EncodingType>"));
-    CHECK_OK(store_folders(store, QF_STR(""), NULL, collect_folder, &buf, &err), &err);
+    CHECK_OK(sg_store_folders(store, QF_STR(""), NULL, collect_folder, &buf, &err), &err);
     CHECK_STR(qf_strbuf_cstr(&buf), "a=1/ b/ ");
     CHECK(strstr(
         fake_http_request(fake, 0),
@@ -368,17 +369,17 @@ TEST(folders_of_a_bucket_are_its_common_prefixes)
 TEST(an_upload_whose_answer_was_lost_is_recognised)
 {
     QF_CLEANUP(fake_http_freep) struct fake_http *fake = fake_http_new();
-    QF_CLEANUP(store_freep) struct store *store = NULL;
+    QF_CLEANUP(sg_store_freep) struct sg_store *store = NULL;
     struct qf_err err = { 0 };
     char url[100];
 
     (void)snprintf(url, sizeof(url), "s3://b?endpoint=http://127.0.0.1:%d", fake_http_port(fake));
-    CHECK_OK(store_open(&(struct store_options){ .url = url,
-                                                 .access_key = "k",
-                                                 .secret_key = "s",
-                                                 .backoff_min_ms = 1,
-                                                 .part_bytes = 1 },
-                        &store, &err),
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = url,
+                                                       .access_key = "k",
+                                                       .secret_key = "s",
+                                                       .backoff_min_ms = 1,
+                                                       .part_bytes = 1 },
+                           &store, &err),
              &err);
     fake_http_answer(fake, "200 OK", "", "<R><UploadId>u&amp;1</UploadId></R>");
     for (int i = 0; i < 5; i++)
@@ -389,7 +390,7 @@ TEST(an_upload_whose_answer_was_lost_is_recognised)
                      "Content-Length: 5\r\nx-amz-meta-promfabric-sha256: "
                      "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824\r\n",
                      "");
-    CHECK_OK(store_put(store, QF_STR("x"), "hello", 5, NULL, &err), &err);
+    CHECK_OK(sg_store_put(store, QF_STR("x"), "hello", 5, NULL, &err), &err);
     CHECK(strstr(fake_http_request(fake, 0), "POST /b/x?uploads= HTTP/1.1"));
     CHECK(strstr(fake_http_request(fake, 5), "PUT /b/x?partNumber=5&uploadId=u%261 HTTP/1.1"));
     CHECK(strstr(fake_http_request(fake, 6),

@@ -129,7 +129,7 @@ TEST(floats_histograms_and_start_timestamps_are_one_kind_of_sample)
                 "{host=\"h\"} 2000=7 3000=" HISTOGRAM " 4000=stale 7200000=" HISTOGRAM "~-5\n");
     QF_CLEANUP(place_readers_done) struct place_readers readers = place_readers(&p);
     for (size_t i = 0; i < readers.items.count; i++) {
-        const struct seg_meta *meta = seg_reader_meta(readers.items.items[i]);
+        const struct sg_meta *meta = sg_reader_meta(readers.items.items[i]);
 
         plain += !meta->has_start_ts && !meta->has_histograms;
     }
@@ -393,7 +393,7 @@ static void check_world(const struct place *p, const struct world *w)
     QF_CLEANUP(place_readers_done) struct place_readers readers = place_readers(p);
     struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct pq_source *source =
-        segments_source_new(readers.items.items, readers.items.count, &all, NULL, 0);
+        sg_source_new(readers.items.items, readers.items.count, &all, NULL, 0);
     struct qf_err err = { 0 };
     struct pq_series got;
     bool more;

@@ -44,7 +44,7 @@ struct found {
     char last[256];
 };
 
-static bool count_object(void *ctx, const struct store_object *object)
+static bool count_object(void *ctx, const struct sg_store_object *object)
 {
     struct found *found = ctx;
 
@@ -58,8 +58,8 @@ static struct found look(struct memory_store *memory, const char *prefix)
     struct found found = { 0 };
     struct qf_err err = { 0 };
 
-    CHECK_OK(store_list(memory_store_base(memory), qf_str_from(prefix), QF_STR(""), NULL,
-                        count_object, &found, &err),
+    CHECK_OK(sg_store_list(memory_store_base(memory), qf_str_from(prefix), QF_STR(""), NULL,
+                           count_object, &found, &err),
              &err);
     return found;
 }
@@ -77,15 +77,15 @@ TEST(a_commit_notes_the_folders_it_touched)
     CHECK_EQ(look(memory, "").count, 0);
     CHECK_OK(sg_batch_commit(batch, &err), &err);
     CHECK_EQ(look(memory, "tenant=t/").count, 2);
-    note = look(memory, CHANGES_PREFIX);
+    note = look(memory, SG_CHANGES_PREFIX);
     CHECK_EQ(note.count, 1);
-    CHECK_OK(store_read_all(memory_store_base(memory), qf_str_from(note.last), 4096, NULL, &text,
-                            &len, &err),
+    CHECK_OK(sg_store_read_all(memory_store_base(memory), qf_str_from(note.last), 4096, NULL, &text,
+                               &len, &err),
              &err);
     CHECK_STR(text, "tenant=t/date=1970-01-01/\ntenant=t/date=1970-01-02/\n");
     free(text);
     (void)sg_batch_free(batch);
-    (void)store_free(memory_store_base(memory));
+    (void)sg_store_free(memory_store_base(memory));
 }
 
 TEST(a_commit_of_what_is_there_puts_nothing_and_notes_nothing)
@@ -102,7 +102,7 @@ TEST(a_commit_of_what_is_there_puts_nothing_and_notes_nothing)
         CHECK_EQ(look(memory, "").count, 3);
         (void)sg_batch_free(batch);
     }
-    (void)store_free(memory_store_base(memory));
+    (void)sg_store_free(memory_store_base(memory));
 }
 
 struct thief {
@@ -136,7 +136,7 @@ TEST(a_segment_that_was_there_and_goes_meanwhile_fails_the_commit)
     CHECK_EQ(sg_batch_commit(batch, &err), QF_ENOTFOUND);
     CHECK_MSG(strstr(err.msg, "was there and is gone"), "%s", err.msg);
     (void)sg_batch_free(batch);
-    (void)store_free(memory_store_base(memory));
+    (void)sg_store_free(memory_store_base(memory));
 }
 
 TEST(a_put_that_fails_rolls_back_what_was_put_and_notes_it)
@@ -152,7 +152,7 @@ TEST(a_put_that_fails_rolls_back_what_was_put_and_notes_it)
     CHECK_EQ(sg_batch_summary(batch).segments_left, 0);
     CHECK_EQ(look(memory, "tenant=t/").count, 0);
     (void)sg_batch_free(batch);
-    (void)store_free(memory_store_base(memory));
+    (void)sg_store_free(memory_store_base(memory));
 }
 
 /* Then the same samples again: as if nothing had failed. */
@@ -178,5 +178,5 @@ TEST(segments_that_cannot_be_taken_back_are_counted_and_completed_by_the_next_co
     CHECK_EQ(sg_batch_summary(batch).segments, 2);
     CHECK_EQ(look(memory, "tenant=t/").count, 4);
     (void)sg_batch_free(batch);
-    (void)store_free(memory_store_base(memory));
+    (void)sg_store_free(memory_store_base(memory));
 }

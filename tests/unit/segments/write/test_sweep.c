@@ -29,7 +29,7 @@ static bool exists(const char *root, const char *name)
 TEST(leftovers_of_dead_batches_go_and_those_of_living_ones_stay)
 {
     char root[] = "/tmp/promfabric-test-XXXXXX", temp[64], url[64];
-    struct store *store = NULL;
+    struct sg_store *store = NULL;
     struct qf_err err = { 0 }, why = { 0 };
     struct sg_batch_options options;
     struct sg_batch *batch;
@@ -39,7 +39,8 @@ TEST(leftovers_of_dead_batches_go_and_those_of_living_ones_stay)
     (void)snprintf(temp, sizeof(temp), "%s/temp", root);
     (void)snprintf(url, sizeof(url), "%s/store", root);
     CHECK_EQ(mkdir(temp, 0700), 0);
-    CHECK_OK(store_open(&(struct store_options){ .url = url, .create = true }, &store, &err), &err);
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = url, .create = true }, &store, &err),
+             &err);
     options = (struct sg_batch_options){ .store = store,
                                          .tenant = QF_STR("t"),
                                          .shard_count = 1,
@@ -78,6 +79,6 @@ TEST(leftovers_of_dead_batches_go_and_those_of_living_ones_stay)
         CHECK_OK(sg_batch_commit(batch, &err), &err);
     }
     (void)sg_batch_free(batch);
-    (void)store_free(store);
+    (void)sg_store_free(store);
     shell("rm -rf '%s'", root);
 }
