@@ -5,7 +5,8 @@
  *     ts        int64
  *     series    int32       index into the series table
  *     <columns> double      those of the kind (leaf_result.h), one to five
- *     histogram binary      optional; only there if some row has a native histogram
+ *     histogram binary      optional; only there if some row has a native histogram. Of kinds with
+ *                           addends several such rows may follow one of the same ts and series
  *
  * in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
  * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata. Every
