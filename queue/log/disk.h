@@ -1,6 +1,6 @@
 /* disk.h - the few things a queue's files need from a disk, behind a table of functions.
  *
- * One disk is one folder. There are two: real files (ql_posix_new) and the simulator's, which
+ * One disk is one folder. There are two: real files (queue/posix) and the simulator's, which
  * loses, tears and reorders whatever was not synced. What a disk promises, and no more:
  *
  *   write, truncate   visible to reads at once; after a power loss any part of what was not synced
@@ -51,11 +51,6 @@ struct ql_disk {
     const struct ql_disk_ops *ops;
     const char *label; /* for messages: the folder */
 };
-
-/* Real files in @folder, which exists. */
-QF_MUST_CHECK qf_rc ql_posix_new(const char *folder, struct ql_disk **ret_disk, struct qf_err *err);
-/* @disk may be NULL; no file of it is open any more. Returns NULL. */
-struct ql_disk *ql_posix_free(struct ql_disk *disk);
 
 /* Write @len bytes as file @name so that after a crash there is the old file or the new one, whole:
  * a temporary file, synced, renamed, the folder synced. */

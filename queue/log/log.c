@@ -14,10 +14,8 @@ bool ql_log_file_parse(const char *name, uint64_t *ret_generation, uint64_t *ret
     char again[QL_NAME_SIZE];
     uint64_t generation, number;
 
-    if (strncmp(name, "log-", 4) != 0 || strlen(name) != 41)
+    if (sscanf(name, "log-%16" SCNx64 "-%16" SCNx64, &generation, &number) != 2)
         return false;
-    generation = strtoull(name + 4, NULL, 16);
-    number = strtoull(name + 21, NULL, 16);
     ql_log_file_name(again, generation, number);
     if (strcmp(again, name) != 0)
         return false;

@@ -36,7 +36,7 @@ enum ql_unsafe {
     QL_UNSAFE_CUT_ANYWHERE = 1 << 0, /* bad data below a sync mark is cut as well */
     QL_UNSAFE_NO_FILE_SYNC = 1 << 1, /* a folder is not synced after a file was made in it */
     QL_UNSAFE_SYNC_AGAIN = 1 << 2,   /* a failed sync may be tried again */
-    QL_UNSAFE_NO_START_SYNC = 1 << 3 /* what recovery read is not synced */
+    QL_UNSAFE_NO_REWRITE = 1 << 3    /* what recovery read is taken for durable */
 };
 
 /* Bounds of one entry and one batch. */

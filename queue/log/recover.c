@@ -178,6 +178,33 @@ static qf_rc read_file(struct ql_log *log, size_t i, struct qf_str bytes,
     return cut(log, file, end, err);
 }
 
+/* Write what no mark covers once more, and sync. Whole frames that were read may be nowhere but in
+ * the page cache: of a killed process, or of one whose sync failed, after which Linux calls the pages
+ * clean and the next sync succeeds without them. Only a new write makes them dirty again. */
+static qf_rc rewrite_tail(struct ql_log *log, struct ql_file *file, struct qf_str bytes,
+                          struct qf_err *err)
+{
+    size_t at = QL_FILE_HEADER;
+    struct ql_frame frame;
+    qf_rc rc = QF_OK;
+
+    if (log->options.unsafe & QL_UNSAFE_NO_REWRITE)
+        return QF_OK;
+    while (at < file->size &&
+           ql_frame_peek(qf_str_sub(bytes, at, bytes.len), log->options.salt, &frame) &&
+           frame.number <= log->frames_marked)
+        at += QL_FRAME_HEADER + (size_t)frame.body;
+    /* Without a marked frame the header may be as new. */
+    if (at == QL_FILE_HEADER)
+        at = 0;
+    if (at < file->size)
+        rc = log->disk->ops->write(log->disk, file->handle, at, bytes.data + at,
+                                   (size_t)file->size - at, err);
+    if (rc == QF_OK)
+        rc = log->disk->ops->sync(log->disk, file->handle, err);
+    return rc == QF_OK ? log->disk->ops->sync_folder(log->disk, err) : rc;
+}
+
 static bool unfinished(struct qf_str bytes, uint64_t salt)
 {
     struct ql_file_header header;
@@ -203,6 +230,8 @@ static qf_rc read_files(struct ql_log *log, struct ql_recovery *recovery, struct
             return forget_newest(log, err);
         if (rc == QF_OK)
             rc = read_file(log, i, qf_strbuf_view(&buf), recovery, err);
+        if (rc == QF_OK && i + 1 == log->files.count)
+            rc = rewrite_tail(log, &log->files.items[i], qf_strbuf_view(&buf), err);
     }
     return rc;
 }
@@ -217,13 +246,6 @@ qf_rc ql_recover(struct ql_log *log, struct ql_recovery *recovery, struct qf_err
         return rc;
     recovery->files = log->files.count;
     recovery->entries = log->entries.count;
-    /* A killed process leaves whole frames in the page cache that no disk has yet: what is read
-     * here counts as stored from now on, so it must be. */
-    if (log->files.count && !(log->options.unsafe & QL_UNSAFE_NO_START_SYNC)) {
-        rc = log->disk->ops->sync(log->disk, log->files.items[log->files.count - 1].handle, err);
-        if (rc == QF_OK)
-            rc = log->disk->ops->sync_folder(log->disk, err);
-    }
     log->frames_synced = log->frames;
     return rc;
 }

@@ -19,7 +19,8 @@ struct inode {
 
 struct name {
     char text[QL_NAME_SIZE];
-    int inode; /* -1: removed */
+    int inode;               /* -1: removed */
+    char from[QL_NAME_SIZE]; /* of a change: the name that goes at the same moment; "": none */
 };
 
 struct sim_disk {
@@ -111,12 +112,23 @@ static struct name *find(struct sim_disk *disk, const char *text)
             QF_VEC_PUSH((names), (name));                                                          \
     } while (0)
 
-static void change_folder(struct sim_disk *disk, const char *text, int inode)
+/* Make a change, or a change of the past, in the list @names. */
+#define APPLY_CHANGE(names, change)                                                                \
+    do {                                                                                           \
+        struct name gone_ = { .inode = -1 };                                                       \
+        memcpy(gone_.text, (change).from, sizeof(gone_.text));                                     \
+        SET_NAME(names, change);                                                                   \
+        if (gone_.text[0])                                                                         \
+            SET_NAME(names, gone_);                                                                \
+    } while (0)
+
+static void change_folder(struct sim_disk *disk, const char *text, int inode, const char *from)
 {
     struct name name = { .inode = inode };
 
     snprintf(name.text, sizeof(name.text), "%s", text);
-    SET_NAME(&disk->names, name);
+    snprintf(name.from, sizeof(name.from), "%s", from);
+    APPLY_CHANGE(&disk->names, name);
     QF_VEC_PUSH(&disk->folder_changes, name);
 }
 
@@ -167,7 +179,7 @@ static qf_rc sim_open(struct ql_disk *base, const char *text, bool create, int *
         return dead(err);
     *ret_file = free_inode(disk);
     drop_inode(&disk->inodes.items[*ret_file]);
-    change_folder(disk, text, *ret_file);
+    change_folder(disk, text, *ret_file, "");
     return QF_OK;
 }
 
@@ -256,17 +268,12 @@ static qf_rc sim_rename(struct ql_disk *base, const char *from, const char *to, 
 {
     struct sim_disk *disk = self(base);
     struct name *name = find(disk, from);
-    int inode;
 
     if (!name)
         return qf_err_set(err, QF_ENOTFOUND, "no file %s", from);
     if (!alive(disk))
         return dead(err);
-    /* One change of the folder in truth; in two steps a crash may leave both names, which is
-     * harder, not easier. */
-    inode = name->inode;
-    change_folder(disk, to, inode);
-    change_folder(disk, from, -1);
+    change_folder(disk, to, name->inode, from);
     return QF_OK;
 }
 
@@ -276,14 +283,14 @@ static qf_rc sim_remove(struct ql_disk *base, const char *text, struct qf_err *e
         return qf_err_set(err, QF_ENOTFOUND, "no file %s", text);
     if (!alive(self(base)))
         return dead(err);
-    change_folder(self(base), text, -1);
+    change_folder(self(base), text, -1, "");
     return QF_OK;
 }
 
 static void keep_folder_changes(struct sim_disk *disk, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        SET_NAME(&disk->durable, disk->folder_changes.items[i]);
+        APPLY_CHANGE(&disk->durable, disk->folder_changes.items[i]);
     disk->folder_changes.count = 0;
 }
 
@@ -409,6 +416,7 @@ void sim_disk_power_loss(struct sim_disk *disk, struct qf_prng *prng)
 void sim_disk_wipe(struct sim_disk *disk)
 {
     disk->names.count = disk->durable.count = disk->folder_changes.count = 0;
+    disk->fail_sync = false;
     collect(disk);
 }
 

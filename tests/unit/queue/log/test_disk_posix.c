@@ -4,6 +4,7 @@
 
 #include "base/pure/alloc.h"
 #include "queue/log/store.h"
+#include "queue/posix/disk_posix.h"
 #include "tests/lib/test.h"
 
 struct folder {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "queue/log/disk.h"
+#include "queue/posix/disk_posix.h"
 
 struct posix_disk {
     struct ql_disk disk;
