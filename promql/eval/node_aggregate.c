@@ -57,57 +57,31 @@ static qf_rc clear_cells(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
-/* The values of one series of the child into its group. */
-static qf_rc add_series(struct aggregate *self, size_t s, struct qf_err *err)
-{
-    struct pq_exec *exec = &self->exec;
-    const struct pq_batch *in = &exec->children[0]->batch;
-    struct pq_cells *cells = &self->cells[self->members.group_of[s]];
-    size_t steps = exec->batch.steps;
-    uint8_t present[PQ_BLOCK];
-
-    expand(in->present[s], steps, present);
-    if (in->histograms && self->agg->histograms == PQ_HISTOGRAMS_EITHER &&
-        !pq_cells_take_histograms(cells, self->agg, exec->scope, in->histograms + s * in->stride,
-                                  present, steps))
-        return pq_eval_no_memory(err);
-    pq_cells_add(cells, self->agg, pq_row(in, s), present, steps, &exec->eval->poll);
-    return QF_OK;
-}
-
-/* What a group has at step @k: floats, histograms, or both. */
-static qf_rc put_group(struct aggregate *self, size_t g, size_t k, struct qf_err *err)
-{
-    struct pq_exec *exec = &self->exec;
-    const struct pq_cells *cells = &self->cells[g];
-    struct pq_total_reader reader = { .scope = exec->scope,
-                                      .notes = &exec->eval->notes,
-                                      .pos = exec->plan->child_pos[0] };
-    struct pq_value value;
-
-    if (!cells->totals || !cells->totals[k]) {
-        if (!cells->present[k])
-            return QF_OK;
-        return pq_exec_put(exec, g, k, pq_number(pq_cells_value(cells, self->agg, k)), err);
-    }
-    if (!pq_total_value(&reader, cells->totals[k], cells->present[k], &value))
-        return pq_eval_no_memory(err);
-    return value.histogram ? pq_exec_put(exec, g, k, value, err) : QF_OK;
-}
-
 static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_batch *in = &exec->children[0]->batch;
+    size_t steps = exec->batch.steps;
+    uint8_t present[PQ_BLOCK];
     qf_rc rc = clear_cells(self, err);
 
-    for (size_t s = 0; s < in->series_count && rc == QF_OK; s++)
-        if (in->present[s])
-            rc = add_series(self, s, err);
-    for (size_t g = 0; g < exec->set.count && rc == QF_OK; g++)
-        for (size_t k = 0; k < exec->batch.steps && rc == QF_OK; k++)
-            rc = put_group(self, g, k, err);
-    return rc;
+    if (rc != QF_OK)
+        return rc;
+    for (size_t s = 0; s < in->series_count; s++) {
+        if (!in->present[s])
+            continue;
+        expand(in->present[s], steps, present);
+        pq_cells_add(&self->cells[self->members.group_of[s]], self->agg, pq_row(in, s), present,
+                     steps, &exec->eval->poll);
+        exec->batch.present[self->members.group_of[s]] |= in->present[s];
+    }
+    for (size_t g = 0; g < exec->set.count; g++)
+        for (uint64_t bits = exec->batch.present[g]; bits; bits &= bits - 1) {
+            size_t k = (size_t)__builtin_ctzll(bits);
+
+            pq_row(&exec->batch, g)[k] = pq_cells_value(&self->cells[g], self->agg, k);
+        }
+    return QF_OK;
 }
 
 /* The series of each group beside each other. */
@@ -177,15 +151,20 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
-/* Some have no use for histograms. */
-static void leave_out_histograms(struct aggregate *self)
+/* Some count histograms as well, some leave them out, some would have to compute with them. */
+static qf_rc sort_out_histograms(struct aggregate *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
+    struct pq_batch *in = &exec->children[0]->batch;
+    const char *name = pq_agg_text(self->agg->id);
 
-    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE &&
-        pq_batch_drop_histograms(&exec->children[0]->batch))
-        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
-                                      pq_agg_text(self->agg->id));
+    if (!in->histograms || self->agg->histograms == PQ_HISTOGRAMS_ALIKE)
+        return QF_OK;
+    if (self->agg->histograms == PQ_HISTOGRAMS_EITHER)
+        return pq_eval_refuse(name, err);
+    if (pq_batch_drop_histograms(in))
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0], name);
+    return QF_OK;
 }
 
 static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
@@ -196,7 +175,7 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
     if (rc == QF_OK)
-        leave_out_histograms(self);
+        rc = sort_out_histograms(self, err);
     if (rc == QF_OK)
         rc = update_groups(self, err);
     if (rc == QF_OK)

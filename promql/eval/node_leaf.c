@@ -22,8 +22,7 @@ static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
         return rc;
     block = (struct pq_merge_block){ .values = exec->batch.values,
                                      .present = exec->batch.present,
-                                     .scope = exec->scope,
-                                     .notes = &exec->eval->notes };
+                                     .scope = exec->scope };
     rc = pq_merge_next(self->merge, exec->position, &block, err);
     exec->batch.histograms = block.histograms;
     return rc;

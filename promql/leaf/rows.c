@@ -9,19 +9,12 @@
 /* Streams that the memory system keeps apart well: steps times columns of rows. */
 #define TILE_STEPS ((size_t)16)
 
-/* What the histograms of a group at one step travel as. */
-struct addends {
-    struct pq_haddend *items;
-    size_t count;
-};
-
 /* A source of rows: one series of the result. */
 struct lane {
     struct qf_labels labels;
     const double *columns[PQ_LEAF_COLUMNS_MAX];
     const uint8_t *present;
     const struct pq_histogram *const *histograms; /* or NULL */
-    const struct addends *addends;                /* NULL, or per step: rows behind the one above */
 };
 
 static int by_labels(const void *a, const void *b)
@@ -64,7 +57,7 @@ static bool allocate_histograms(struct pq_sink *sink, const struct lane *lanes, 
     bool any = false;
 
     for (size_t i = 0; i < count; i++)
-        any |= lanes[i].histograms || lanes[i].addends;
+        any |= lanes[i].histograms != NULL;
     *ret = any ? QF_ARENA_ARRAY(sink->arena, const struct pq_histogram *, rows) : NULL;
     return !any || *ret;
 }
@@ -77,7 +70,7 @@ static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, s
 
     for (size_t i = 0; i < count; i++)
         PQ_POLL_EACH (poll, k, 0, steps)
-            begin[k] += lanes[i].present[k] + (lanes[i].addends ? lanes[i].addends[k].count : 0);
+            begin[k] += lanes[i].present[k];
     for (size_t k = 0; k < steps; k++) {
         size_t here = begin[k];
 
@@ -87,66 +80,26 @@ static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, s
     return total;
 }
 
-/* Rows being written, in columns. */
-struct output {
-    int64_t *ts;
-    uint32_t *series;
-    double *columns[PQ_LEAF_COLUMNS_MAX];
-    size_t column_count;
-    const struct pq_histogram **histograms;
-};
-
-static void put_addends(const struct output *out, const struct addends *addends, int64_t ts,
-                        uint32_t series, size_t *row)
-{
-    for (size_t i = 0; i < addends->count; i++, (*row)++) {
-        out->ts[*row] = ts;
-        out->series[*row] = series;
-        for (size_t c = 0; c < out->column_count; c++)
-            out->columns[c][*row] = 0;
-        out->columns[PQ_ADDEND_ADDED][*row] = addends->items[i].added;
-        out->columns[PQ_ADDEND_SHIFT][*row] = addends->items[i].shift;
-        out->histograms[*row] = addends->items[i].histogram;
-    }
-}
-
-/* The rows of one series at the steps [from, until). */
-static void put_lane(const struct output *out, const struct lane *lane, uint32_t series,
-                     const struct pq_grid *grid, size_t from, size_t until, size_t *next)
-{
-    for (size_t k = from; k < until; k++) {
-        size_t row = next[k];
-
-        if (lane->present[k]) {
-            next[k]++;
-            out->ts[row] = pq_grid_time(grid, k);
-            out->series[row] = series;
-            if (lane->histograms)
-                out->histograms[row] = lane->histograms[k];
-            for (size_t c = 0; c < out->column_count; c++)
-                out->columns[c][row] = lane->columns[c][k];
-        }
-        if (lane->addends)
-            put_addends(out, &lane->addends[k], pq_grid_time(grid, k), series, &next[k]);
-    }
-}
-
 static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t count,
                        struct pq_leaf_result *result, struct qf_err *err)
 {
     const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
     size_t rows = count_rows(lanes, count, sink->steps, sink->poll, next);
-    struct output out = { .column_count = sink->leaf->kind->column_count };
+    size_t column_count = sink->leaf->kind->column_count;
+    const struct pq_histogram **histograms;
+    double *columns[PQ_LEAF_COLUMNS_MAX];
+    int64_t *ts;
+    uint32_t *series;
 
     if (sink->poll->stopped)
         return pq_leaf_canceled(err);
-    if (!allocate(sink, count, rows, result, out.columns) ||
-        !allocate_histograms(sink, lanes, count, rows, &out.histograms))
+    if (!allocate(sink, count, rows, result, columns) ||
+        !allocate_histograms(sink, lanes, count, rows, &histograms))
         return pq_leaf_no_memory(err);
-    result->rows.histograms = out.histograms;
-    out.ts = (int64_t *)(uintptr_t)result->rows.ts;
-    out.series = (uint32_t *)(uintptr_t)result->rows.series;
+    result->rows.histograms = histograms;
+    ts = (int64_t *)(uintptr_t)result->rows.ts;
+    series = (uint32_t *)(uintptr_t)result->rows.series;
     for (size_t i = 0; i < count; i++)
         result->series[i] = lanes[i].labels;
     /* A few steps at a time: each step is a stream of its own to write to. */
@@ -154,21 +107,21 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
         size_t until = QF_MIN(from + TILE_STEPS, sink->steps);
 
         for (size_t i = 0; i < count && !pq_poll_work(sink->poll, until - from); i++)
-            put_lane(&out, &lanes[i], (uint32_t)i, grid, from, until, next);
+            for (size_t k = from; k < until; k++) {
+                size_t row;
+
+                if (!lanes[i].present[k])
+                    continue;
+                row = next[k]++;
+                ts[row] = pq_grid_time(grid, k);
+                series[row] = (uint32_t)i;
+                if (lanes[i].histograms)
+                    histograms[row] = lanes[i].histograms[k];
+                for (size_t c = 0; c < column_count; c++)
+                    columns[c][row] = lanes[i].columns[c][k];
+            }
     }
     return QF_OK;
-}
-
-/* The histograms of a group as they travel; NULL: budget spent. */
-static const struct addends *make_addends(struct pq_sink *sink, const struct pq_cells *cells)
-{
-    struct addends *addends = QF_ARENA_ARRAY(sink->arena, struct addends, sink->steps);
-
-    for (size_t k = 0; addends && k < sink->steps && !pq_poll_work(sink->poll, 1); k++)
-        if (cells->totals[k] &&
-            !pq_htotal_addends(cells->totals[k], &addends[k].items, &addends[k].count))
-            return NULL;
-    return addends;
 }
 
 static qf_rc group_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
@@ -183,11 +136,6 @@ static qf_rc group_rows(struct pq_sink *sink, struct pq_leaf_result *result, str
         lanes[i].present = group->cells.present;
         for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
             lanes[i].columns[c] = group->cells.columns[c];
-        if (!group->cells.totals)
-            continue;
-        lanes[i].addends = make_addends(sink, &group->cells);
-        if (!lanes[i].addends)
-            return pq_leaf_no_memory(err);
     }
     qsort(lanes, sink->group_count, sizeof(*lanes), by_labels);
     return transpose(sink, lanes, sink->group_count, result, err);

@@ -84,8 +84,7 @@ static qf_rc sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane, str
     if (!leaf->agg || leaf->agg->histograms == PQ_HISTOGRAMS_ALIKE)
         return QF_OK;
     if (leaf->agg->histograms == PQ_HISTOGRAMS_EITHER)
-        return leaf->agg->shape == PQ_AGG_FOLDS ? QF_OK
-                                                : pq_leaf_refuse(pq_agg_text(leaf->agg->id), err);
+        return pq_leaf_refuse(pq_agg_text(leaf->agg->id), err);
     if (pq_lane_drop_histograms(lane) > 0)
         pq_note_histogram_ignored_agg(sink->notes, leaf->stages[leaf->stage_count - 1].pos,
                                       pq_agg_text(leaf->agg->id));
@@ -238,10 +237,6 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     if (leaf->agg->shape == PQ_AGG_TALLIES)
         return count_values(sink, grouped, lane, err);
     rc = find_group(sink, grouped, &group, err);
-    if (rc == QF_OK && lane->histograms && leaf->agg->histograms == PQ_HISTOGRAMS_EITHER &&
-        !pq_cells_take_histograms(&group->cells, leaf->agg, sink->arena, lane->histograms,
-                                  lane->present, lane->count))
-        return pq_leaf_no_memory(err);
     if (rc == QF_OK)
         pq_cells_add(&group->cells, leaf->agg, lane->values, lane->present, lane->count,
                      sink->poll);

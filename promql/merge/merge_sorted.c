@@ -6,7 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
-#include "promql/partial/totals.h"
+#include "promql/partial/partial.h"
 
 #define BLOCK_STEPS 64
 
@@ -43,8 +43,7 @@ struct pq_merge {
     uint64_t position; /* first step not read from the shards */
     size_t consumer_count;
     struct kept_block *kept, *kept_last, *spare;
-    double *cells;                      /* partials of the block in work: per value, its columns */
-    struct pq_histogram_total **totals; /* and its histograms, in the scope; NULL: none */
+    double *cells;          /* partials of the block in work: per value, its columns */
     struct qf_arena *scope; /* histograms of the block in work; reset when it is begun */
     uint64_t rows;
 };
@@ -197,24 +196,6 @@ static qf_rc corrupt_row(struct qf_err *err)
     return qf_err_set(err, QF_ECORRUPT, "a leaf result has a row that its leaf cannot have");
 }
 
-/* A row that is an addend of the histograms of a cell. */
-static qf_rc put_addend(struct pq_merge *merge, const struct shard *shard, size_t row, size_t at,
-                        struct qf_err *err)
-{
-    double added = shard->rows.columns[PQ_ADDEND_ADDED][row];
-    double shift = shard->rows.columns[PQ_ADDEND_SHIFT][row];
-    struct pq_haddend addend = { .histogram = shard->rows.histograms[row], .added = added };
-    struct pq_histogram_total *total;
-
-    /* More than 2^1024 would not be a double, whatever it was. */
-    if (!merge->leaf->kind->addends || !(added >= 0) || !(shift >= 0 && shift <= 1024))
-        return corrupt_row(err);
-    addend.shift = (int)shift;
-    total = pq_total_at(&merge->totals, merge->series_count * merge->stride, at, merge->leaf->agg,
-                        merge->scope);
-    return total && pq_htotal_add_addend(total, &addend) ? QF_OK : no_memory(err);
-}
-
 /* One row into the block. */
 static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t row, size_t step,
                      struct pq_merge_block *block, struct qf_err *err)
@@ -225,11 +206,10 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
     size_t columns = merge->leaf->kind->column_count;
     uint32_t id;
 
-    if (local >= shard->reader->series_count)
+    if (local >= shard->reader->series_count ||
+        (shard->rows.histograms && shard->rows.histograms[row]))
         return corrupt_row(err);
     id = shard->ids[local];
-    if (pq_histogram_at(shard->rows.histograms, row))
-        return put_addend(merge, shard, row, id * block->stride + step, err);
     into = merge->cells + (id * block->stride + step) * columns;
     for (size_t c = 0; c < columns; c++)
         partial[c] = shard->rows.columns[c][row];
@@ -328,34 +308,6 @@ static void finish_cells(const struct pq_merge *merge, struct pq_merge_block *bl
         }
 }
 
-/* Groups that have histograms: they are the value, or there is none. */
-static qf_rc finish_totals(struct pq_merge *merge, struct pq_merge_block *block, struct qf_err *err)
-{
-    const struct pq_leaf *leaf = merge->leaf;
-    struct pq_total_reader reader = { .scope = merge->scope,
-                                      .notes = block->notes,
-                                      .pos = leaf->stages[leaf->stage_count - 1].pos };
-    size_t cells = merge->series_count * merge->stride;
-
-    for (size_t at = 0; merge->totals && at < cells; at++) {
-        uint64_t *present = &block->present[at / merge->stride];
-        uint64_t bit = (uint64_t)1 << at % merge->stride;
-        struct pq_value value;
-
-        if (!merge->totals[at])
-            continue;
-        if (!pq_total_value(&reader, merge->totals[at], *present & bit, &value))
-            return no_memory(err);
-        *present &= ~bit;
-        if (!value.histogram)
-            continue;
-        if (!pq_value_put(block->scope, block->values, &block->histograms, cells, at, value))
-            return no_memory(err);
-        *present |= bit;
-    }
-    return QF_OK;
-}
-
 /* Read the block at merge->position from all shards. */
 static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, struct qf_err *err)
 {
@@ -364,7 +316,6 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
     size_t cell_count = merge->series_count * merge->stride * leaf->kind->column_count;
 
     qf_arena_reset(merge->scope);
-    merge->totals = NULL;
     block->stride = merge->stride;
     block->histograms = NULL;
     block->steps = (size_t)QF_MIN(merge->grid->count - merge->position, (uint64_t)BLOCK_STEPS);
@@ -381,14 +332,8 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
         if (rc != QF_OK)
             return rc;
     }
-    if (!plain) {
-        qf_rc rc;
-
+    if (!plain)
         finish_cells(merge, block);
-        rc = finish_totals(merge, block, err);
-        if (rc != QF_OK)
-            return rc;
-    }
     merge->position += block->steps;
     return merge->position == merge->grid->count ? after_the_end(merge, err) : QF_OK;
 }
@@ -458,8 +403,8 @@ static qf_rc hand_out(struct pq_merge *merge, struct kept_block *kept, struct pq
 }
 
 /* Read the block at @first and keep it for all consumers. */
-static qf_rc keep_block(struct pq_merge *merge, uint64_t first, struct pq_notes *notes,
-                        struct kept_block **ret_kept, struct qf_err *err)
+static qf_rc keep_block(struct pq_merge *merge, uint64_t first, struct kept_block **ret_kept,
+                        struct qf_err *err)
 {
     struct kept_block *kept = new_kept(merge);
     struct pq_merge_block into;
@@ -467,9 +412,9 @@ static qf_rc keep_block(struct pq_merge *merge, uint64_t first, struct pq_notes 
 
     if (!kept)
         return no_memory(err);
-    into = (struct pq_merge_block){
-        .values = kept->values, .present = kept->present, .scope = kept->scope, .notes = notes
-    };
+    into = (struct pq_merge_block){ .values = kept->values,
+                                    .present = kept->present,
+                                    .scope = kept->scope };
     merge->scope = kept->scope;
     rc = read_block(merge, &into, err);
     if (rc != QF_OK)
@@ -498,7 +443,7 @@ static qf_rc read_shared(struct pq_merge *merge, uint64_t first, struct pq_merge
     if (before && before->histograms)
         release(merge, before);
     if (!kept)
-        rc = keep_block(merge, first, block->notes, &kept, err);
+        rc = keep_block(merge, first, &kept, err);
     return rc == QF_OK ? hand_out(merge, kept, block, err) : rc;
 }
 

@@ -34,7 +34,6 @@ struct pq_merge_block {
      */
     const struct pq_histogram **histograms;
     struct qf_arena *scope;
-    struct pq_notes *notes; /* what was noted in merging histograms goes here */
 };
 
 /* The block that begins with step @first, into @block, whose arrays have room for all series. Every

@@ -23,7 +23,6 @@ bool pq_cells_init(struct pq_cells *cells, const struct pq_aggregation *agg, str
 
 void pq_cells_clear(struct pq_cells *cells, const struct pq_aggregation *agg, size_t steps)
 {
-    cells->totals = NULL;
     memset(cells->present, 0, steps);
     for (size_t c = 0; c < agg->kind->column_count; c++)
         memset(cells->columns[c], 0, steps * sizeof(double));
@@ -50,21 +49,4 @@ double pq_cells_value(const struct pq_cells *cells, const struct pq_aggregation 
     for (size_t c = 0; c < agg->kind->column_count; c++)
         partial[c] = cells->columns[c][step];
     return agg->value(partial);
-}
-
-bool pq_cells_take_histograms(struct pq_cells *cells, const struct pq_aggregation *agg,
-                              struct qf_arena *arena, const struct pq_histogram *const *histograms,
-                              uint8_t *present, size_t count)
-{
-    for (size_t k = 0; k < count; k++) {
-        struct pq_histogram_total *total;
-
-        if (!present[k] || !histograms[k])
-            continue;
-        total = pq_total_at(&cells->totals, count, k, agg, arena);
-        if (!total || !pq_htotal_add(total, histograms[k]))
-            return false;
-        present[k] = 0;
-    }
-    return true;
 }

@@ -8,31 +8,21 @@
 #include "base/pure/arena.h"
 #include "promql/func/poll.h"
 #include "promql/partial/partial.h"
-#include "promql/partial/totals.h"
 
 struct pq_cells {
     double *columns[PQ_LEAF_COLUMNS_MAX];
     uint8_t *present;
-    struct pq_histogram_total **totals; /* NULL, or per step NULL: no histogram was added */
 };
 
 /* Empty cells for @steps steps of an aggregation that folds and has a kind. False: budget spent.
  * @poll may be NULL, here and below: what it stops is left undone. */
 QF_MUST_CHECK bool pq_cells_init(struct pq_cells *cells, const struct pq_aggregation *agg,
                                  struct qf_arena *arena, size_t steps, struct pq_poll *poll);
-/* Forgets the totals as well: they live in the arena they were added with. */
 void pq_cells_clear(struct pq_cells *cells, const struct pq_aggregation *agg, size_t steps);
 /* Add the values of one series; where present[k] is 0 values[k] must be finite. */
 void pq_cells_add(struct pq_cells *cells, const struct pq_aggregation *agg, const double *values,
                   const uint8_t *present, size_t count, struct pq_poll *poll);
-/* Add the histograms of one series, for an aggregation of the rule EITHER; their steps are taken out
- * of @present. Totals live in @arena. False: budget spent. */
-QF_MUST_CHECK bool pq_cells_take_histograms(struct pq_cells *cells,
-                                            const struct pq_aggregation *agg,
-                                            struct qf_arena *arena,
-                                            const struct pq_histogram *const *histograms,
-                                            uint8_t *present, size_t count);
-/* The aggregate of the floats at @step, which is present. */
+/* The aggregate at @step, which is present. */
 double pq_cells_value(const struct pq_cells *cells, const struct pq_aggregation *agg, size_t step);
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "promql/functions.h"
-#include "promql/histogram/sum.h"
 #include "promql/leaf_result.h"
 
 /* What becomes of the series of a group. */
@@ -32,11 +31,8 @@ struct pq_aggregation {
     enum pq_agg_shape shape;
     /* What a leaf answers for it. NULL: partials would not do, it is computed above the leaves. */
     const struct pq_leaf_kind *kind;
-    /* What becomes of native histograms: ALIKE, IGNORE, or EITHER: a group of one kind only, else
-     * nothing and a warning. Those that fold add them up (totals.h), in the mode `total`; those that
-     * tally refuse them. */
+    /* What becomes of native histograms: ALIKE, IGNORE, or EITHER, which is refused so far. */
     enum pq_histogram_rule histograms;
-    enum pq_hsum_mode total;
 
     /* FOLDS with a kind. Add values[k] to step k wherever present[k] is 1; columns are those of the
      * kind, seen[k] says that step k has values already. Where present[k] is 0, values[k] is a

@@ -7,11 +7,11 @@
 #include "promql/partial/partial.h"
 #include "promql/partial/twofold.h"
 
-static const struct pq_leaf_kind sum_kind = {
-    "sum", 3, { "sum", "compensation", "compensation_low" }, .addends = true
-};
+static const struct pq_leaf_kind sum_kind = { "sum",
+                                              3,
+                                              { "sum", "compensation", "compensation_low" } };
 static const struct pq_leaf_kind avg_kind = {
-    "avg", 5, { "sum", "compensation", "compensation_low", "count", "mean" }, .addends = true
+    "avg", 5, { "sum", "compensation", "compensation_low", "count", "mean" }
 };
 
 /* A running sum, what was lost in adding to it, and what was lost in adding that up: so much that
@@ -143,7 +143,6 @@ const struct pq_aggregation pq_aggregation_sum = {
     .shape = PQ_AGG_FOLDS,
     .kind = &sum_kind,
     .histograms = PQ_HISTOGRAMS_EITHER,
-    .total = PQ_HSUM_EXACT,
     .add = add_sum,
     .merge = merge_sum,
     .value = value_of_sum,
@@ -266,7 +265,6 @@ const struct pq_aggregation pq_aggregation_avg = {
     .shape = PQ_AGG_FOLDS,
     .kind = &avg_kind,
     .histograms = PQ_HISTOGRAMS_EITHER,
-    .total = PQ_HSUM_MEAN,
     .add = add_average,
     .merge = merge_average,
     .value = value_of_average,

@@ -403,29 +403,18 @@ static uint64_t left_in(const struct qf_purse *purse)
     return left;
 }
 
-/* Row @i follows one of @ts and @series: it is later or of a later series, or an addend. */
-static bool row_follows(const struct reader *reader, int64_t ts, uint32_t series, size_t i)
-{
-    bool addend = reader->base.kind->addends && reader->histograms && reader->histogram_rows[i];
-
-    if (reader->ts[i] != ts)
-        return reader->ts[i] > ts;
-    return reader->series[i] > series || (addend && reader->series[i] == series);
-}
-
 /* Rows ascend by (timestamp, series), across row groups too, and name series that exist. */
 static bool rows_in_order(struct reader *reader, size_t rows)
 {
     const int64_t *ts = reader->ts;
     const uint32_t *series = reader->series;
     uint32_t largest = 0;
-    bool bad = reader->started && !row_follows(reader, reader->last_ts, reader->last_series, 0);
+    bool bad = reader->started && (ts[0] < reader->last_ts ||
+                                   (ts[0] == reader->last_ts && series[0] <= reader->last_series));
 
     for (size_t i = 0; i < rows; i++)
         largest = series[i] > largest ? series[i] : largest;
-    for (size_t i = 1; i < rows && reader->histograms; i++)
-        bad |= !row_follows(reader, ts[i - 1], series[i - 1], i);
-    for (size_t i = 1; i < rows && !reader->histograms; i++)
+    for (size_t i = 1; i < rows; i++)
         bad |= (ts[i] < ts[i - 1]) | ((ts[i] == ts[i - 1]) & (series[i] <= series[i - 1]));
     reader->started = true;
     reader->last_ts = ts[rows - 1];

@@ -5,13 +5,12 @@
  *     ts        int64
  *     series    int32       index into the series table
  *     <columns> double      those of the kind (leaf_result.h), one to five
- *     histogram binary      optional; only there if some row has a native histogram. Of kinds with
- *                           addends several such rows may follow one of the same ts and series
+ *     histogram binary      optional; only there if some row has a native histogram
  *
  * in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
- * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata.
- * Every byte is covered by a checksum (column_file.h), on top of the one the transport checks.
- * Equal results give equal bytes.
+ * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata. Every
+ * byte is covered by a checksum (column_file.h), on top of the one the transport checks. Equal
+ * results give equal bytes.
  *
  * Reading trusts nothing: malformed input is QF_ECORRUPT with the file's name. */
 #ifndef SEGMENTS_PARQUET_ARTIFACT_H

@@ -2,8 +2,8 @@
  *
  * A store holds immutable objects under names such as "tenant=t/date=2026-01-31/x.parquet". An
  * object is there completely or not at all: a reader never sees one half-written. Names use '/',
- * are relative to the root of the store and are checked by sg_store_name_valid() before anything
- * else happens to them, so that no name leads outside the root.
+ * are relative to the root of the store and are checked by sg_store_name_valid() before anything else
+ * happens to them, so that no name leads outside the root.
  *
  * Calls block. Run them on a pool thread, with a cancel flag and a timeout where somebody may lose
  * interest. One store may be used by any number of threads at once.
@@ -86,8 +86,8 @@ struct sg_store_call {
 #define SG_STORE_NAME_MAX 1024
 #define SG_STORE_NAME_PART_MAX 255
 
-/* 1 to SG_STORE_NAME_MAX bytes of UTF-8 without control characters or '\\'; parts separated by
- * single '/', none at the ends; no part longer than SG_STORE_NAME_PART_MAX or starting with '.'. */
+/* 1 to SG_STORE_NAME_MAX bytes of UTF-8 without control characters or '\\'; parts separated by single
+ * '/', none at the ends; no part longer than SG_STORE_NAME_PART_MAX or starting with '.'. */
 bool sg_store_name_valid(struct qf_str name);
 
 struct sg_store_object {

@@ -24,9 +24,6 @@ struct pq_leaf_kind {
     const char *name;
     size_t column_count;
     const char *columns[PQ_LEAF_COLUMNS_MAX];
-    /* Rows with a histogram are addends (partial/totals.h): any number of them may follow the row of
-     * the same time and series. */
-    bool addends;
 };
 
 extern const struct pq_leaf_kind pq_leaf_series;  /* one value per series and step */
@@ -39,8 +36,7 @@ const struct pq_leaf_kind *pq_leaf_kind_find(struct qf_str name);
 struct pq_rows {
     size_t count;
     const int64_t *ts;      /* ascending */
-    const uint32_t *series; /* ascending within one timestamp, but for addends; index into the
-                             * series table */
+    const uint32_t *series; /* ascending within one timestamp; index into the series table */
     const double *columns[PQ_LEAF_COLUMNS_MAX];
     const struct pq_histogram *const *histograms; /* NULL, or per row NULL for a float */
 };
