@@ -24,6 +24,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "base/sys/private_dir.h"
 #include "base/sys/signals.h"
 #include "cli/flags.h"
 
@@ -424,12 +425,17 @@ static int run(int signal_fd)
 static bool make_state(void)
 {
     const char *tmp = getenv("TMPDIR");
+    struct qf_err err = { 0 };
 
     if (state_dir)
         (void)snprintf(state, sizeof(state), "%s", state_dir);
     else
         (void)snprintf(state, sizeof(state), "%s/promfabric-up-XXXXXX", tmp ? tmp : "/tmp");
-    if (state_dir ? mkdir(state, 0700) != 0 && errno != EEXIST : !mkdtemp(state)) {
+    if (state_dir && qf_private_dir(state, &err)) {
+        fprintf(stderr, "error: %s\n", err.msg);
+        return false;
+    }
+    if (!state_dir && !mkdtemp(state)) {
         fprintf(stderr, "error: cannot make %s: %s\n", state, strerror(errno));
         return false;
     }

@@ -15,6 +15,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "base/sys/private_dir.h"
 #include "queryworker/work/coordinator.h"
 
 /* Everything a worker consists of; zeroed parts are simply not there yet. */
@@ -54,9 +55,9 @@ static qf_rc lock_folder(struct parts *p, struct qf_err *err)
     const char *dir = p->options->spool;
     QF_CLEANUP(qf_freep) char *path = below(dir, "lock");
 
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return qf_err_set(err, QF_EIO, "cannot make %s: %s", dir, strerror(errno));
-    p->lock_fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (qf_private_dir(dir, err))
+        return err->rc;
+    p->lock_fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (p->lock_fd < 0)
         return qf_err_set(err, QF_EIO, "cannot open %s: %s", path, strerror(errno));
     if (flock(p->lock_fd, LOCK_EX | LOCK_NB) != 0)

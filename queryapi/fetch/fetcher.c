@@ -16,6 +16,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/mailbox.h"
+#include "base/sys/private_dir.h"
 #include "base/sys/thread.h"
 
 #define FILE_SUFFIX ".artifact"
@@ -119,9 +120,11 @@ static qf_rc prepare_spool(const char *dir, struct qf_err *err)
 {
     DIR *handle;
     struct dirent *entry;
+    qf_rc rc;
 
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return qf_err_set(err, QF_EIO, "cannot make the spool %s: %s", dir, strerror(errno));
+    rc = qf_private_dir(dir, err);
+    if (rc)
+        return qf_err_prefix(err, rc, "the spool");
     handle = opendir(dir);
     if (!handle)
         return qf_err_set(err, QF_EIO, "cannot read the spool %s: %s", dir, strerror(errno));

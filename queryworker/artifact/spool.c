@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
+#include "base/sys/private_dir.h"
 #include "base/pure/strbuf.h"
 
 #define TEMP_SUFFIX ".part"
@@ -53,10 +54,8 @@ struct qw_spool *qw_spool_open(const char *dir, uint64_t memory_bytes_max, struc
     struct qw_spool *spool;
     int fd;
 
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        (void)qf_err_set(err, QF_EIO, "cannot make %s: %s", dir, strerror(errno));
+    if (qf_private_dir(dir, err))
         return NULL;
-    }
     fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         (void)qf_err_set(err, QF_EIO, "cannot open %s: %s", dir, strerror(errno));

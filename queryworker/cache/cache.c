@@ -13,6 +13,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
+#include "base/sys/private_dir.h"
 #include "queryworker/cache/download.h"
 
 #define BUCKETS 4096 /* power of two; chains stay short up to tens of thousands of segments */
@@ -27,6 +28,7 @@ struct qw_segment {
     struct qw_segment *chain;
     struct qw_segment *newer, *older; /* by last use */
     char *path;
+    const char *name; /* in the store, if it is read in place; the end of @path */
     uint64_t size_announced;
     uint64_t size_on_disk; /* counted in the budget; 0 for a local store */
     unsigned pins;
@@ -175,10 +177,8 @@ struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_
     struct qw_cache *cache;
     struct qf_str url = qf_str_from(sg_store_url(options->store));
 
-    if (mkdir(options->dir, 0700) != 0 && errno != EEXIST) {
-        (void)qf_err_set(err, QF_EIO, "cannot make %s: %s", options->dir, strerror(errno));
+    if (qf_private_dir(options->dir, err))
         return NULL;
-    }
     cache = qf_xcalloc(1, sizeof(*cache));
     cache->options = *options;
     cache->dir = qf_xstrdup(options->dir);
@@ -270,6 +270,7 @@ static struct qw_segment *want(struct qw_cache *cache, const struct pb_segment *
         s = add(cache, id, join(cache->local_root, file));
         free(file);
         s->present = s->in_place = true;
+        s->name = s->path + strlen(cache->local_root) + 1;
         s->size_announced = segment->size_bytes;
         return s;
     }
@@ -471,6 +472,16 @@ struct qw_hold *qw_cache_settled(struct qw_cache *cache)
 const char *qw_segment_path(const struct qw_segment *segment)
 {
     return segment->path;
+}
+
+const char *qw_segment_in_place(const struct qw_segment *segment)
+{
+    return segment->name;
+}
+
+struct sg_store *qw_cache_store(const struct qw_cache *cache)
+{
+    return cache->options.store;
 }
 
 uint64_t qw_segment_size(const struct qw_segment *segment)

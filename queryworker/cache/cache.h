@@ -75,6 +75,9 @@ struct qw_hold *qw_cache_settled(struct qw_cache *cache);
 
 /* Valid while the segment is held and settled. */
 const char *qw_segment_path(const struct qw_segment *segment);
+/* Its name in the store if it is read there, NULL if it is a copy. */
+const char *qw_segment_in_place(const struct qw_segment *segment);
+struct sg_store *qw_cache_store(const struct qw_cache *cache);
 uint64_t qw_segment_size(const struct qw_segment *segment); /* as announced; 0: unknown */
 struct sg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
 /* Hand in a reader that was opened for @segment; the cache owns it now. If there is one already the

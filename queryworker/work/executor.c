@@ -2,7 +2,10 @@
 #include "queryworker/work/executor.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,15 +13,36 @@
 #include "base/sys/clock.h"
 #include "promql/leaf.h"
 
+static qf_rc open_file(const struct qw_task_segment *segment, int *ret_fd, struct qf_err *err)
+{
+    qf_rc rc;
+
+    if (segment->store) {
+        rc = sg_store_open_file(segment->store, qf_str_from(segment->name), ret_fd, err);
+        return rc ? qf_err_prefix(err, rc, "%s", segment->path) : QF_OK;
+    }
+    *ret_fd = open(segment->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret_fd >= 0)
+        return QF_OK;
+    return qf_err_set(err, errno == ENOENT ? QF_ENOTFOUND : QF_EIO, "%s: cannot open: %s",
+                      segment->path, strerror(errno));
+}
+
 static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
 {
     struct stat info;
+    int fd = -1;
+    qf_rc rc = open_file(segment, &fd, err);
 
+    if (rc)
+        return rc;
     /* A file of another size is not the one the query was planned over. */
-    if (segment->size && stat(segment->path, &info) == 0 && (uint64_t)info.st_size != segment->size)
+    if (segment->size && fstat(fd, &info) == 0 && (uint64_t)info.st_size != segment->size) {
+        (void)close(fd);
         return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->path,
                           (long long)info.st_size, (unsigned long long)segment->size);
-    segment->reader = sg_reader_open(segment->path, err);
+    }
+    segment->reader = sg_reader_open_fd(fd, segment->path, err);
     if (!segment->reader)
         return err->rc ? err->rc : QF_EIO;
     segment->opened = true;

@@ -14,9 +14,12 @@
 #include "queryworker/work/message.h"
 #include "segments/parquet/artifact.h"
 #include "segments/parquet/segment_reader.h"
+#include "segments/store/store.h"
 
 struct qw_task_segment {
     const char *path;         /* borrowed */
+    struct sg_store *store;   /* NULL: a copy, at @path; else it is read in place */
+    const char *name;         /* of it in the store; borrowed */
     uint64_t size;            /* as announced; 0: unknown */
     struct sg_reader *reader; /* borrowed; NULL: the task opens it */
     bool opened;              /* by the task: the coordinator takes it over */

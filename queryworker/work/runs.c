@@ -101,9 +101,13 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
         const struct qw_segment *segment = run->hold->segments[i];
 
         task->segments[i] = (struct qw_task_segment){ .path = qw_segment_path(segment),
+                                                      .name = qw_segment_in_place(segment),
                                                       .size = qw_segment_size(segment),
                                                       .reader = qw_segment_reader(segment) };
     }
+    for (size_t i = 0; i < task->segment_count; i++)
+        if (task->segments[i].name)
+            task->segments[i].store = qw_cache_store(co->cache);
     return task;
 }
 

@@ -1,7 +1,7 @@
 /* local.c - a store in a folder of this machine.
  *
  * Everything is opened relative to the descriptor of the root folder with names that were checked,
- * so no name leads out of it. Writers use names that start with '.', which no reader sees. */
+ * and no symbolic link is followed, so no name leads out of it. Writers use names that start with '.', which no reader sees. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,11 @@
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
+#include "segments/store/beneath.h"
 #include "segments/store/store_int.h"
 
 #define TEMPORARY_PREFIX ".tmp-"
-/* tenant/date/file is three levels; a loop of symbolic links ends here. */
+/* tenant/date/file is three levels. */
 #define DEPTH_MAX 16
 #define COPY_BYTES ((size_t)1 << 20)
 /* File systems stamp changes with a clock of up to two seconds' grain: a folder changed just now
@@ -111,7 +112,7 @@ static qf_rc open_object(struct sg_store *base, struct qf_str name, int *ret_fd,
     int fd;
 
     atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
-    fd = openat(store->root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = sg_store_open_beneath(store->root, path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return fail(err, errno, name, "open");
     if (fstat(fd, ret_st)) {
@@ -126,6 +127,14 @@ static qf_rc open_object(struct sg_store *base, struct qf_str name, int *ret_fd,
     }
     *ret_fd = fd;
     return QF_OK;
+}
+
+static qf_rc local_open_object(struct sg_store *base, struct qf_str name, int *ret_fd,
+                               struct qf_err *err)
+{
+    struct stat st;
+
+    return open_object(base, name, ret_fd, &st, err);
 }
 
 static qf_rc local_stat(struct sg_store *base, struct qf_str name,
@@ -269,7 +278,7 @@ static int open_folder(int root, char *path, int *ret_error)
         } else if (made && fsync(folder)) {
             next = -1;
         } else {
-            next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         }
         *ret_error = errno;
         (void)close(folder);
@@ -378,7 +387,7 @@ static qf_rc local_remove(struct sg_store *base, struct qf_str name,
     atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
     if (slash)
         *slash = '\0';
-    folder = openat(store->root, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder = sg_store_open_beneath(store->root, slash ? path : "", O_RDONLY | O_DIRECTORY);
     if (folder < 0 || unlinkat(folder, slash ? slash + 1 : path, 0)) {
         if (errno == ENOENT || errno == ENOTDIR)
             return QF_OK;
@@ -441,7 +450,7 @@ static int entry_kind(int folder, const struct dirent *found, enum kind *ret_kin
         return 0;
     }
     *ret_kind = KIND_OTHER;
-    if (fstatat(folder, found->d_name, &st, 0))
+    if (fstatat(folder, found->d_name, &st, AT_SYMLINK_NOFOLLOW))
         return is_gone(errno) ? 0 : errno;
     if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
         *ret_kind = S_ISDIR(st.st_mode) ? KIND_FOLDER : KIND_FILE;
@@ -454,7 +463,7 @@ static qf_rc read_folder(int root, const char *path, bool hidden, struct entries
                          struct qf_err *err)
 {
     QF_CLEANUP(close_dir) DIR *dir = NULL;
-    int fd = openat(root, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = sg_store_open_beneath(root, path, O_RDONLY | O_DIRECTORY);
     struct dirent *found;
 
     if (fd < 0)
@@ -524,7 +533,8 @@ static qf_rc list_file(struct walk *walk, struct qf_err *err)
     if (!qf_str_starts(name, walk->prefix) || qf_str_cmp(name, walk->start_after) <= 0 ||
         !sg_store_name_valid(name))
         return QF_OK;
-    if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st, 0)) /* or deleted since */
+    if (fstatat(walk->store->root, qf_strbuf_cstr(&walk->path), &st,
+                AT_SYMLINK_NOFOLLOW)) /* or deleted since */
         return is_gone(errno) ? QF_OK : fail(err, errno, name, "look at");
     if (!S_ISREG(st.st_mode))
         return QF_OK;
@@ -692,5 +702,6 @@ static const struct sg_store_ops local_ops = {
     .remove = local_remove,
     .sweep = local_sweep,
     .close = local_close,
+    .open = local_open_object,
     .has_tokens = true,
 };

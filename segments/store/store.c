@@ -240,6 +240,17 @@ qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
                   rc ? rc : store->ops->read_whole(store, name, &sink, &limit, ret_size, err));
 }
 
+qf_rc sg_store_open_file(struct sg_store *store, struct qf_str name, int *ret_fd,
+                         struct qf_err *err)
+{
+    struct sg_store_limit limit;
+    qf_rc rc = begin(store, name, NULL, &limit, err);
+
+    if (!rc && !store->ops->open)
+        rc = qf_err_set(err, QF_EUNSUPPORTED, "%s: objects are not files", store->url);
+    return finish(store, rc ? rc : store->ops->open(store, name, ret_fd, err));
+}
+
 static qf_rc put(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
                  const struct sg_store_call *call, struct qf_err *err)
 {
@@ -303,6 +314,7 @@ qf_rc sg_store_rc_from_errno(int error)
     case ENOTDIR:
         return QF_ENOTFOUND;
     case EACCES:
+    case ELOOP: /* a symbolic link, which a store does not follow */
     case EPERM:
     case EROFS:
         return QF_EDENIED;

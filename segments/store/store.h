@@ -3,7 +3,8 @@
  * A store holds immutable objects under names such as "tenant=t/date=2026-01-31/x.parquet". An
  * object is there completely or not at all: a reader never sees one half-written. Names use '/',
  * are relative to the root of the store and are checked by sg_store_name_valid() before anything else
- * happens to them, so that no name leads outside the root.
+ * happens to them, so that no name leads outside the root; symbolic links in a folder are not
+ * followed, and are no objects.
  *
  * Calls block. Run them on a pool thread, with a cancel flag and a timeout where somebody may lose
  * interest. One store may be used by any number of threads at once.
@@ -154,6 +155,11 @@ QF_MUST_CHECK qf_rc sg_store_read_all(struct sg_store *store, struct qf_str name
 QF_MUST_CHECK qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
                                      const struct sg_store_call *call, uint64_t *ret_size,
                                      struct qf_err *err);
+
+/* Open an object that is a file of this machine, to read it in place: the descriptor is the caller's.
+ * QF_EUNSUPPORTED if the store is no folder. */
+QF_MUST_CHECK qf_rc sg_store_open_file(struct sg_store *store, struct qf_str name, int *ret_fd,
+                                       struct qf_err *err);
 
 /* Create or replace @name, atomically and durably: once this returns QF_OK a crash of the machine
  * does not lose it, and on any other answer either nothing or the whole object is there (an S3

@@ -415,3 +415,44 @@ TEST(readers_never_see_a_half_written_object)
         CHECK_EQ(writers[i].failed, 0);
     }
 }
+
+/* A link inside of a store may lead to another tenant's files, or out of it: it is no object, and a
+ * linked folder is no folder, whatever is asked. */
+TEST(symbolic_links_are_not_followed)
+{
+    struct fixture f = fixture_new();
+    char path[200], target[200];
+    struct sg_store_info info;
+    char *data = NULL;
+    size_t len;
+    int fd = -1;
+
+    put_text(&f, "tenant=b/date=1/secret", "of b");
+    put_text(&f, "tenant=a/date=1/own", "of a");
+    (void)snprintf(path, sizeof(path), "%s/tenant=a/date=1/link", f.folder);
+    CHECK_EQ(symlink("../../tenant=b/date=1/secret", path), 0);
+    (void)snprintf(path, sizeof(path), "%s/tenant=a/date=2", f.folder);
+    CHECK_EQ(symlink("../tenant=b/date=1", path), 0);
+    (void)snprintf(path, sizeof(path), "%s/tenant=c", f.folder);
+    (void)snprintf(target, sizeof(target), "%s/tenant=b", f.folder);
+    CHECK_EQ(symlink(target, path), 0);
+    CHECK_EQ(
+        sg_store_read_all(f.store, QF_STR("tenant=a/date=1/link"), 100, NULL, &data, &len, NULL),
+        QF_EDENIED);
+    CHECK_EQ(sg_store_stat(f.store, QF_STR("tenant=a/date=2/secret"), NULL, &info, NULL),
+             QF_ENOTFOUND);
+    CHECK_EQ(sg_store_open_file(f.store, QF_STR("tenant=c/date=1/secret"), &fd, NULL),
+             QF_ENOTFOUND);
+    CHECK_EQ(sg_store_put(f.store, QF_STR("tenant=c/date=1/new"), "x", 1, NULL, NULL),
+             QF_ENOTFOUND);
+    CHECK_OK(sg_store_delete(f.store, QF_STR("tenant=a/date=2/secret"), NULL, &f.err), &f.err);
+    CHECK_OK(sg_store_open_file(f.store, QF_STR("tenant=b/date=1/secret"), &fd, &f.err), &f.err);
+    (void)close(fd);
+    {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+        CHECK_STR(list(&f, &text, "", ""), "tenant=a/date=1/own:4 tenant=b/date=1/secret:4 ");
+        CHECK_STR(list(&f, &text, "tenant=c/", ""), "");
+    }
+    fixture_done(&f);
+}

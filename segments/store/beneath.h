@@ -1,0 +1,10 @@
+/* beneath.h - open what lies below a folder, following no symbolic link on the way. */
+#ifndef SEGMENTS_STORE_BENEATH_H
+#define SEGMENTS_STORE_BENEATH_H
+
+/* openat() of @path below @root, part by part: a part that is a symbolic link is ENOTDIR or, at the
+ * end, ELOOP. @path is relative, has no ".." and may end in '/'; "" is @root. A link inside of a
+ * store would lead to files of another tenant, or of nobody. */
+int sg_store_open_beneath(int root, const char *path, int flags);
+
+#endif
