@@ -198,6 +198,60 @@ TEST(a_hedge_that_comes_to_nothing_costs_nothing)
     CHECK_EQ(stats(world)->hedges_lost, 4);
 }
 
+/* How a hedge on @w comes to nothing. */
+static void spoil(struct world *world, uint64_t w, int way)
+{
+    if (way >= 2)
+        world_say(world, WC_API_EV_ACCEPTED, w, 1, 2);
+    if (way >= 3)
+        world_say(world, WC_API_EV_READY, w, 1, 2);
+    if (way == 0)
+        world_say(world, WC_API_EV_REJECTED, w, 1, 2);
+    else if (way == 4)
+        world_fetch_failed(world, 1, 2, WC_FETCH_IO);
+    else
+        world_failed(world, w, 1, 2, QF_EIO, true);
+}
+
+/* Rejected, failed before and after acceptance, expired, not fetched: that worker is the last the
+ * item goes to. */
+TEST(an_item_avoids_the_worker_of_a_spoilt_hedge)
+{
+    for (int way = 0; way <= 4; way++) {
+        QF_CLEANUP(world_freep) struct world *world = slow_world();
+        struct wc_api_item_view view;
+        uint64_t second;
+
+        world_up(world, 3);
+        world_begin_expecting(world, 1, 1, 1, 1, 100);
+        world_tick(world, 200);
+        CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+        second = view.hedge.worker.v;
+        spoil(world, second, way);
+        CHECK_EQ(stats(world)->hedges_lost, 1);
+        CHECK_EQ(stats(world)->workers_available, way ? 3 : 2);
+        CHECK_EQ(stats(world)->rejected, way ? 0 : 1);
+        world_status(world, second, second, true, false);
+        world_failed(world, 1, 1, 1, QF_EIO, true);
+        CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+        CHECK_EQ(view.worker.v, 5 - second);
+    }
+}
+
+/* Acceptances and announcements of hedges count as any others. */
+TEST(messages_about_hedges_are_counted)
+{
+    QF_CLEANUP(world_freep) struct world *world = slow_world();
+
+    world_begin_expecting(world, 1, 1, 1, 1, 100);
+    world_tick(world, 200);
+    CHECK_EQ(stats(world)->assigned, 2);
+    world_say(world, WC_API_EV_ACCEPTED, 2, 1, 2);
+    CHECK_EQ(stats(world)->accepted, 1);
+    world_say(world, WC_API_EV_READY, 2, 1, 2);
+    CHECK_EQ(stats(world)->ready, 1);
+}
+
 TEST(a_leaving_worker_keeps_no_hedge)
 {
     QF_CLEANUP(world_freep) struct world *world = slow_world();

@@ -597,6 +597,8 @@ TEST(names_cover_their_enums)
     CHECK_STR(wc_reject_name(WC_REJECT_FULL), "full");
     CHECK_STR(wc_fetch_error_name(WC_FETCH_EXPIRED), "expired");
     CHECK_STR(wc_item_state_name(WC_ITEM__COUNT), "?");
+    CHECK_STR(wc_hedge_state_name(WC_HEDGE__COUNT), "?");
+    CHECK_STR(wc_hedge_state_name(WC_HEDGE_NONE), "none");
     CHECK_STR(wc_peer_state_name(WC_PEER__COUNT), "?");
     CHECK_STR(wc_run_state_name(WC_RUN__COUNT), "?");
     CHECK_STR(wc_reject_name(WC_REJECT__COUNT), "?");

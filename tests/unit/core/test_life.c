@@ -316,6 +316,28 @@ TEST(messages_about_ended_queries_are_stale)
     }
 }
 
+/* What makes no sense in a query's state is counted and said, and changes nothing. */
+TEST(impossible_messages_are_counted_and_said)
+{
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(2, 1, 2);
+
+    submit(lives, 1, 1, QF_TIME_NEVER);
+    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 1, QF_OK), "");
+    CHECK_STR(lives->trace, "[0] paused q1 (illegal)");
+    CHECK_EQ(wc_life_stats(lives->life)->illegal, 1);
+    CHECK_EQ(state(lives, 1), WC_QUERY_PLANNING);
+}
+
+/* A value outside of its table has no name. */
+TEST(names_of_the_life_end_with_their_tables)
+{
+    CHECK_STR(wc_query_state_name(WC_QUERY_DROPPING), "dropping");
+    CHECK_STR(wc_query_state_name(WC_QUERY__COUNT), "?");
+    CHECK_STR(wc_life_event_name(WC_LIFE_EV__COUNT), "?");
+    CHECK_STR(wc_life_effect_name(WC_LIFE_DO__COUNT), "?");
+    CHECK_STR(wc_life_cause_name(WC_LIFE_CAUSE__COUNT), "?");
+}
+
 /* A trace has a bound: what does not fit is counted. */
 TEST(a_long_trace_is_cut)
 {
