@@ -2,6 +2,8 @@
  *
  *     SUBMITTED -> PLAN turn -> WORK (workers run, artifacts arrive) -> ANSWER turns -> over
  *
+ * What comes when is decided by core_workcoord (workcoord/life.h).
+ *
  * A query belongs to the coordinator, which lends it to a pool thread for one turn at a time: a
  * turn plans, or evaluates and writes as long as the client's stream has room. Between turns nobody
  * waits: no thread is held by a query whose workers or whose client are slow.

@@ -5,7 +5,7 @@
  * A script is a list of commands, each followed by the trace lines it must produce:
  *
  *     # a comment
- *     api attempts=3                 (or: worker slots=2 runs=8)
+ *     api attempts=3                 (or: worker slots=2 runs=8, or: life active=1)
  *     at 100                         the time of what follows
  *     begin q1 k1=w2,w1 k2=w1        items and the workers their affinity leads to, in order
  *     > [100] begin q1 items=2 -> ...
@@ -21,6 +21,7 @@
 
 #include "api_int.h"
 #include "base/pure/strbuf.h"
+#include "life_int.h"
 #include "tests/lib/core/coretest.h"
 #include "worker_int.h"
 
@@ -29,6 +30,7 @@ enum { WORDS_MAX = 32, ITEMS_MAX = 32, WORKERS = 9 };
 struct script {
     struct wc_api *api;
     struct wc_worker *worker;
+    struct wc_life *life;
     qf_time_ms now;
     struct qf_strbuf out;
     char *words[WORDS_MAX];
@@ -148,6 +150,10 @@ static const char *worker_name(int type)
 {
     return wc_worker_event_name((enum wc_worker_event_type)type);
 }
+static const char *life_name(int type)
+{
+    return wc_life_event_name((enum wc_life_event_type)type);
+}
 static const char *reject_name(int type)
 {
     return wc_reject_name((enum wc_reject)type);
@@ -238,6 +244,40 @@ static void worker_command(struct script *script)
         die(script, "a refused event has effects", script->words[0]);
 }
 
+static void life_command(struct script *script)
+{
+    struct wc_life_event event = { .now = script->now };
+    struct wc_life_effects effects;
+    int type = type_of(script->words[0], life_name, WC_LIFE_EV__COUNT);
+
+    if (type < 0)
+        die(script, "unknown command", script->words[0]);
+    event.type = (enum wc_life_event_type)type;
+    event.query.v = id_word(script, 'q', NULL);
+    if (event.type == WC_LIFE_EV_SUBMIT) {
+        event.submit.tenant.v = id_word(script, 't', NULL);
+        event.submit.deadline = number(script, "deadline=", QF_TIME_NEVER);
+    } else {
+        event.rc = rc_word(script);
+    }
+    if (wc_life_step(script->life, &event, &effects) != QF_OK && effects.count)
+        die(script, "a refused event has effects", script->words[0]);
+}
+
+static void show_life(struct script *script)
+{
+    const struct wc_life_stats *stats = wc_life_stats(script->life);
+
+    qf_strbuf_printf(&script->out, "> active=%u tenants=%u", stats->active, stats->tenants);
+    for (int state = 0; state < WC_QUERY_ENDED; state++) {
+        if (stats->queries[state])
+            qf_strbuf_printf(&script->out, " %s=%u",
+                             wc_query_state_name((enum wc_query_state)state),
+                             stats->queries[state]);
+    }
+    qf_strbuf_puts(&script->out, "\n");
+}
+
 static void show_api(struct script *script)
 {
     struct wc_api_worker_view views[WORKERS];
@@ -299,6 +339,16 @@ static void new_core(struct script *script)
 
         script->api = wc_api_new(&limits);
         wc_api_trace(script->api, on_trace, script);
+    } else if (strcmp(script->words[0], "life") == 0) {
+        struct wc_life_limits limits = {
+            .queries_max = (uint32_t)number(script, "queries=", 8),
+            .active_max = (uint32_t)number(script, "active=", 1),
+            .tenant_queue_max = (uint32_t)number(script, "queue=", 4),
+            .replans_max = (uint32_t)number(script, "replans=", 3),
+        };
+
+        script->life = wc_life_new(&limits);
+        wc_life_trace(script->life, on_trace, script);
     } else {
         struct wc_worker_limits limits = {
             .sessions_max = (uint32_t)number(script, "sessions=", 4),
@@ -311,29 +361,44 @@ static void new_core(struct script *script)
     }
 }
 
+static qf_time_ms deadline_of(const struct script *script)
+{
+    if (script->life)
+        return wc_life_deadline(script->life);
+    return script->api ? wc_api_deadline(script->api) : wc_worker_deadline(script->worker);
+}
+
+static void show(struct script *script)
+{
+    if (script->life)
+        show_life(script);
+    else if (script->api)
+        show_api(script);
+    else
+        show_worker(script);
+}
+
 static void run_command(struct script *script)
 {
     const char *verb = script->words[0];
 
-    if (!script->api && !script->worker) {
-        if (strcmp(verb, "api") != 0 && strcmp(verb, "worker") != 0)
-            die(script, "a script begins with api or worker, not", verb);
+    if (!script->api && !script->worker && !script->life) {
+        if (strcmp(verb, "api") != 0 && strcmp(verb, "worker") != 0 && strcmp(verb, "life") != 0)
+            die(script, "a script begins with api, worker or life, not", verb);
         new_core(script);
     } else if (strcmp(verb, "at") == 0) {
         script->now = script->word_count > 1 ? strtoll(script->words[1], NULL, 10) : 0;
     } else if (strcmp(verb, "show") == 0) {
-        if (script->api)
-            show_api(script);
-        else
-            show_worker(script);
+        show(script);
     } else if (strcmp(verb, "deadline") == 0) {
-        qf_time_ms due =
-            script->api ? wc_api_deadline(script->api) : wc_worker_deadline(script->worker);
+        qf_time_ms due = deadline_of(script);
 
         if (due == QF_TIME_NEVER)
             qf_strbuf_puts(&script->out, "> never\n");
         else
             qf_strbuf_printf(&script->out, "> %" PRId64 "\n", due);
+    } else if (script->life) {
+        life_command(script);
     } else if (script->api) {
         api_command(script);
     } else {
@@ -417,6 +482,7 @@ static bool run_file(const char *path, bool rewrite)
     qf_strbuf_done(&script.out);
     wc_api_free(script.api);
     wc_worker_free(script.worker);
+    wc_life_free(script.life);
     return same;
 }
 

@@ -157,6 +157,31 @@ class Slow(FabricTest):
         self.assertGreater(self.fabric.metric(name), seen)
 
 
+
+class Hedged(unittest.TestCase):
+    def test_a_stalled_workers_items_are_run_by_another(self):
+        """A worker that stalls for less than it takes to be lost holds nobody up."""
+        fabric = Fabric(2, ("--hedge-after=2",))
+        try:
+            load(fabric.store, standard_lines())
+            fabric.wait_workers(2)
+            want = [without_comments(fabric.events(*QUERIES[0])[1]) for _ in range(3)][-1]
+            holder = max(fabric.workers, key=lambda w: w.log_text().count("work_id="))
+            lost = fabric.metric("promfabric_api_control_disconnects_total")
+            holder.signal(signal.SIGSTOP)
+            try:
+                status, raw, _ = fabric.events(*QUERIES[0])
+            finally:
+                holder.signal(signal.SIGCONT)
+            self.assertEqual((status, without_comments(raw)), (200, want))
+            if fabric.metric("promfabric_api_control_disconnects_total") > lost:
+                self.skipTest("the machine was too busy: the worker was lost first")
+            wait_for("the hedges in the metrics", lambda: fabric.metric(
+                'promfabric_api_work_hedges_total{event="won"}') > 0)
+        finally:
+            fabric.close()
+
+
 class Limits(unittest.TestCase):
     def test_without_workers_a_query_fails_after_the_wait(self):
         fabric = Fabric(1, ("--worker-wait=1s",), start_workers=False)

@@ -252,17 +252,41 @@ TEST(messages_about_hedges_are_counted)
     CHECK_EQ(stats(world)->ready, 1);
 }
 
-TEST(a_leaving_worker_keeps_no_hedge)
+/* The hedge on worker 2 comes as far as @state. */
+static void hedge_until(struct world *world, enum wc_hedge_state state)
 {
-    QF_CLEANUP(world_freep) struct world *world = slow_world();
-
     world_begin_expecting(world, 1, 1, 1, 1, 100);
     world_tick(world, 200);
-    world_say(world, WC_API_EV_ACCEPTED, 2, 1, 2);
-    world_peer(world, WC_API_EV_REMOVED, 2, 0);
-    CHECK_STR(world->did, "cancel k1#2 w2 s2; hangup w2 s2; lost w2 s2");
-    CHECK_STR(world_item_text(world, 1), "assigned w1 #1");
-    CHECK_EQ(stats(world)->hedges_lost, 1);
+    if (state >= WC_HEDGE_ACCEPTED)
+        world_say(world, WC_API_EV_ACCEPTED, 2, 1, 2);
+    if (state >= WC_HEDGE_READY)
+        world_say(world, WC_API_EV_READY, 2, 1, 2);
+}
+
+/* However far it has come. */
+TEST(a_leaving_worker_keeps_no_hedge)
+{
+    for (int state = WC_HEDGE_ASSIGNED; state < WC_HEDGE__COUNT; state++) {
+        QF_CLEANUP(world_freep) struct world *world = slow_world();
+
+        hedge_until(world, (enum wc_hedge_state)state);
+        world_peer(world, WC_API_EV_REMOVED, 2, 0);
+        CHECK_STR(world->did, "cancel k1#2 w2 s2; hangup w2 s2; lost w2 s2");
+        CHECK_STR(world_item_text(world, 1), "assigned w1 #1");
+        CHECK_EQ(stats(world)->hedges_lost, 1);
+    }
+}
+
+/* The worker of a hedge that lost is told, however far it has come. */
+TEST(a_hedge_that_lost_is_canceled_in_every_state)
+{
+    for (int state = WC_HEDGE_ASSIGNED; state < WC_HEDGE__COUNT; state++) {
+        QF_CLEANUP(world_freep) struct world *world = slow_world();
+
+        hedge_until(world, (enum wc_hedge_state)state);
+        world_finish(world, 1, 1, 1);
+        CHECK_STR(world->did, "ack k1#1 w1 s1; committed k1#1; cancel k1#2 w2 s2; ended q1 ok");
+    }
 }
 
 TEST(a_lost_worker_takes_its_hedges_along)
