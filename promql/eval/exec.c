@@ -86,15 +86,6 @@ size_t pq_exec_steps(const struct pq_exec *exec)
     return (size_t)QF_MIN(left, (uint64_t)PQ_BLOCK);
 }
 
-static bool any_child_histograms(const struct pq_exec *exec)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < exec->child_count; i++)
-        any |= exec->children[i] && exec->children[i]->batch.histograms;
-    return any;
-}
-
 qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
 {
     qf_rc rc;
@@ -112,8 +103,6 @@ qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
         return rc;
     if (exec->eval->poll.stopped)
         return pq_eval_canceled(err);
-    if (!exec->ops->takes_histograms && any_child_histograms(exec))
-        return pq_eval_refuse("this operation", err);
     assert(exec->batch.steps == pq_exec_steps(exec));
     return QF_OK;
 }
@@ -169,11 +158,6 @@ qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err)
     if (count)
         memset(batch->present, 0, count * sizeof(*batch->present));
     return QF_OK;
-}
-
-qf_rc pq_eval_refuse(const char *what, struct qf_err *err)
-{
-    return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, what);
 }
 
 bool pq_batch_drop_histograms(struct pq_batch *batch)

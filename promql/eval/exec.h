@@ -37,9 +37,6 @@ struct pq_exec_ops {
     /* Fill exec->batch for the block at exec->position. */
     qf_rc (*next)(struct pq_exec *exec, struct qf_err *err);
     void (*close)(struct pq_exec *exec); /* may be NULL */
-    /* The node knows what to do with native histograms of its children; otherwise they are
-     * refused. */
-    bool takes_histograms;
 };
 
 struct pq_exec {
@@ -117,7 +114,6 @@ static inline const struct pq_histogram *pq_batch_histogram(const struct pq_batc
 {
     return pq_histogram_at(batch->histograms, s * batch->stride + k);
 }
-qf_rc pq_eval_refuse(const char *what, struct qf_err *err);
 
 /* Add a series, labels borrowed. */
 QF_MUST_CHECK qf_rc pq_exec_add(struct pq_exec *exec, struct qf_labels labels, bool drop,

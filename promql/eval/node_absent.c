@@ -21,7 +21,7 @@ static qf_rc absent_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops absent_ops = { absent_next, NULL, true };
+static const struct pq_exec_ops absent_ops = { absent_next, NULL };
 
 struct pq_exec *pq_node_absent(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -5,6 +5,7 @@
 #include "promql/func/quantile.h"
 #include "promql/func/texts.h"
 #include "promql/partial/cells.h"
+#include "promql/partial/natives.h"
 
 struct aggregate {
     struct pq_exec exec;
@@ -57,23 +58,80 @@ static qf_rc clear_cells(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
+/* The steps at which a series has a float; histograms go to the totals of its group. */
+static qf_rc take_natives(struct aggregate *self, struct pq_natives *natives, size_t s,
+                          uint64_t *ret_floats, struct qf_err *err)
+{
+    const struct pq_batch *in = &self->exec.children[0]->batch;
+    size_t group = self->members.group_of[s];
+
+    *ret_floats = in->present[s];
+    if (!in->histograms || self->agg->histograms != PQ_HISTOGRAMS_EITHER)
+        return QF_OK;
+    for (uint64_t bits = in->present[s]; bits; bits &= bits - 1) {
+        size_t k = (size_t)__builtin_ctzll(bits);
+        const struct pq_histogram *h = pq_batch_histogram(in, s, k);
+
+        if (!h)
+            continue;
+        *ret_floats &= ~(bits & -bits);
+        if (!pq_natives_add(natives, group * self->exec.batch.stride + k, h))
+            return pq_eval_no_memory(err);
+    }
+    return QF_OK;
+}
+
+/* The histograms of all groups; a step with floats as well has no value. */
+static qf_rc put_natives(struct aggregate *self, struct pq_natives *natives, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    unsigned flags = 0;
+
+    for (size_t g = 0; natives->totals && g < exec->set.count; g++)
+        for (size_t k = 0; k < exec->batch.steps; k++) {
+            size_t cell = g * exec->batch.stride + k;
+            uint64_t bit = (uint64_t)1 << k;
+            struct pq_value value = { 0 };
+            qf_rc rc;
+
+            if (!pq_natives_has(natives, cell))
+                continue;
+            if (!pq_natives_value(natives, cell, exec->batch.present[g] & bit, exec->scope, &flags,
+                                  &value.histogram))
+                return pq_eval_no_memory(err);
+            exec->batch.present[g] &= ~bit;
+            rc = value.histogram ? pq_exec_put(exec, g, k, value, err) : QF_OK;
+            if (rc != QF_OK)
+                return rc;
+        }
+    pq_natives_notes(&exec->eval->notes, exec->plan->child_pos[0], flags);
+    return QF_OK;
+}
+
 static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_batch *in = &exec->children[0]->batch;
     size_t steps = exec->batch.steps;
     uint8_t present[PQ_BLOCK];
+    struct pq_natives natives =
+        pq_natives_of(exec->scope, self->agg, exec->set.count * exec->batch.stride);
     qf_rc rc = clear_cells(self, err);
 
     if (rc != QF_OK)
         return rc;
     for (size_t s = 0; s < in->series_count; s++) {
+        uint64_t floats;
+
         if (!in->present[s])
             continue;
-        expand(in->present[s], steps, present);
+        rc = take_natives(self, &natives, s, &floats, err);
+        if (rc != QF_OK)
+            return rc;
+        expand(floats, steps, present);
         pq_cells_add(&self->cells[self->members.group_of[s]], self->agg, pq_row(in, s), present,
                      steps, &exec->eval->poll);
-        exec->batch.present[self->members.group_of[s]] |= in->present[s];
+        exec->batch.present[self->members.group_of[s]] |= floats;
     }
     for (size_t g = 0; g < exec->set.count; g++)
         for (uint64_t bits = exec->batch.present[g]; bits; bits &= bits - 1) {
@@ -81,7 +139,7 @@ static qf_rc accumulate(struct aggregate *self, struct qf_err *err)
 
             pq_row(&exec->batch, g)[k] = pq_cells_value(&self->cells[g], self->agg, k);
         }
-    return QF_OK;
+    return put_natives(self, &natives, err);
 }
 
 /* The series of each group beside each other. */
@@ -151,20 +209,17 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
-/* Some count histograms as well, some leave them out, some would have to compute with them. */
-static qf_rc sort_out_histograms(struct aggregate *self, struct qf_err *err)
+/* Some leave histograms out. */
+static void sort_out_histograms(struct aggregate *self)
 {
     struct pq_exec *exec = &self->exec;
     struct pq_batch *in = &exec->children[0]->batch;
     const char *name = pq_agg_text(self->agg->id);
 
-    if (!in->histograms || self->agg->histograms == PQ_HISTOGRAMS_ALIKE)
-        return QF_OK;
-    if (self->agg->histograms == PQ_HISTOGRAMS_EITHER)
-        return pq_eval_refuse(name, err);
+    if (!in->histograms || self->agg->histograms != PQ_HISTOGRAMS_IGNORE)
+        return;
     if (pq_batch_drop_histograms(in))
         pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0], name);
-    return QF_OK;
 }
 
 static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
@@ -174,10 +229,10 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
 
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
-    if (rc == QF_OK)
-        rc = sort_out_histograms(self, err);
-    if (rc == QF_OK)
-        rc = update_groups(self, err);
+    if (rc != QF_OK)
+        return rc;
+    sort_out_histograms(self);
+    rc = update_groups(self, err);
     if (rc == QF_OK)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
@@ -190,7 +245,7 @@ static void aggregate_close(struct pq_exec *exec)
     pq_groups_done(&((struct aggregate *)exec)->groups);
 }
 
-static const struct pq_exec_ops aggregate_ops = { aggregate_next, aggregate_close, true };
+static const struct pq_exec_ops aggregate_ops = { aggregate_next, aggregate_close };
 
 struct pq_exec *pq_node_aggregate(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -401,7 +401,7 @@ static void binary_close(struct pq_exec *exec)
     pq_label_index_done(&self->index);
 }
 
-static const struct pq_exec_ops binary_ops = { binary_next, binary_close, true };
+static const struct pq_exec_ops binary_ops = { binary_next, binary_close };
 
 struct pq_exec *pq_node_binary(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

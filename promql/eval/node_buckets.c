@@ -450,7 +450,7 @@ static void buckets_close(struct pq_exec *exec)
     free(self->scratch);
 }
 
-static const struct pq_exec_ops buckets_ops = { buckets_next, buckets_close, true };
+static const struct pq_exec_ops buckets_ops = { buckets_next, buckets_close };
 
 struct pq_exec *pq_node_buckets(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -1,5 +1,4 @@
 /* node_count_values.c - count_values: a series for every value met in a group. */
-#include "base/pure/number.h"
 #include "promql/eval/groups.h"
 
 struct count_values {
@@ -9,15 +8,14 @@ struct count_values {
     struct pq_label_index index;
     struct qf_label *items; /* room for the labels of one series */
     size_t items_capacity;
+    struct qf_strbuf text;
 };
 
 /* The series for a value of a group. */
-static qf_rc find_series(struct count_values *self, uint32_t group, double value, uint32_t *ret_id,
-                         struct qf_err *err)
+static qf_rc find_series(struct count_values *self, uint32_t group, struct pq_value value,
+                         uint32_t *ret_id, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
-    char text[QF_DOUBLE_TEXT_MAX];
-    struct qf_str value_text = { text, qf_double_f(value, text) };
     struct qf_labels labels = self->groups.labels[group], copy;
     bool fresh;
     qf_rc rc;
@@ -25,7 +23,9 @@ static qf_rc find_series(struct count_values *self, uint32_t group, double value
     if (!pq_grow(exec->eval->arena, &self->items, &self->items_capacity, labels.count + 1,
                  sizeof(*self->items)))
         return pq_eval_no_memory(err);
-    labels = qf_labels_set_in(self->items, labels, exec->plan->label, value_text);
+    qf_strbuf_reset(&self->text);
+    labels =
+        qf_labels_set_in(self->items, labels, exec->plan->label, pq_value_text(&self->text, value));
     rc = pq_label_index_put(&self->index, exec->eval, labels, (uint32_t)exec->set.count, ret_id,
                             &fresh, err);
     if (rc != QF_OK || !fresh)
@@ -45,7 +45,8 @@ static qf_rc each_value(struct count_values *self, bool counting, struct qf_err 
         for (uint64_t bits = in->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
             uint32_t id;
-            qf_rc rc = find_series(self, self->members.group_of[s], pq_row(in, s)[k], &id, err);
+            qf_rc rc =
+                find_series(self, self->members.group_of[s], pq_batch_value(in, s, k), &id, err);
 
             if (rc != QF_OK)
                 return rc;
@@ -82,6 +83,7 @@ static void count_values_close(struct pq_exec *exec)
 
     pq_groups_done(&self->groups);
     pq_label_index_done(&self->index);
+    qf_strbuf_done(&self->text);
 }
 
 static const struct pq_exec_ops count_values_ops = { count_values_next, count_values_close };

@@ -45,7 +45,7 @@ static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops function_ops = { function_next, NULL, true };
+static const struct pq_exec_ops function_ops = { function_next, NULL };
 
 struct pq_exec *pq_node_function(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -168,7 +168,7 @@ static qf_rc scalar_op_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops scalar_op_ops = { scalar_op_next, NULL, true };
+static const struct pq_exec_ops scalar_op_ops = { scalar_op_next, NULL };
 
 struct pq_exec *pq_node_scalar_op(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -242,13 +242,15 @@ static qf_rc move_values(struct info *self, struct qf_err *err)
         for (uint64_t bits = base->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
             uint32_t out = self->outs[s * PQ_BLOCK + k];
+            qf_rc rc;
 
             if (out == NO_SERIES)
                 continue;
             if (exec->batch.present[out] >> k & 1)
                 return qf_err_set(err, QF_EEXEC, PQ_SAME_LABELSET);
-            exec->batch.present[out] |= (uint64_t)1 << k;
-            pq_row(&exec->batch, out)[k] = pq_row(base, s)[k];
+            rc = pq_exec_put(exec, out, k, pq_batch_value(base, s, k), err);
+            if (rc != QF_OK)
+                return rc;
         }
     return QF_OK;
 }

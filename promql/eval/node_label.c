@@ -36,7 +36,7 @@ static void label_close(struct pq_exec *exec)
     pq_join_done(&((struct label *)exec)->join);
 }
 
-static const struct pq_exec_ops label_ops = { label_next, label_close, true };
+static const struct pq_exec_ops label_ops = { label_next, label_close };
 
 struct pq_exec *pq_node_label(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

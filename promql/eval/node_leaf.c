@@ -1,5 +1,6 @@
 /* node_leaf.c - what a BaseExpr leaf answers. */
 #include "promql/eval/exec.h"
+#include "promql/partial/natives.h"
 
 struct leaf {
     struct pq_exec exec;
@@ -9,6 +10,7 @@ struct leaf {
 static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct leaf *self = (struct leaf *)exec;
+    const struct pq_leaf *leaf = exec->plan->leaf;
     struct pq_merge_block block;
     size_t count;
     const struct qf_labels *series = pq_merge_series(self->merge, &count);
@@ -25,6 +27,8 @@ static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
                                      .scope = exec->scope };
     rc = pq_merge_next(self->merge, exec->position, &block, err);
     exec->batch.histograms = block.histograms;
+    pq_natives_notes(&exec->eval->notes, leaf->stages[leaf->stage_count - 1].pos,
+                     pq_merge_flags(self->merge));
     return rc;
 }
 

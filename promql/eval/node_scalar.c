@@ -73,7 +73,7 @@ static qf_rc to_vector_next(struct pq_exec *exec, struct qf_err *err)
     return rc;
 }
 
-static const struct pq_exec_ops to_vector_ops = { to_vector_next, NULL, true };
+static const struct pq_exec_ops to_vector_ops = { to_vector_next, NULL };
 
 struct pq_exec *pq_node_to_vector(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -111,7 +111,7 @@ static qf_rc to_scalar_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops to_scalar_ops = { to_scalar_next, NULL, true };
+static const struct pq_exec_ops to_scalar_ops = { to_scalar_next, NULL };
 
 struct pq_exec *pq_node_to_scalar(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -135,7 +135,7 @@ static qf_rc timestamp_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops timestamp_ops = { timestamp_next, NULL, true };
+static const struct pq_exec_ops timestamp_ops = { timestamp_next, NULL };
 
 struct pq_exec *pq_node_timestamp(struct pq_eval *eval, const struct pq_plan_node *plan)
 {
@@ -165,7 +165,7 @@ static qf_rc repeat_next(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-static const struct pq_exec_ops repeat_ops = { repeat_next, NULL, true };
+static const struct pq_exec_ops repeat_ops = { repeat_next, NULL };
 
 struct pq_exec *pq_node_repeat(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

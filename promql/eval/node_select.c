@@ -173,7 +173,7 @@ static void select_close(struct pq_exec *exec)
     pq_groups_done(&((struct select *)exec)->groups);
 }
 
-static const struct pq_exec_ops select_ops = { select_next, select_close, true };
+static const struct pq_exec_ops select_ops = { select_next, select_close };
 
 struct pq_exec *pq_node_select(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

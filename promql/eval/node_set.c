@@ -136,7 +136,7 @@ static void set_close(struct pq_exec *exec)
     pq_label_index_done(&self->index);
 }
 
-static const struct pq_exec_ops set_ops = { set_next, set_close, true };
+static const struct pq_exec_ops set_ops = { set_next, set_close };
 
 struct pq_exec *pq_node_set(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

@@ -57,7 +57,7 @@ static qf_rc sort_next(struct pq_exec *exec, struct qf_err *err)
     return exec->plan->grid.count == 1 ? sort_step((struct sort *)exec, err) : QF_OK;
 }
 
-static const struct pq_exec_ops sort_ops = { sort_next, NULL, true };
+static const struct pq_exec_ops sort_ops = { sort_next, NULL };
 
 struct pq_exec *pq_node_sort(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

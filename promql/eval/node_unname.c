@@ -28,7 +28,7 @@ static void unname_close(struct pq_exec *exec)
     pq_join_done(&((struct unname *)exec)->join);
 }
 
-static const struct pq_exec_ops unname_ops = { unname_next, unname_close, true };
+static const struct pq_exec_ops unname_ops = { unname_next, unname_close };
 
 struct pq_exec *pq_node_unname(struct pq_eval *eval, struct pq_exec *child)
 {

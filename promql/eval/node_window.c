@@ -178,7 +178,7 @@ static void window_close(struct pq_exec *exec)
     free(self->scratch);
 }
 
-static const struct pq_exec_ops window_ops = { window_next, window_close, true };
+static const struct pq_exec_ops window_ops = { window_next, window_close };
 
 struct pq_exec *pq_node_window(struct pq_eval *eval, const struct pq_plan_node *plan)
 {

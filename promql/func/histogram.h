@@ -1,4 +1,4 @@
-/* histogram.h - native histograms as values: copied and compared, not computed with. */
+/* histogram.h - native histograms as values: copied and compared. */
 #ifndef PROMQL_FUNC_HISTOGRAM_H
 #define PROMQL_FUNC_HISTOGRAM_H
 
@@ -11,7 +11,5 @@ const struct pq_histogram *pq_histogram_copy(struct qf_arena *arena,
 /* What == asks of two histograms: the same buckets with the same counts, bit for bit. Where spans
  * are cut and what is known of resets does not matter. */
 bool pq_histogram_equal(const struct pq_histogram *a, const struct pq_histogram *b);
-
-#define PQ_NO_HISTOGRAMS "native histograms are not supported by %s yet"
 
 #endif

@@ -7,10 +7,6 @@
 
 #include "promql/histogram/build.h"
 
-/* Held numbers are divided by this once a mean's sum could overflow: more than any count of
- * addends, and so little that only numbers near the smallest ones lose digits. */
-#define MEAN_SHIFT 64
-
 void pq_hsum_init(struct pq_histogram_sum *sum, struct qf_arena *arena, enum pq_hsum_mode mode)
 {
     *sum = (struct pq_histogram_sum){ .arena = arena, .mode = mode };
@@ -107,9 +103,9 @@ static double peak_of(const struct pq_histogram *h)
 
 static void shift_term(struct pq_hsum_term *term)
 {
-    term->sum = ldexp(term->sum, -MEAN_SHIFT);
-    term->lost = ldexp(term->lost, -MEAN_SHIFT);
-    term->low = ldexp(term->low, -MEAN_SHIFT);
+    term->sum = ldexp(term->sum, -PQ_HSUM_MEAN_SHIFT);
+    term->lost = ldexp(term->lost, -PQ_HSUM_MEAN_SHIFT);
+    term->low = ldexp(term->low, -PQ_HSUM_MEAN_SHIFT);
 }
 
 static void shift(struct pq_histogram_sum *sum)
@@ -122,7 +118,7 @@ static void shift(struct pq_histogram_sum *sum)
     for (size_t s = 0; s < PQ_SIDE__COUNT; s++)
         for (size_t i = 0; i < sum->sides[s].count; i++)
             shift_term(&sum->sides[s].cells[i].term);
-    sum->shift = MEAN_SHIFT;
+    sum->shift = PQ_HSUM_MEAN_SHIFT;
 }
 
 /* A mean's sum that could overflow is held smaller from here on. */

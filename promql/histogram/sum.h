@@ -22,6 +22,10 @@
 
 enum pq_hsum_mode { PQ_HSUM_PLAIN, PQ_HSUM_EXACT, PQ_HSUM_MEAN };
 
+/* The shift of a mean that would overflow: 2^64 is more than any count of addends, and so little
+ * that only numbers near the smallest ones lose digits. */
+#define PQ_HSUM_MEAN_SHIFT 64
+
 /* A number as it is added up: its value is the sum of the three. */
 struct pq_hsum_term {
     double sum, lost, low;

@@ -9,10 +9,19 @@ void pq_htotal_init(struct pq_histogram_total *total, struct qf_arena *arena,
     *total = (struct pq_histogram_total){ .arena = arena, .mode = mode };
 }
 
+static bool same_bounds(const struct pq_histogram_sum *kind, const struct pq_histogram *h)
+{
+    bool same = kind->bound_count == h->custom_value_count;
+
+    for (size_t i = 0; same && i < kind->bound_count; i++)
+        same = kind->bounds[i] == h->custom_values[i];
+    return same;
+}
+
 static bool is_kind(const struct pq_histogram_sum *kind, const struct pq_histogram *h)
 {
     return kind->schema == h->schema && kind->hints == 1u << h->reset_hint &&
-           kind->zero_threshold == h->zero_threshold;
+           kind->zero_threshold == h->zero_threshold && same_bounds(kind, h);
 }
 
 /* The sum of what is like @h, made if there is none. NULL: budget spent. */

@@ -2,9 +2,8 @@
  *
  * Joining schemas and zero buckets one after the other may end in other buckets if the order is
  * another (Prometheus has one order, a fabric of shards has none). So histograms are first added up
- * by kind: same schema, same zero threshold, same hint about resets; custom bounds are reconciled
- * at once, in any order. Only when the total is asked for are the kinds joined, in an order of
- * their own.
+ * by kind: same schema, same zero threshold or custom bounds, same hint about resets. Only when the
+ * total is asked for are the kinds joined, in an order of their own.
  *
  * A total travels as addends: histograms that add up to it exactly. Adding those to another total,
  * in any order, is the same as adding what they came from. */

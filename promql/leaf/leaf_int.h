@@ -7,6 +7,7 @@
 #include "promql/func/range.h"
 #include "promql/leaf.h"
 #include "promql/leaf/grouping.h"
+#include "promql/partial/natives.h"
 #include "promql/leaf/values.h"
 #include "promql/partial/cells.h"
 
@@ -65,8 +66,6 @@ QF_MUST_CHECK qf_rc pq_chain_find_resets(struct pq_chain *chain, struct pq_serie
 QF_MUST_CHECK qf_rc pq_chain_run_mixed(struct pq_chain *chain, const struct pq_stage *stage,
                                        struct qf_str name, const struct pq_series *series,
                                        struct pq_lane *out, struct qf_err *err);
-/* QF_EUNSUPPORTED: @what cannot be done with native histograms. */
-qf_rc pq_leaf_refuse(const char *what, struct qf_err *err);
 
 /* A series kept as it is. */
 struct pq_kept {
@@ -79,6 +78,7 @@ struct pq_kept {
 struct pq_group {
     struct qf_labels labels;
     struct pq_cells cells;
+    struct pq_natives natives; /* sum, avg: the histograms */
 };
 
 /* One value seen by count_values. */
@@ -109,7 +109,7 @@ struct pq_sink {
     size_t counted_count, counted_capacity;
 
     struct qf_map unnamed; /* encoded labels without name -> uint8_t *, steps with a value */
-    struct qf_strbuf key;
+    struct qf_strbuf key, text;
 };
 
 /* False: budget spent. */
@@ -140,8 +140,7 @@ bool pq_leaf_valid(const struct pq_leaf *leaf);
 enum pq_window_mode pq_stage_window_mode(const struct pq_stage *stage);
 bool pq_stage_drops_names(const struct pq_stage *stage);
 
-/* What the two ways of running share. A native histogram is refused only where a step of the first
- * stage looks at it and would have to compute with it. */
+/* info() reads floats alone: a native histogram where a step of the first stage looks is QF_EEXEC. */
 QF_MUST_CHECK qf_rc pq_leaf_check_series(const struct pq_leaf *leaf, const struct pq_series *series,
                                          struct qf_err *err);
 static inline qf_rc pq_leaf_canceled(struct qf_err *err)

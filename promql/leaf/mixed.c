@@ -9,11 +9,6 @@
 #include "promql/leaf/leaf_int.h"
 #include "promql/leaf/values.h"
 
-qf_rc pq_leaf_refuse(const char *what, struct qf_err *err)
-{
-    return qf_err_set(err, QF_EUNSUPPORTED, PQ_NO_HISTOGRAMS, what);
-}
-
 struct qf_arena *pq_chain_scope(struct pq_chain *chain)
 {
     if (!chain->scratch)

@@ -19,7 +19,11 @@ struct lane {
 
 static int by_labels(const void *a, const void *b)
 {
-    return qf_labels_cmp(((const struct lane *)a)->labels, ((const struct lane *)b)->labels);
+    const struct lane *x = a, *y = b;
+    int order = qf_labels_cmp(x->labels, y->labels);
+
+    /* Of one series the floats come first. */
+    return order ? order : (x->histograms != NULL) - (y->histograms != NULL);
 }
 
 /* Groups in the order of their labels, and where they came from. */
@@ -80,11 +84,25 @@ static size_t count_rows(const struct lane *lanes, size_t count, size_t steps, s
     return total;
 }
 
+/* Lanes with the same labels, which stand beside each other, are one series. Returns how many. */
+static size_t number_series(const struct lane *lanes, size_t count, uint32_t *ids)
+{
+    size_t series = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || qf_labels_cmp(lanes[i - 1].labels, lanes[i].labels) != 0)
+            series++;
+        ids[i] = (uint32_t)(series - 1);
+    }
+    return series;
+}
+
 static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t count,
                        struct pq_leaf_result *result, struct qf_err *err)
 {
     const struct pq_grid *grid = pq_leaf_grid(sink->leaf);
     QF_CLEANUP(qf_freep) size_t *next = qf_xcalloc(sink->steps, sizeof(size_t));
+    QF_CLEANUP(qf_freep) uint32_t *ids = qf_xcalloc(count + 1, sizeof(*ids));
     size_t rows = count_rows(lanes, count, sink->steps, sink->poll, next);
     size_t column_count = sink->leaf->kind->column_count;
     const struct pq_histogram **histograms;
@@ -94,14 +112,14 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
 
     if (sink->poll->stopped)
         return pq_leaf_canceled(err);
-    if (!allocate(sink, count, rows, result, columns) ||
+    if (!allocate(sink, number_series(lanes, count, ids), rows, result, columns) ||
         !allocate_histograms(sink, lanes, count, rows, &histograms))
         return pq_leaf_no_memory(err);
     result->rows.histograms = histograms;
     ts = (int64_t *)(uintptr_t)result->rows.ts;
     series = (uint32_t *)(uintptr_t)result->rows.series;
     for (size_t i = 0; i < count; i++)
-        result->series[i] = lanes[i].labels;
+        result->series[ids[i]] = lanes[i].labels;
     /* A few steps at a time: each step is a stream of its own to write to. */
     for (size_t from = 0; from < sink->steps; from += TILE_STEPS) {
         size_t until = QF_MIN(from + TILE_STEPS, sink->steps);
@@ -114,7 +132,7 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
                     continue;
                 row = next[k]++;
                 ts[row] = pq_grid_time(grid, k);
-                series[row] = (uint32_t)i;
+                series[row] = ids[i];
                 if (lanes[i].histograms)
                     histograms[row] = lanes[i].histograms[k];
                 for (size_t c = 0; c < column_count; c++)
@@ -124,10 +142,84 @@ static qf_rc transpose(struct pq_sink *sink, const struct lane *lanes, size_t co
     return QF_OK;
 }
 
+/* The addends of one group's histograms, per step. */
+struct addends {
+    struct pq_haddend *items;
+    size_t count;
+};
+
+/* All addends of a group; *ret_most is how many a step has at most. NULL: budget spent. */
+static struct addends *list_addends(struct pq_sink *sink, struct pq_group *group, size_t *ret_most)
+{
+    struct addends *steps = QF_ARENA_ARRAY(sink->arena, struct addends, sink->steps);
+
+    *ret_most = 0;
+    for (size_t k = 0; steps && k < sink->steps; k++) {
+        if (!pq_natives_has(&group->natives, k))
+            continue;
+        if (!pq_htotal_addends(group->natives.totals[k], &steps[k].items, &steps[k].count))
+            return NULL;
+        *ret_most = QF_MAX(*ret_most, steps[k].count);
+    }
+    return steps;
+}
+
+/* A lane of the addends number @n of a group's steps. */
+static bool addend_lane(struct pq_sink *sink, const struct pq_group *group,
+                        const struct addends *steps, size_t n, struct lane *ret)
+{
+    const struct pq_histogram **histograms =
+        QF_ARENA_ARRAY(sink->arena, const struct pq_histogram *, sink->steps);
+    uint8_t *present = qf_arena_calloc(sink->arena, sink->steps, 1);
+    size_t column_count = sink->leaf->kind->column_count;
+    double *columns[PQ_LEAF_COLUMNS_MAX], row[PQ_LEAF_COLUMNS_MAX];
+
+    for (size_t c = 0; c < column_count; c++)
+        ret->columns[c] = columns[c] = QF_ARENA_ARRAY(sink->arena, double, sink->steps);
+    if (qf_arena_failed(sink->arena))
+        return false;
+    for (size_t k = 0; k < sink->steps; k++) {
+        if (n >= steps[k].count)
+            continue;
+        present[k] = 1;
+        histograms[k] = steps[k].items[n].histogram;
+        pq_natives_columns(sink->leaf->agg, &steps[k].items[n], row);
+        for (size_t c = 0; c < column_count; c++)
+            columns[c][k] = row[c];
+    }
+    ret->labels = group->labels;
+    ret->present = present;
+    ret->histograms = histograms;
+    return true;
+}
+
+/* The lanes of a group's histograms: series with the same labels, as many as a step has addends. */
+static qf_rc add_native_lanes(struct pq_sink *sink, struct pq_group *group, struct lane **lanes,
+                              size_t *count, struct qf_err *err)
+{
+    struct addends *steps;
+    size_t most;
+
+    if (!group->natives.totals)
+        return QF_OK;
+    steps = list_addends(sink, group, &most);
+    if (!steps)
+        return pq_leaf_no_memory(err);
+    *lanes = qf_xrealloc(*lanes, (*count + most + 1) * sizeof(**lanes));
+    for (size_t n = 0; n < most; n++) {
+        (*lanes)[*count] = (struct lane){ 0 };
+        if (!addend_lane(sink, group, steps, n, &(*lanes)[*count]))
+            return pq_leaf_no_memory(err);
+        (*count)++;
+    }
+    return QF_OK;
+}
+
 static qf_rc group_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep)
     struct lane *lanes = qf_xcalloc(sink->group_count + 1, sizeof(*lanes));
+    size_t count = sink->group_count;
 
     for (size_t i = 0; i < sink->group_count; i++) {
         const struct pq_group *group = &sink->group_list[i];
@@ -137,8 +229,14 @@ static qf_rc group_rows(struct pq_sink *sink, struct pq_leaf_result *result, str
         for (size_t c = 0; c < PQ_LEAF_COLUMNS_MAX; c++)
             lanes[i].columns[c] = group->cells.columns[c];
     }
-    qsort(lanes, sink->group_count, sizeof(*lanes), by_labels);
-    return transpose(sink, lanes, sink->group_count, result, err);
+    for (size_t i = 0; i < sink->group_count; i++) {
+        qf_rc rc = add_native_lanes(sink, &sink->group_list[i], &lanes, &count, err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
+    qsort(lanes, count, sizeof(*lanes), by_labels);
+    return transpose(sink, lanes, count, result, err);
 }
 
 static qf_rc kept_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct qf_err *err)

@@ -37,6 +37,7 @@ void pq_sink_done(struct pq_sink *sink)
     qf_map_done(&sink->groups);
     qf_map_done(&sink->unnamed);
     qf_strbuf_done(&sink->key);
+    qf_strbuf_done(&sink->text);
     free(sink->counted);
 }
 
@@ -77,17 +78,26 @@ static bool keep_histograms(struct pq_sink *sink, const struct pq_lane *lane, st
 }
 
 /* Aggregations that have no use for histograms leave them out and say so. */
-static qf_rc sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane, struct qf_err *err)
+static void sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane)
 {
     const struct pq_leaf *leaf = sink->leaf;
 
-    if (!leaf->agg || leaf->agg->histograms == PQ_HISTOGRAMS_ALIKE)
-        return QF_OK;
-    if (leaf->agg->histograms == PQ_HISTOGRAMS_EITHER)
-        return pq_leaf_refuse(pq_agg_text(leaf->agg->id), err);
+    if (!leaf->agg || leaf->agg->histograms != PQ_HISTOGRAMS_IGNORE)
+        return;
     if (pq_lane_drop_histograms(lane) > 0)
         pq_note_histogram_ignored_agg(sink->notes, leaf->stages[leaf->stage_count - 1].pos,
                                       pq_agg_text(leaf->agg->id));
+}
+
+/* Histograms are added up apart; what is left are the floats. */
+static qf_rc add_natives(struct pq_sink *sink, struct pq_group *group, struct pq_lane *lane,
+                         struct qf_err *err)
+{
+    PQ_POLL_EACH (sink->poll, k, 0, lane->count)
+        if (lane->present[k] && lane->histograms[k] &&
+            !pq_natives_add(&group->natives, k, lane->histograms[k]))
+            return pq_leaf_no_memory(err);
+    (void)pq_lane_drop_histograms(lane);
     return QF_OK;
 }
 
@@ -131,7 +141,8 @@ static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq
                            sizeof(*group)))
         return pq_leaf_no_memory(err);
     group = &sink->group_list[sink->group_count];
-    *group = (struct pq_group){ 0 };
+    *group =
+        (struct pq_group){ .natives = pq_natives_of(sink->arena, sink->leaf->agg, sink->steps) };
     if (!qf_labels_copy(sink->arena, labels, &group->labels))
         return pq_leaf_no_memory(err);
     /* Values are too many groups with too few steps each for a cell per step. */
@@ -182,15 +193,15 @@ static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const s
     if (!items)
         return pq_leaf_no_memory(err);
     PQ_POLL_EACH (sink->poll, k, 0, lane->count) {
-        char text[QF_DOUBLE_TEXT_MAX];
-        struct qf_str value;
         struct pq_group *group;
+        struct qf_str value;
         qf_rc rc;
 
         if (!lane->present[k])
             continue;
         /* The same room for every value: what is new is copied. */
-        value = (struct qf_str){ text, qf_double_f(lane->values[k], text) };
+        qf_strbuf_reset(&sink->text);
+        value = pq_value_text(&sink->text, pq_value_at(lane->values, lane->histograms, k));
         rc = find_group(sink, qf_labels_set_in(items, labels, sink->leaf->label, value), &group,
                         err);
         if (rc != QF_OK)
@@ -214,11 +225,8 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     struct pq_group *group;
     qf_rc rc;
 
-    if (lane->histograms) {
-        rc = sort_out_histograms(sink, lane, err);
-        if (rc != QF_OK)
-            return rc;
-    }
+    if (lane->histograms)
+        sort_out_histograms(sink, lane);
     if (lane->points == 0)
         return QF_OK;
     if (!leaf->agg)
@@ -237,6 +245,8 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     if (leaf->agg->shape == PQ_AGG_TALLIES)
         return count_values(sink, grouped, lane, err);
     rc = find_group(sink, grouped, &group, err);
+    if (rc == QF_OK && lane->histograms && leaf->agg->histograms == PQ_HISTOGRAMS_EITHER)
+        rc = add_natives(sink, group, lane, err);
     if (rc == QF_OK)
         pq_cells_add(&group->cells, leaf->agg, lane->values, lane->present, lane->count,
                      sink->poll);

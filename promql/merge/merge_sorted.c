@@ -6,6 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
+#include "promql/partial/natives.h"
 #include "promql/partial/partial.h"
 
 #define BLOCK_STEPS 64
@@ -43,8 +44,10 @@ struct pq_merge {
     uint64_t position; /* first step not read from the shards */
     size_t consumer_count;
     struct kept_block *kept, *kept_last, *spare;
-    double *cells;          /* partials of the block in work: per value, its columns */
-    struct qf_arena *scope; /* histograms of the block in work; reset when it is begun */
+    double *cells;             /* partials of the block in work: per value, its columns */
+    struct pq_natives natives; /* and its histograms, in the scope */
+    unsigned flags;            /* what is to be said of them: enum pq_window_flag */
+    struct qf_arena *scope;    /* histograms of the block in work; reset when it is begun */
     uint64_t rows;
 };
 
@@ -171,6 +174,11 @@ const struct qf_labels *pq_merge_series(const struct pq_merge *merge, size_t *re
     return merge->series;
 }
 
+unsigned pq_merge_flags(const struct pq_merge *merge)
+{
+    return merge->flags;
+}
+
 uint64_t pq_merge_rows(const struct pq_merge *merge)
 {
     return merge->rows;
@@ -206,13 +214,20 @@ static qf_rc put_row(struct pq_merge *merge, const struct shard *shard, size_t r
     size_t columns = merge->leaf->kind->column_count;
     uint32_t id;
 
-    if (local >= shard->reader->series_count ||
-        (shard->rows.histograms && shard->rows.histograms[row]))
+    if (local >= shard->reader->series_count)
         return corrupt_row(err);
     id = shard->ids[local];
     into = merge->cells + (id * block->stride + step) * columns;
     for (size_t c = 0; c < columns; c++)
         partial[c] = shard->rows.columns[c][row];
+    if (shard->rows.histograms && shard->rows.histograms[row]) {
+        if (merge->leaf->agg->histograms != PQ_HISTOGRAMS_EITHER)
+            return corrupt_row(err);
+        return pq_natives_add_row(&merge->natives, id * block->stride + step,
+                                  shard->rows.histograms[row], partial)
+                   ? QF_OK
+                   : no_memory(err);
+    }
     if (block->present[id] & bit)
         merge->leaf->agg->merge(into, partial);
     else
@@ -308,6 +323,32 @@ static void finish_cells(const struct pq_merge *merge, struct pq_merge_block *bl
         }
 }
 
+/* The histograms of the block; cells with floats as well have no value. */
+static qf_rc finish_natives(struct pq_merge *merge, struct pq_merge_block *block,
+                            struct qf_err *err)
+{
+    for (size_t s = 0; merge->natives.totals && s < merge->series_count; s++)
+        for (size_t k = 0; k < block->steps; k++) {
+            size_t at = s * block->stride + k;
+            uint64_t bit = (uint64_t)1 << k;
+            struct pq_value value = { 0 };
+
+            if (!pq_natives_has(&merge->natives, at))
+                continue;
+            if (!pq_natives_value(&merge->natives, at, block->present[s] & bit, merge->scope,
+                                  &merge->flags, &value.histogram))
+                return no_memory(err);
+            block->present[s] &= ~bit;
+            if (!value.histogram)
+                continue;
+            block->present[s] |= bit;
+            if (!pq_value_put(block->scope, block->values, &block->histograms,
+                              merge->series_count * merge->stride, at, value))
+                return no_memory(err);
+        }
+    return QF_OK;
+}
+
 /* Read the block at merge->position from all shards. */
 static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, struct qf_err *err)
 {
@@ -321,6 +362,7 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
     block->steps = (size_t)QF_MIN(merge->grid->count - merge->position, (uint64_t)BLOCK_STEPS);
     for (size_t i = 0; i < merge->series_count; i++)
         block->present[i] = 0;
+    merge->natives = pq_natives_of(merge->scope, leaf->agg, merge->series_count * merge->stride);
     if (!plain && !merge->cells) {
         merge->cells = QF_ARENA_ARRAY(merge->arena, double, cell_count);
         if (!merge->cells)
@@ -332,8 +374,14 @@ static qf_rc read_block(struct pq_merge *merge, struct pq_merge_block *block, st
         if (rc != QF_OK)
             return rc;
     }
-    if (!plain)
+    if (!plain) {
+        qf_rc rc;
+
         finish_cells(merge, block);
+        rc = finish_natives(merge, block, err);
+        if (rc != QF_OK)
+            return rc;
+    }
     merge->position += block->steps;
     return merge->position == merge->grid->count ? after_the_end(merge, err) : QF_OK;
 }

@@ -48,6 +48,8 @@ QF_MUST_CHECK qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
                                                   struct pq_value value),
                                      void *ctx, struct qf_err *err);
 
-uint64_t pq_merge_rows(const struct pq_merge *merge); /* read so far */
+uint64_t pq_merge_rows(const struct pq_merge *merge);
+/* What is to be said of native histograms that were aggregated so far: enum pq_window_flag. */
+unsigned pq_merge_flags(const struct pq_merge *merge); /* read so far */
 
 #endif

@@ -64,7 +64,7 @@ const struct pq_aggregation pq_aggregation_count_values = {
     .id = PQ_AGG_COUNT_VALUES,
     .shape = PQ_AGG_TALLIES,
     .kind = &tally_kind,
-    .histograms = PQ_HISTOGRAMS_EITHER,
+    .histograms = PQ_HISTOGRAMS_ALIKE,
     .merge = merge_counts,
     .value = value,
 };

@@ -31,7 +31,7 @@ struct pq_aggregation {
     enum pq_agg_shape shape;
     /* What a leaf answers for it. NULL: partials would not do, it is computed above the leaves. */
     const struct pq_leaf_kind *kind;
-    /* What becomes of native histograms: ALIKE, IGNORE, or EITHER, which is refused so far. */
+    /* What becomes of native histograms: ALIKE, IGNORE, or EITHER. */
     enum pq_histogram_rule histograms;
 
     /* FOLDS with a kind. Add values[k] to step k wherever present[k] is 1; columns are those of the

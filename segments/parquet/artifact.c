@@ -403,19 +403,32 @@ static uint64_t left_in(const struct qf_purse *purse)
     return left;
 }
 
+/* A row may repeat time and series of the one before it: a further addend of native histograms that
+ * were added up. Only sums have those. */
+static bool may_repeat(const struct reader *reader, size_t row)
+{
+    return reader->histograms && reader->base.kind->column_count > 1 && reader->histogram_rows[row];
+}
+
 /* Rows ascend by (timestamp, series), across row groups too, and name series that exist. */
 static bool rows_in_order(struct reader *reader, size_t rows)
 {
     const int64_t *ts = reader->ts;
     const uint32_t *series = reader->series;
     uint32_t largest = 0;
-    bool bad = reader->started && (ts[0] < reader->last_ts ||
-                                   (ts[0] == reader->last_ts && series[0] <= reader->last_series));
+    bool bad =
+        reader->started && (ts[0] < reader->last_ts ||
+                            (ts[0] == reader->last_ts &&
+                             (series[0] < reader->last_series ||
+                              (series[0] == reader->last_series && !may_repeat(reader, 0)))));
 
     for (size_t i = 0; i < rows; i++)
         largest = series[i] > largest ? series[i] : largest;
     for (size_t i = 1; i < rows; i++)
-        bad |= (ts[i] < ts[i - 1]) | ((ts[i] == ts[i - 1]) & (series[i] <= series[i - 1]));
+        bad |= (ts[i] < ts[i - 1]) | ((ts[i] == ts[i - 1]) & (series[i] < series[i - 1]));
+    for (size_t i = 1; i < rows; i++)
+        if (ts[i] == ts[i - 1] && series[i] == series[i - 1])
+            bad |= !may_repeat(reader, i);
     reader->started = true;
     reader->last_ts = ts[rows - 1];
     reader->last_series = series[rows - 1];

@@ -7,10 +7,13 @@
  *     <columns> double      those of the kind (leaf_result.h), one to five
  *     histogram binary      optional; only there if some row has a native histogram
  *
- * in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels in canonical
- * encoding), the notes, the kind by name, samples_read and points travel in the key/value metadata. Every
- * byte is covered by a checksum (column_file.h), on top of the one the transport checks. Equal
- * results give equal bytes.
+ * Rows with histograms of a sum or an average are addends (partial/natives.h): there may be several
+ * of a timestamp and series, behind the row of the floats.
+ *
+ * The rows come in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels
+ * in canonical encoding), the notes, the kind by name, samples_read and points travel in the
+ * key/value metadata. Every byte is covered by a checksum (column_file.h), on top of the one the
+ * transport checks. Equal results give equal bytes.
  *
  * Reading trusts nothing: malformed input is QF_ECORRUPT with the file's name. */
 #ifndef SEGMENTS_PARQUET_ARTIFACT_H

@@ -33,7 +33,7 @@ static void usage(FILE *out)
           "  --store DIR     its store: every load is imported into a fresh tenant of it\n"
           "  --binary PATH   the promfabric that imports (the one beside this program)\n"
           "\n"
-          "Evals that touch native histograms are skipped and counted per file.\n",
+          "Evals that are not supported are skipped and counted per file.\n",
           out);
 }
 

@@ -163,7 +163,7 @@ struct pq_leaf_limits {
 /* Run @leaf over one shard. @source is read to its end and not closed. The result lives in @arena.
  * @canceled (may be NULL) is looked at every few milliseconds of work, also inside one series.
  *
- * QF_ECANCELED, QF_ELIMIT (samples, series or arena), QF_EUNSUPPORTED (native histograms), QF_EEXEC
+ * QF_ECANCELED, QF_ELIMIT (samples, series or arena), QF_EEXEC
  * (PromQL run-time errors with Prometheus's text), or what the source returned. */
 QF_MUST_CHECK qf_rc pq_leaf_run(const struct pq_leaf *leaf, struct pq_source *source,
                                 const struct pq_leaf_limits *limits, const atomic_bool *canceled,

@@ -4,7 +4,8 @@
  * a leaf result: rows sorted by (timestamp, series) over a table of series. It is written as a
  * Parquet artifact (segments/parquet/artifact.h) and read on the other side, in batches of rows,
  * through a leaf reader. Every kind of leaf uses the same shape; only the number and meaning of the
- * value columns differ. */
+ * value columns differ. Partials of native histograms are rows with a histogram, any number of a
+ * timestamp and series (partial/natives.h). */
 #ifndef PROMQL_LEAF_RESULT_H
 #define PROMQL_LEAF_RESULT_H
 

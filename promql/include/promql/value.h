@@ -103,6 +103,10 @@ QF_MUST_CHECK static inline bool pq_value_put(struct qf_arena *scope, double *va
 QF_MUST_CHECK bool pq_value_copy(struct qf_arena *arena, struct pq_value value,
                                  struct pq_value *ret_value);
 
+/* A value as the label count_values() makes of it; lives in @buf, which is empty before. */
+struct qf_strbuf;
+struct qf_str pq_value_text(struct qf_strbuf *buf, struct pq_value value);
+
 /* How notes and messages call a value: "float", "histogram". */
 static inline const char *pq_value_kind(struct pq_value value)
 {
