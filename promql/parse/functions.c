@@ -18,6 +18,7 @@ enum trait {
     COUNTER = 8,
     EVAL_TIME = 16,
     QUANTILE = 32,
+    STATS = 64,
 };
 
 /* C has no empty arrays: one type stands in front. */
@@ -38,7 +39,8 @@ static const struct pq_function table[] = {
       .keeps_name = ((traits)&KEEPS_NAME) != 0,                                                    \
       .counter = ((traits)&COUNTER) != 0,                                                          \
       .eval_time = ((traits)&EVAL_TIME) != 0,                                                      \
-      .quantile = ((traits)&QUANTILE) != 0 },
+      .quantile = ((traits)&QUANTILE) != 0,                                                        \
+      .stats = ((traits)&STATS) != 0 },
 #include "promql/functions.def"
 #undef PQ_FUNCTION
 };

@@ -183,9 +183,6 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
                                          const struct pq_grid *grid)
 {
     struct pq_plan_node *node = pq_plan_node_new(p, PQ_PLAN_BUCKETS, call, grid, 0);
-    enum pq_function_id function = call->call.function->id;
-    bool stats_only = function == PQ_FN_HISTOGRAM_COUNT || function == PQ_FN_HISTOGRAM_SUM ||
-                      function == PQ_FN_HISTOGRAM_AVG;
     size_t count = call->call.arg_count, next = 1;
     bool outer = p->stats_only;
 
@@ -195,11 +192,10 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
     node->child_pos = QF_ARENA_ARRAY(p->arena, struct pq_pos, count);
     if (!node->children || !node->child_pos)
         return pq_planner_fail(p, QF_ELIMIT, "the plan is too large");
-    node->function = function;
-    p->stats_only = stats_only;
+    node->function = call->call.function->id;
+    p->stats_only = call->call.function->stats;
     for (size_t i = 0; i < count && p->rc == QF_OK; i++) {
         const struct pq_expr *arg = pq_unwrap(call->call.args[i]);
-
         size_t child = pq_expr_type(arg) == PQ_TYPE_VECTOR ? 0 : next;
 
         if (pq_expr_type(arg) == PQ_TYPE_STRING) {
@@ -212,7 +208,7 @@ static struct pq_plan_node *plan_buckets(struct pq_planner *p, const struct pq_e
     }
     p->stats_only = outer;
     node->child_count = next;
-    node->drops_names = true;
+    node->drops_names = !call->call.function->keeps_name;
     return node;
 }
 

@@ -61,6 +61,7 @@ struct pq_function {
     bool counter;      /* wants a counter, and notes names that do not look like one */
     bool eval_time;    /* answers by the time of evaluation, whatever its arguments are */
     bool quantile;     /* its scalar is a quantile, noted where it is none */
+    bool stats;        /* reads the count and the sum of histograms, not their buckets */
 };
 
 /* The row of @id, which is less than PQ_FN__COUNT. */
