@@ -329,8 +329,11 @@ void sim_node_sync(struct sim *sim, uint32_t number)
 {
     struct sim_node *node = &sim->nodes[number];
     uint64_t last = ql_log_last(node->store.log);
+    qf_rc rc = ql_log_sync(node->store.log, NULL);
 
-    if (!survived(sim, node, ql_log_sync(node->store.log, NULL)))
+    if (rc != QF_OK && (sim->options.log_unsafe & QL_UNSAFE_SYNC_AGAIN))
+        rc = ql_log_sync(node->store.log, NULL);
+    if (!survived(sim, node, rc))
         return;
     sim_post(sim, sim_below(sim, sim_chance(sim, 0.05) ? 200000 : 2000),
              &(struct sim_event){ .kind = SIM_SYNCED,
