@@ -94,6 +94,11 @@ static qf_rc keep_all(struct qf_arena *arena, const struct gathered *gathered,
     return QF_OK;
 }
 
+static bool keep_value(struct qf_arena *arena, struct point *point)
+{
+    return pq_value_copy(arena, point->value, &point->value);
+}
+
 /* A batch is there until the next one is asked for: what it holds is copied. */
 static qf_rc gather_batch(const struct pq_eval_batch *batch, struct qf_arena *arena,
                           struct gathered *gathered, struct qf_err *err)
@@ -102,13 +107,14 @@ static qf_rc gather_batch(const struct pq_eval_batch *batch, struct qf_arena *ar
     for (size_t s = 0; s < batch->series_count; s++)
         for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
-            struct pq_value value =
-                pq_value_at(batch->values, batch->histograms, s * batch->stride + k);
+            size_t at = s * batch->stride + k;
+            struct points *points = &gathered->items[s];
 
-            if (!pq_value_copy(arena, value, &value))
+            QF_VEC_PUSH(points,
+                        (struct point){ batch->start_ms + (int64_t)k * batch->step_ms,
+                                        pq_value_at(batch->values, batch->histograms, at) });
+            if (batch->histograms && !keep_value(arena, &points->items[points->count - 1]))
                 return no_memory(err);
-            QF_VEC_PUSH(&gathered->items[s],
-                        (struct point){ batch->start_ms + (int64_t)k * batch->step_ms, value });
         }
     return QF_OK;
 }

@@ -293,32 +293,40 @@ static qf_rc put_values(struct binary *self, struct pq_value left, struct pq_val
     return rc == QF_OK && there ? pq_exec_put(exec, out, k, value, err) : rc;
 }
 
+static double number_of(const struct operand *operand, size_t k)
+{
+    return operand->row ? operand->row[k] : operand->fill;
+}
+
 /* many op one at the steps of @bits. */
 static qf_rc compute(struct binary *self, uint32_t group, struct operand many, struct operand one,
                      uint64_t bits, uint32_t out, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     const struct pq_plan_node *plan = exec->plan;
+    const struct operand *left = self->swapped ? &one : &many,
+                         *right = self->swapped ? &many : &one;
+    double *row = pq_row(&exec->batch, out), number;
     bool one_to_one = matching_of(self)->card == PQ_CARD_ONE_TO_ONE;
-    bool takes_floats = pq_value_op_takes_floats(plan->op);
+    bool floats = pq_value_op_takes_floats(plan->op), mixed = many.histograms || one.histograms;
     qf_rc rc = QF_OK;
 
     for (; bits && rc == QF_OK; bits &= bits - 1) {
         size_t k = (size_t)__builtin_ctzll(bits);
         uint64_t bit = (uint64_t)1 << k;
-        struct pq_value left = value_of(self->swapped ? &one : &many, k);
-        struct pq_value right = value_of(self->swapped ? &many : &one, k);
-        double number;
 
         /* A match counts even if a comparison then drops its result. */
         if ((one_to_one && (self->matched[group] & bit)) || (self->claimed[out] & bit))
             return collision(self, self->matched[group] & bit, err);
         self->matched[group] |= bit;
         self->claimed[out] |= bit;
-        if (left.histogram || right.histogram || !takes_floats)
-            rc = put_values(self, left, right, out, k, err);
-        else if (pq_fn_binary(plan->op, left.number, right.number, plan->return_bool, &number))
-            rc = pq_exec_put(exec, out, k, pq_number(number), err);
+        if (!floats || (mixed && (value_of(left, k).histogram || value_of(right, k).histogram))) {
+            rc = put_values(self, value_of(left, k), value_of(right, k), out, k, err);
+        } else if (pq_fn_binary(plan->op, number_of(left, k), number_of(right, k),
+                                plan->return_bool, &number)) {
+            exec->batch.present[out] |= bit;
+            row[k] = number;
+        }
     }
     return rc;
 }

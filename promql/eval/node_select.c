@@ -57,7 +57,7 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
     for (size_t s = 0; s < self->members.known; s++)
         self->sizes[self->members.group_of[s]]++;
     for (size_t g = 0; g < groups; g++) {
-        self->heaps[g].better = self->agg->better;
+        self->heaps[g].prefers = self->agg->prefers;
         self->heaps[g].items = self->items + used;
         used += self->sizes[g];
     }
@@ -89,7 +89,7 @@ static void select_step(struct select *self, size_t step, size_t k)
             self->order[ordered++] = self->heaps[g].items[i].id;
         }
     }
-    if (self->agg->ordered) {
+    if (self->agg->prefers != PQ_PREFER_FIRST) {
         batch->order = self->order;
         batch->order_count = ordered;
     }
@@ -165,7 +165,7 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
     if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE && pq_batch_drop_histograms(&exec->batch))
         pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
                                       pq_agg_text(self->agg->id));
-    return self->agg->better ? select_best(self, err) : select_ratio(self, err);
+    return self->agg->kind ? select_best(self, err) : select_ratio(self, err);
 }
 
 static void select_close(struct pq_exec *exec)

@@ -296,7 +296,7 @@ static struct pq_topk_item *make_heaps(const struct pq_sink *sink, const uint32_
     for (size_t i = 0; i < sink->kept_count; i++)
         heaps[group_of[i]].k++;
     for (size_t g = 0; g < groups; g++) {
-        heaps[g].better = sink->leaf->agg->better;
+        heaps[g].prefers = sink->leaf->agg->prefers;
         heaps[g].k = (size_t)QF_MIN(sink->leaf->param, (double)heaps[g].k);
         heaps[g].items = items + used;
         used += heaps[g].k;

@@ -16,6 +16,7 @@
 
 #include "promql/functions.h"
 #include "promql/leaf_result.h"
+#include "promql/partial/topk.h"
 
 /* What becomes of the series of a group. */
 enum pq_agg_shape {
@@ -23,8 +24,6 @@ enum pq_agg_shape {
     PQ_AGG_SELECTS, /* some of the series, as they are: topk ... */
     PQ_AGG_TALLIES, /* a series for every value: count_values */
 };
-
-struct pq_topk_item;
 
 struct pq_aggregation {
     enum pq_agg id;
@@ -45,9 +44,8 @@ struct pq_aggregation {
     /* FOLDS with a kind: the value of a partial. */
     double (*value)(const double *partial);
 
-    /* SELECTS with a kind: @a is to be preferred. A total order. */
-    bool (*better)(struct pq_topk_item a, struct pq_topk_item b);
-    bool ordered; /* and an instant query lists the best first */
+    /* SELECTS with a kind: which values are the best; an instant query lists them in that order. */
+    enum pq_preference prefers;
 };
 
 /* The object of @id, which is less than PQ_AGG__COUNT. */

@@ -1,7 +1,7 @@
 /* topk.h - the k best of a stream of values, in a total order: results never depend on how the
  * stream was cut into pieces.
  *
- * What is better is the aggregation's to say (select.c). */
+ * NaN is worse than any number. Of equal values the one with the smaller id is better. */
 #ifndef PROMQL_PARTIAL_TOPK_H
 #define PROMQL_PARTIAL_TOPK_H
 
@@ -9,13 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Every value is compared: a table of functions would show. */
+enum pq_preference { PQ_PREFER_FIRST, PQ_PREFER_LARGEST, PQ_PREFER_SMALLEST };
+
 struct pq_topk_item {
     double value;
     uint32_t id;
 };
 
 struct pq_topk {
-    bool (*better)(struct pq_topk_item a, struct pq_topk_item b);
+    enum pq_preference prefers;
     size_t k;
     struct pq_topk_item *items; /* heap, the worst kept one on top; room for k */
     size_t count;

@@ -35,7 +35,6 @@ TEST(objects_are_complete)
         CHECK_EQ(agg->add != NULL, folds);
         CHECK_EQ(agg->merge != NULL, merges);
         CHECK_EQ(agg->value != NULL, merges);
-        CHECK_EQ(agg->better != NULL, agg->kind && agg->shape == PQ_AGG_SELECTS);
         CHECK(!agg->kind ||
               (agg->kind->column_count >= 1 && agg->kind->column_count <= PQ_LEAF_COLUMNS_MAX));
         for (size_t c = 0; agg->kind && c < agg->kind->column_count; c++)
@@ -114,7 +113,7 @@ static void check_order(const struct pq_aggregation *agg, const uint32_t *want)
 {
     static const double values[] = { 2, NAN, 7, 2, -1 };
     struct pq_topk_item items[4];
-    struct pq_topk topk = { .better = agg->better, .k = 4, .items = items };
+    struct pq_topk topk = { .prefers = agg->prefers, .k = 4, .items = items };
 
     for (uint32_t i = 0; i < QF_COUNT_OF(values); i++)
         pq_topk_offer(&topk, values[i], i);
