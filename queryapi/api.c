@@ -10,12 +10,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/http/listener.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
-#include "base/http/listener.h"
 #include "queryapi/http/routes.h"
 
 /* How often idle connections and timers are looked at: half of it is the mean time to notice a

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/pure/err.h"
 #include "base/http/request.h"
 #include "base/http/stream.h"
+#include "base/pure/err.h"
 
 struct qh_listener;
 

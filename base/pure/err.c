@@ -72,6 +72,12 @@ qf_rc qf_err_prefix(struct qf_err *err, qf_rc rc, const char *fmt, ...)
     return rc;
 }
 
+void qf_err_about(struct qf_err *err, size_t index)
+{
+    if (err && err->rc != QF_OK && err->subject == 0)
+        err->subject = index + 1;
+}
+
 const char *qf_rc_name(qf_rc rc)
 {
     return find(rc)->name;

@@ -26,6 +26,7 @@ struct qf_err {
     qf_rc rc;                  /* QF_OK until filled. */
     char msg[QF_ERR_MSG_SIZE]; /* Always terminated. */
     size_t pos_start, pos_end; /* Byte range in the query, both 0 if there is none. */
+    size_t subject; /* Which of several inputs it is about, from 1 on; 0: none in particular. */
 };
 
 /* Fill @err, unless it is NULL or already filled, and return @rc. */
@@ -33,6 +34,10 @@ qf_rc qf_err_set(struct qf_err *err, qf_rc rc, const char *fmt, ...) QF_PRINTF(3
 
 /* Put "context: " in front of a filled error and return its code. */
 qf_rc qf_err_prefix(struct qf_err *err, qf_rc rc, const char *fmt, ...) QF_PRINTF(3, 4);
+
+/* Say which of several inputs a filled error is about, unless it is said already: the one at
+ * @index. */
+void qf_err_about(struct qf_err *err, size_t index);
 
 /* The columns of errors.def. An unknown code answers as QF_EINTERNAL does. */
 const char *qf_rc_name(qf_rc rc);

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/http/stream.h"
 #include "base/pure/err.h"
 #include "base/sys/pool.h"
-#include "base/http/stream.h"
 #include "queryapi/metrics.h"
 #include "queryapi/query/query.h"
 

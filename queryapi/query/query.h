@@ -17,17 +17,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/http/stream.h"
 #include "base/pure/arena.h"
 #include "base/pure/duration.h"
 #include "base/pure/err.h"
 #include "base/pure/purse.h"
 #include "base/pure/strbuf.h"
-#include "proto/codec/control.h"
 #include "promql/eval.h"
 #include "promql/parse.h"
 #include "promql/plan.h"
+#include "proto/codec/control.h"
 #include "queryapi/fetch/fetcher.h"
-#include "base/http/stream.h"
 #include "queryapi/query/ask.h"
 #include "queryapi/query/costs.h"
 #include "segments/catalog/catalog.h"

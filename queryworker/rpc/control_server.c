@@ -137,14 +137,14 @@ static enum qw_call_kind call_kind(const struct qw_server *server)
 }
 
 /* The coordinator hears of the end of a session exactly once, unless it ended it itself. */
-static void forget_session(struct qw_call *call, const char *why)
+static void forget_session(struct qw_call *call, enum qw_closed how, const char *why)
 {
     const struct qw_server_handler *handler = &call->server->options.handler;
     uint64_t session = call->session;
 
     call->session = 0;
     if (session)
-        handler->closed(handler->ctx, session, why);
+        handler->closed(handler->ctx, session, how, why);
 }
 
 static void open_session(struct qw_call *call)
@@ -214,7 +214,7 @@ static void read_control(struct qw_call *call, struct qf_arena *arena, struct qf
     if (rc) {
         (void)qf_arena_free(arena);
         qw_call_end(call, (grpc_status_code)qf_rc_grpc_status(rc), err.msg);
-        forget_session(call, err.msg);
+        forget_session(call, QW_CLOSED_PROTOCOL, err.msg);
         return;
     }
     handler->message(handler->ctx, call->session, arena, &message);
@@ -269,7 +269,7 @@ static void message_read(struct qw_call *call)
         /* The peer has nothing more to say. A watcher may go on listening, an API may not. */
         if (call->kind == QW_CALL_CONTROL) {
             qw_call_end(call, GRPC_STATUS_OK, "");
-            forget_session(call, "closed by peer");
+            forget_session(call, QW_CLOSED_BY_PEER, "closed by peer");
         } else if (call->kind == QW_CALL_HEALTH_CHECK) {
             qw_call_end(call, GRPC_STATUS_INVALID_ARGUMENT, "no request");
         }
@@ -314,7 +314,7 @@ void qw_server_dispatch(struct qw_server *server, struct qw_message *message)
     if (tag->op == QW_OP_READ)
         message_read(call);
     else if (tag->op == QW_OP_CLOSE)
-        forget_session(call, "stream lost");
+        forget_session(call, QW_CLOSED_LOST, "stream lost");
     free_if_finished(call);
 }
 
@@ -342,7 +342,7 @@ bool qw_server_send(struct qw_server *server, uint64_t session,
     qf_strbuf_done(&buf);
     if (!sent) {
         qw_call_cancel(call, GRPC_STATUS_RESOURCE_EXHAUSTED, "peer does not read");
-        forget_session(call, "peer does not read");
+        forget_session(call, QW_CLOSED_STUCK, "peer does not read");
     }
     return sent;
 }

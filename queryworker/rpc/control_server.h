@@ -31,6 +31,14 @@ struct qw_server;
 /* How long an ended stream may take to send what is queued and its status. */
 #define QW_SERVER_LINGER_MS 500
 
+/* What ended a stream. */
+enum qw_closed {
+    QW_CLOSED_BY_PEER,  /* the peer has nothing more to say */
+    QW_CLOSED_LOST,     /* the connection broke, or the peer canceled */
+    QW_CLOSED_STUCK,    /* the peer does not read */
+    QW_CLOSED_PROTOCOL, /* the peer said something that is no message */
+};
+
 struct qw_server_handler {
     void *ctx;
     /* A stream was opened. QF_OK, or an error that ends it. @peer is for logs. */
@@ -38,8 +46,9 @@ struct qw_server_handler {
     /* A message came. Its strings live in @arena, which is the callee's from now on. */
     void (*message)(void *ctx, uint64_t session, struct qf_arena *arena,
                     const struct pb_api_message *message);
-    /* The stream is gone. Not called for those the handler refused or ended itself. */
-    void (*closed)(void *ctx, uint64_t session, const char *why);
+    /* The stream is gone; @why is for logs. Not called for those the handler refused or ended
+     * itself. */
+    void (*closed)(void *ctx, uint64_t session, enum qw_closed how, const char *why);
 };
 
 struct qw_server_options {

@@ -75,8 +75,10 @@ static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
             rc = open_segment(&task->segments[i], &task->err);
         if (rc == QF_OK)
             rc = check_tenant(task, &task->segments[i]);
-        if (rc)
+        if (rc) {
+            qf_err_about(&task->err, i);
             return rc;
+        }
         readers[i] = task->segments[i].reader;
     }
     *ret_readers = readers;

@@ -156,12 +156,7 @@ void qw_run_forget(struct qw_coordinator *co, struct qw_run *run)
 /* A file that is bad or gone is not read again. Worth another try if it was only our copy. */
 static bool distrust(struct qw_coordinator *co, struct qw_run *run, const struct qf_err *err)
 {
-    bool retry = false;
-
-    for (size_t i = 0; i < run->hold->count; i++)
-        if (strstr(err->msg, qw_segment_path(run->hold->segments[i])))
-            retry = qw_segment_distrust(co->cache, run->hold->segments[i]) || retry;
-    return retry;
+    return err->subject && qw_segment_distrust(co->cache, run->hold->segments[err->subject - 1]);
 }
 
 /* What the API hears of a task that failed. */

@@ -50,16 +50,16 @@ static void post_closed(struct qw_coordinator *co, uint64_t session)
 }
 
 /* Also called while effects are performed: one of them found the stream dead. */
-static void closed(void *ctx, uint64_t session, const char *why)
+static void closed(void *ctx, uint64_t session, enum qw_closed how, const char *why)
 {
+    static const enum qw_session_end ends[] = { [QW_CLOSED_BY_PEER] = QW_SESSION_END_PEER,
+                                                [QW_CLOSED_LOST] = QW_SESSION_END_LOST,
+                                                [QW_CLOSED_STUCK] = QW_SESSION_END_STUCK,
+                                                [QW_CLOSED_PROTOCOL] = QW_SESSION_END_PROTOCOL };
     struct qw_coordinator *co = ctx;
-    enum qw_session_end end = strcmp(why, "closed by peer") == 0       ? QW_SESSION_END_PEER
-                              : strcmp(why, "peer does not read") == 0 ? QW_SESSION_END_STUCK
-                              : strcmp(why, "stream lost") == 0        ? QW_SESSION_END_LOST
-                                                                       : QW_SESSION_END_PROTOCOL;
 
     QF_LOG_INFO("session closed", QF_KV_U64("session", session), QF_KV_STR("why", why));
-    qf_metric_add(co->m->sessions_closed, co->done ? QW_SESSION_END_SHUTDOWN : end, 1);
+    qf_metric_add(co->m->sessions_closed, co->done ? QW_SESSION_END_SHUTDOWN : ends[how], 1);
     post_closed(co, session);
 }
 

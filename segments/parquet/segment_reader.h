@@ -40,8 +40,8 @@ QF_MUST_CHECK qf_rc sg_reader_verify(struct sg_reader *reader, struct qf_err *er
  * are copied.
  * @cancel may be NULL; once it is true the source stops with QF_ECANCELED at its next row group.
  * @memory_limit bounds decoded and compressed bytes held at once (0: none but that of a chunk);
- * over it QF_ELIMIT, also if a file only says that it will take more. A
- * scan holds at most one row group per segment. QF_ECORRUPT names the file.
+ * over it QF_ELIMIT, also if a file only says that it will take more. A scan holds at most one row
+ * group per segment. QF_ECORRUPT names the file, and the error is about its index in @readers.
  *
  * The source belongs to one thread. close() frees it. Never NULL. */
 struct pq_source *sg_source_new(struct sg_reader *const *readers, size_t reader_count,

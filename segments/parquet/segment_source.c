@@ -36,7 +36,8 @@ struct source {
     struct pq_matcher *matchers;
     struct sg_scratch scratch;
     struct sg_cursor *cursors;
-    size_t *ages; /* per cursor: rank of its file */
+    size_t *ages;    /* per cursor: rank of its file */
+    size_t *readers; /* per cursor: index of its reader */
     size_t cursor_count;
     struct qf_heap heap;
     bool started;
@@ -65,7 +66,9 @@ static qf_rc advance(struct source *source, size_t index, struct qf_err *err)
     struct entry entry = { .cursor = index };
     qf_rc rc = sg_cursor_next(&source->cursors[index], &entry.row, err);
 
-    if (rc == QF_OK && entry.row)
+    if (rc != QF_OK)
+        qf_err_about(err, source->readers[index]);
+    else if (entry.row)
         (void)qf_heap_push(&source->heap, &entry); /* has room for every cursor */
     return rc;
 }
@@ -379,6 +382,7 @@ static void source_close(struct pq_source *base)
         sg_cursor_done(&source->cursors[i]);
     free(source->cursors);
     free(source->ages);
+    free(source->readers);
     free(source->matchers);
     free(source->heap.items);
     free(source->scratch.ts);
@@ -397,6 +401,7 @@ static void source_close(struct pq_source *base)
 
 struct ranked {
     struct sg_reader *reader;
+    size_t index; /* among the readers given */
     size_t age;
 };
 
@@ -427,16 +432,18 @@ static void add_cursors(struct source *source, struct sg_reader *const *readers,
     QF_CLEANUP(qf_freep) struct ranked *ranked = qf_xcalloc(count + 1, sizeof(*ranked));
 
     for (size_t i = 0; i < count; i++)
-        ranked[i].reader = readers[i];
+        ranked[i] = (struct ranked){ .reader = readers[i], .index = i };
     qsort(ranked, count, sizeof(*ranked), by_age);
     for (size_t i = 0; i < count; i++)
         ranked[i].age = i;
     qsort(ranked, count, sizeof(*ranked), by_time);
     source->cursors = qf_xcalloc(count + 1, sizeof(*source->cursors));
     source->ages = qf_xcalloc(count + 1, sizeof(*source->ages));
+    source->readers = qf_xcalloc(count + 1, sizeof(*source->readers));
     source->cursor_count = count;
     for (size_t i = 0; i < count; i++) {
         source->ages[i] = ranked[i].age;
+        source->readers[i] = ranked[i].index;
         sg_cursor_init(&source->cursors[i], ranked[i].reader, &source->select, &source->scratch);
     }
 }

@@ -21,6 +21,7 @@ struct host {
     atomic_bool quit, refuse, flood, end_next;
     atomic_bool serving;
     atomic_int opened, closed, messages, hellos;
+    atomic_int how; /* the last stream was closed: enum qw_closed */
     _Atomic uint64_t last_work;
     bool shown_serving;
 };
@@ -72,12 +73,13 @@ static void message(void *ctx, uint64_t session, struct qf_arena *arena,
     (void)qf_arena_free(arena);
 }
 
-static void closed(void *ctx, uint64_t session, const char *why)
+static void closed(void *ctx, uint64_t session, enum qw_closed how, const char *why)
 {
     struct host *host = ctx;
 
     (void)session;
     CHECK(why && *why);
+    atomic_store(&host->how, (int)how);
     atomic_fetch_add(&host->closed, 1);
 }
 
@@ -209,6 +211,7 @@ TEST(a_half_closed_stream_ends_with_ok)
     client_half_close(client);
     CHECK_EQ(client_wait_end(client, 3000, NULL), 0);
     CHECK(reaches(&host->closed, 1));
+    CHECK_EQ(atomic_load(&host->how), QW_CLOSED_BY_PEER);
     client = client_free(client);
     host_free(host);
 }
@@ -223,6 +226,7 @@ TEST(bytes_that_are_no_message_end_the_stream)
     CHECK_EQ(client_wait_end(client, 3000, &details), 13);
     CHECK_STR(details, "3 bytes are not a ApiMessage message");
     CHECK(reaches(&host->closed, 1));
+    CHECK_EQ(atomic_load(&host->how), QW_CLOSED_PROTOCOL);
     client = client_free(client);
     host_free(host);
 }
@@ -269,6 +273,7 @@ TEST(a_peer_that_does_not_read_is_ended)
     atomic_store(&host->flood, true);
     CHECK(client_send(client, &(struct pb_api_message){ .kind = PB_API_ACK }));
     CHECK(reaches(&host->closed, 1));
+    CHECK_EQ(atomic_load(&host->how), QW_CLOSED_STUCK);
     client = client_free(client);
     host_free(host);
 }

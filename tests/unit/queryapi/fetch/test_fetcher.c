@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/http/listener.h"
 #include "base/pure/alloc.h"
 #include "base/sys/mailbox.h"
-#include "base/http/listener.h"
 #include "segments/parquet/artifact.h"
 #include "tests/lib/test.h"
 

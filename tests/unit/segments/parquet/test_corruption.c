@@ -166,6 +166,37 @@ TEST(a_segment_cut_under_a_reader_is_an_error)
     (void)sg_reader_free(reader);
 }
 
+/* Of several files the error says which one: the caller has its own copy of one and not of others.
+ */
+TEST(an_error_is_about_the_file_that_is_broken)
+{
+    QF_CLEANUP(damaged_done)
+    struct damaged a = make_segment(3, 20), b = make_segment(50, 480), c = make_segment(3, 20);
+    struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct sg_reader *readers[] = { sg_reader_open(a.path, NULL), sg_reader_open(b.path, NULL),
+                                    sg_reader_open(c.path, NULL) };
+
+    CHECK_EQ(truncate(b.path, 1000), 0);
+    for (size_t at = 0; at < 3; at++) { /* wherever it stands */
+        struct sg_reader *turned[] = { readers[(1 + 3 - at) % 3], readers[(2 + 3 - at) % 3],
+                                       readers[(3 - at) % 3] };
+        struct pq_source *source = sg_source_new(turned, 3, &select, NULL, 0);
+        struct qf_err err = { 0 };
+        struct pq_series series;
+        bool more = true;
+        qf_rc rc = QF_OK;
+
+        CHECK(turned[at] == readers[1]);
+        while (rc == QF_OK && more)
+            rc = source->next(source, &series, &more, &err);
+        CHECK_EQ(rc, QF_ECORRUPT);
+        CHECK_EQ(err.subject, at + 1);
+        source->close(source);
+    }
+    for (size_t i = 0; i < 3; i++)
+        (void)sg_reader_free(readers[i]);
+}
+
 TEST(files_that_are_something_else_are_refused)
 {
     QF_CLEANUP(damaged_done) struct damaged d = make_segment(4, 20);
