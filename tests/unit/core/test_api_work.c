@@ -51,6 +51,85 @@ TEST(rejected_work_goes_to_another_worker)
     CHECK_EQ(stats(world)->rejected, 1);
 }
 
+/* On worker @w: it fails while it runs, expires while it is fetched, or cannot be fetched. */
+static void fail_run(struct world *world, uint64_t w, uint32_t attempt, int way)
+{
+    world_say(world, WC_API_EV_ACCEPTED, w, 1, attempt);
+    CHECK_EQ(stats(world)->accepted, attempt);
+    if (way > 0)
+        world_say(world, WC_API_EV_READY, w, 1, attempt);
+    if (way == 2)
+        world_fetch_failed(world, 1, attempt, WC_FETCH_IO);
+    else
+        world_failed(world, w, 1, attempt, QF_EIO, true);
+}
+
+/* A run that fails after its acceptance costs an attempt, its worker is avoided, and among workers
+ * that all failed it the item holds back. */
+TEST(a_failed_run_costs_avoids_and_holds)
+{
+    for (int way = 0; way < 3; way++) {
+        struct wc_api_limits limits = { .workers_max = 4, .items_max = 4, .retry_delay_ms = 200 };
+        QF_CLEANUP(world_freep) struct world *world = world_new(&limits);
+        struct wc_api_item_view view;
+
+        world_up(world, 1);
+        world_up(world, 2);
+        world_begin(world, 1, 1, 1, 1);
+        fail_run(world, 1, 1, way);
+        CHECK_STR(world_item_text(world, 1), "assigned w2 #2");
+        fail_run(world, 2, 2, way);
+        CHECK_STR(world_item_text(world, 1), "pending #2");
+        CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+        CHECK_EQ(view.failures, 2);
+        world_tick(world, 200);
+        CHECK_STR(world->did, "assign k1#3 w1 s1");
+    }
+}
+
+/* Losing what was ready costs an attempt; a download of it that is under way may still commit,
+ * also if the artifact is said to have expired. */
+TEST(what_was_ready_and_is_gone_costs_an_attempt)
+{
+    for (int expired = 0; expired < 2; expired++) {
+        QF_CLEANUP(world_freep) struct world *world = world_new(NULL);
+        struct wc_api_item_view view;
+
+        world_up(world, 1);
+        world_up(world, 2);
+        world_begin(world, 1, 1, 1, 1);
+        world_say(world, WC_API_EV_ACCEPTED, 1, 1, 1);
+        world_say(world, WC_API_EV_READY, 1, 1, 1);
+        if (expired)
+            world_failed(world, 1, 1, 1, QF_ENOTFOUND, true);
+        else
+            world_peer(world, WC_API_EV_DISCONNECTED, 1, 1);
+        CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+        CHECK_EQ(view.failures, 1);
+        world_fetched(world, 1, 1, 1);
+        CHECK_STR(world->did, "cancel k1#2 w2 s2; committed k1#1; ended q1 ok");
+    }
+}
+
+/* A rejecter that accepts again is still the last choice for what it rejected. */
+TEST(a_rejecter_is_avoided_after_it_accepts_again)
+{
+    QF_CLEANUP(world_freep) struct world *world = world_new(NULL);
+    struct wc_api_item_view view;
+    uint64_t second;
+
+    for (uint64_t w = 1; w <= 3; w++)
+        world_up(world, w);
+    world_begin(world, 1, 1, 1, 1);
+    world_say(world, WC_API_EV_REJECTED, 1, 1, 1);
+    CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+    second = view.worker.v;
+    world_status(world, 1, 1, true, false);
+    world_peer(world, WC_API_EV_DISCONNECTED, second, second);
+    CHECK(wc_api_item(world->wc, (struct wc_work_id){ 1 }, &view));
+    CHECK_EQ(view.worker.v, 5 - second);
+}
+
 /* Never back to the rejecter while there is another, even if it is the first choice and willing. */
 TEST(work_does_not_return_to_a_rejecter_while_another_exists)
 {
