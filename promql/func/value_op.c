@@ -77,7 +77,7 @@ static qf_rc compute(const struct pq_value_op *op, struct pq_value left, struct 
     bool ok = true;
 
     *ret_there = true;
-    switch ((int)op->op) {
+    switch (op->op) {
     case PQ_OP_ADD:
     case PQ_OP_SUB:
         ok = op->op == PQ_OP_ADD
@@ -97,6 +97,25 @@ static qf_rc compute(const struct pq_value_op *op, struct pq_value left, struct 
         break;
     case PQ_OP_TRIM_LOWER:
         h = pq_histogram_trim_lower(op->scope, h, number);
+        break;
+    case PQ_OP_NONE: /* no row of the table says that these compute anything */
+    case PQ_OP_MOD:
+    case PQ_OP_POW:
+    case PQ_OP_ATAN2:
+    case PQ_OP_EQLC:
+    case PQ_OP_NEQ:
+    case PQ_OP_LTE:
+    case PQ_OP_LSS:
+    case PQ_OP_GTE:
+    case PQ_OP_GTR:
+    case PQ_OP_AND:
+    case PQ_OP_OR:
+    case PQ_OP_UNLESS:
+    case PQ_OP_STEP:
+    case PQ_OP_RANGE:
+    case PQ_OP_MIN_OF:
+    case PQ_OP_MAX_OF:
+        *ret_there = false;
         break;
     }
     *ret_value = (struct pq_value){ .histogram = h };

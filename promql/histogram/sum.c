@@ -347,7 +347,7 @@ struct reading {
     struct qf_arena *arena; /* where the histogram is made */
     double divisor;
     int shift;
-    int part; /* enum pq_hsum_part, or -1 for the whole */
+    enum pq_hsum_part part; /* PQ_HSUM_PART__COUNT: the whole */
 };
 
 static double read_term(struct pq_hsum_term term, const struct reading *reading)
@@ -359,9 +359,10 @@ static double read_term(struct pq_hsum_term term, const struct reading *reading)
         return term.lost;
     case PQ_HSUM_LOW:
         return term.low;
-    default:
-        return term_divided(term, reading->divisor, reading->shift);
+    case PQ_HSUM_PART__COUNT:
+        break;
     }
+    return term_divided(term, reading->divisor, reading->shift);
 }
 
 static bool write_side(const struct pq_histogram_sum *sum, enum pq_side which,
@@ -401,12 +402,12 @@ static struct pq_histogram *read_sum(const struct pq_histogram_sum *sum,
 struct pq_histogram *pq_hsum_value(const struct pq_histogram_sum *sum, double divisor,
                                    struct qf_arena *arena)
 {
-    return read_sum(sum, &(struct reading){ arena, divisor, sum->shift, -1 });
+    return read_sum(sum, &(struct reading){ arena, divisor, sum->shift, PQ_HSUM_PART__COUNT });
 }
 
 const struct pq_histogram *pq_hsum_part(const struct pq_histogram_sum *sum, enum pq_hsum_part part)
 {
-    return read_sum(sum, &(struct reading){ .arena = sum->arena, .part = (int)part });
+    return read_sum(sum, &(struct reading){ .arena = sum->arena, .part = part });
 }
 
 enum pq_reset_hint pq_hints_combined(unsigned hints)

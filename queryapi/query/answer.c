@@ -1,4 +1,4 @@
-/* answer.c - from committed artifacts to an answer: opens them, and has it written in its format. */
+/* answer.c - from committed artifacts to an answer: open them, have it written in its format. */
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"

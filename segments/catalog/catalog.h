@@ -2,12 +2,12 @@
  *
  * The store is the truth; the catalogue is an index of its listing. It has two sides:
  *
- *   sg_catalog_refresh()   blocks on the store and publishes a new snapshot if anything changed. Call
- *                       it from a pool thread whenever sg_catalog_due_ms() has come and, on demand,
- *                       before a query that must see what was just written. Calls at the same time
- *                       share one listing.
+ *   sg_catalog_refresh()   blocks on the store and publishes a new snapshot if anything changed.
+ *                          Call it from a pool thread whenever sg_catalog_due_ms() has come and,
+ *                          on demand, before a query that must see what was just written. Calls at
+ *                          the same time share one listing.
  *   sg_catalog_snapshot()  hands out the newest snapshot, which never changes, at the cost of a
- *                       counter. sg_catalog_lookup() on it does no I/O and takes no lock.
+ *                          counter. sg_catalog_lookup() on it does no I/O and takes no lock.
  *
  * Incremental: the index is kept per folder (tenant and day), and folders that are the same are
  * shared between snapshots. A store that tells which folders changed (a local one) is asked only
@@ -22,8 +22,8 @@
  * answer may hold segments that have nothing to give but never lacks one that has.
  *
  * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
- * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new ones
- * first and deletes the old ones at least two refresh intervals later, since a listing is no
+ * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new
+ * ones first and deletes the old ones at least two refresh intervals later, since a listing is no
  * snapshot of the bucket. */
 #ifndef SEGMENTS_CATALOG_CATALOG_H
 #define SEGMENTS_CATALOG_CATALOG_H
@@ -72,8 +72,8 @@ enum sg_catalog_refresh_mode {
 QF_MUST_CHECK qf_rc sg_catalog_refresh(struct sg_catalog *catalog,
                                        enum sg_catalog_refresh_mode mode,
                                        const struct sg_store_call *call, struct qf_err *err);
-/* Monotonic time (qf_clock_mono_ms) at which SG_CATALOG_REFRESH_TIMER has something to do: to list, or
- * to fetch summaries of segments that a query's refresh found. */
+/* Monotonic time (qf_clock_mono_ms) at which SG_CATALOG_REFRESH_TIMER has something to do: to list,
+ * or to fetch summaries of segments that a query's refresh found. */
 int64_t sg_catalog_due_ms(struct sg_catalog *catalog);
 
 /* What the catalogue holds and has done; for metrics and `segments ls`. */

@@ -15,8 +15,9 @@ struct sg_reader;
 
 /* Open the local file at @path; the name is kept for messages. NULL and @err filled on failure:
  * QF_ENOTFOUND, QF_EIO, QF_ECORRUPT (not a whole segment), QF_EUNSUPPORTED (a newer schema or
- * unknown columns), QF_ELIMIT (its footer would take too much memory). The footer is verified; the data are verified as they are read. The file may be
- * unlinked or renamed while the reader is open. */
+ * unknown columns), QF_ELIMIT (its footer would take too much memory). The footer is verified;
+ * the data are verified as they are read. The file may be unlinked or renamed while the reader
+ * is open. */
 struct sg_reader *sg_reader_open(const char *path, struct qf_err *err);
 /* The same for a file that is open; @fd is taken, also on failure, and @name is for messages. */
 struct sg_reader *sg_reader_open_fd(int fd, const char *name, struct qf_err *err);

@@ -118,3 +118,28 @@ TEST(histograms_do_not_change_how_a_node_failed)
     err = (struct qf_err){ 0 };
     CHECK_OK(run(series, arena, query, &params, &result, &err), &err);
 }
+
+/* As partials from any number of shards, and above the leaves: the same sums. */
+TEST(histograms_are_added_up_where_they_are)
+{
+    static const size_t shards[] = { 1, 2, 3, 8 };
+    struct pq_query_params at = { .start_ms = 0, .end_ms = 0 };
+    SERIES(series, 1000);
+
+    memory_series_add(series, "h{a=\"1\",g=\"h\"} {{schema:0 sum:5 count:4 buckets:[1 2 1]}}");
+    memory_series_add(series, "h{a=\"2\",g=\"h\"} {{schema:1 sum:7 count:2 buckets:[1 0 1]}}");
+    memory_series_add(series, "h{a=\"3\",g=\"h\"} {{schema:0 sum:1 count:1 buckets:[1]}}");
+    memory_series_add(series, "h{a=\"4\",g=\"m\"} {{schema:0 sum:1 count:1 buckets:[1]}}");
+    memory_series_add(series, "h{a=\"5\",g=\"m\"} 4");
+    for (size_t i = 0; i < QF_COUNT_OF(shards); i++) {
+        CHECK_STR(memory_series_query(series, shards[i], "sum by (g) (h)", &at),
+                  "{g=\"h\"} {count 7 sum 13}\n"
+                  "PromQL warning: encountered a mix of histograms and floats for aggregation "
+                  "(1:13)\n");
+        CHECK_STR(memory_series_query(series, shards[i], "avg by (g) (h{g=\"h\"} or h)", &at),
+                  "{g=\"h\"} {count 2.3333333333333335 sum 4.333333333333333}\n"
+                  "PromQL warning: encountered a mix of histograms and floats for aggregation "
+                  "(1:13)\n");
+        CHECK_STR(memory_series_query(series, shards[i], "count(h)", &at), "{} 5\n");
+    }
+}
