@@ -1,5 +1,6 @@
 /* effects.c - what a step of the state machine asks for. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -157,7 +158,7 @@ static void perform_run(struct qw_coordinator *co, const struct wc_worker_effect
     case WC_WORKER_DO_REJECT:
     case WC_WORKER_DO_DRAINED:
     case WC_WORKER_DO__COUNT:
-        assert(!"an effect about no run"); /* qw_co_perform() has these */
+        abort(); /* effects about no run: qw_co_perform() has these */
         break;
     }
 }
