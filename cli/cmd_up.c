@@ -382,8 +382,11 @@ static void remove_state(void)
     (void)nftw(state, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Start everything and say so once it serves; false if a signal or a failure came first. */
-static bool bring_up(const char *address, int signal_fd)
+/* How starting went. */
+enum start { START_SERVES, START_STOPPED /* a signal came first */, START_FAILED };
+
+/* Start everything and say so once it serves. */
+static enum start bring_up(const char *address, int signal_fd)
 {
     qf_time_ms deadline = qf_clock_mono_ms() + READY_TIMEOUT_MS;
 
@@ -391,35 +394,35 @@ static bool bring_up(const char *address, int signal_fd)
         start(&children[i]);
     while (!is_ready(address)) {
         if (wait_signal(signal_fd, 50))
-            return false;
+            return START_STOPPED;
         reap(true);
         if (children[0].pid == 0 || qf_clock_mono_ms() > deadline) {
             if (children[0].pid != 0) /* else it has said why */
                 fprintf(stderr, "error: the API did not start within %d s\n",
                         READY_TIMEOUT_MS / 1000);
-            return false;
+            return START_FAILED;
         }
         restart_due();
     }
     greet(address);
-    return true;
+    return START_SERVES;
 }
 
 static int run(int signal_fd)
 {
     char address[256];
-    bool served;
+    enum start began;
 
     (void)snprintf(address, sizeof(address), "%s", listen_on);
     describe_children(address, sizeof(address));
-    served = bring_up(address, signal_fd);
-    while (served && !wait_signal(signal_fd, RESTART_PAUSE_MS)) {
+    began = bring_up(address, signal_fd);
+    while (began == START_SERVES && !wait_signal(signal_fd, RESTART_PAUSE_MS)) {
         reap(false);
         restart_due();
     }
     end_group(0, 1, signal_fd);
     end_group(1, child_count, signal_fd);
-    return served ? 0 : 1;
+    return began == START_FAILED ? 1 : 0;
 }
 
 static bool make_state(void)

@@ -95,6 +95,17 @@ class Up(unittest.TestCase):
         self.end()
         self.assertNotIn("level=warn", self.text()[before:])  # an end asked for is no news
 
+    def test_a_signal_before_it_serves_is_a_clean_end(self):
+        """Whenever it comes, once the processes are there."""
+        with open(f"{self.folder}/out", "wb") as out:
+            self.process = subprocess.Popen(
+                [BINARY, "up", "--http-listen=127.0.0.1:0", "--workers=1",
+                 f"--store={self.folder}/store"],
+                stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": self.folder})
+        wait_for("a child", self.children)
+        self.process.terminate()
+        self.assertEqual(self.process.wait(60), 0, self.text())
+
     def test_a_busy_port_is_one_clear_line(self):
         url = self.start("--workers=1", f"--store={self.folder}/store")
         port = url.rsplit(":", 1)[1]
