@@ -9,6 +9,7 @@
 
 #include "base/http/listener.h"
 #include "base/http/range.h"
+#include "base/http/router.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 
@@ -19,23 +20,9 @@
 
 struct qw_http {
     struct qw_http_options options;
+    struct qh_router router;
     struct qh_listener *listener;
 };
-
-static void reply_text(struct qh_stream *stream, int status, const char *text)
-{
-    qh_stream_answer(stream, status, "text/plain; charset=utf-8", qf_str_from(text));
-}
-
-static void reply_metrics(struct qw_http *http, struct qh_stream *stream)
-{
-    struct qf_strbuf text = QF_STRBUF_INIT;
-
-    qf_metrics_print(http->options.metrics->registry, &text);
-    qh_stream_answer(stream, 200, "text/plain; version=0.0.4; charset=utf-8",
-                     qf_strbuf_view(&text));
-    qf_strbuf_done(&text);
-}
 
 static void drop_item(void *item)
 {
@@ -107,57 +94,85 @@ static uint64_t reply_bytes(struct qh_stream *stream, struct qf_str range_header
     return length;
 }
 
-static void reply_artifact(struct qw_http *http, struct qh_request *request, struct qf_str token,
-                           struct qh_stream *stream)
+static void handle_artifact(struct qh_visit *visit)
 {
+    struct qw_http *http = visit->role;
+    struct qh_request *request = visit->request;
     struct qw_fetch *fetch = NULL;
     struct qh_body body;
     uint64_t size, bytes;
 
-    if (!find_artifact(http->options.spool, token, &body, &size)) {
-        reply_text(stream, 404, "no such artifact\n");
+    if (!request->peer_verified) {
+        qh_visit_text(visit, 403, "artifacts are for those who show a certificate\n");
+        return;
+    }
+    if (!find_artifact(http->options.spool, visit->rest, &body, &size)) {
+        qh_visit_text(visit, 404, "no such artifact\n");
         return;
     }
     if (request->method == QH_METHOD_GET) { /* only what carries bytes is a fetch */
         request->note = fetch = qf_xcalloc(1, sizeof(*fetch));
         fetch->message.kind = QW_MESSAGE_FETCH;
-        memcpy(fetch->token.text, token.data, QW_TOKEN_LEN);
+        memcpy(fetch->token.text, visit->rest.data, QW_TOKEN_LEN);
         fetch->started_ns = qf_clock_mono_ns();
     }
-    bytes = reply_bytes(stream, qh_request_header(request, "Range"), body, size);
+    bytes = reply_bytes(visit->stream, qh_request_header(request, "Range"), body, size);
     if (fetch)
         fetch->bytes = bytes;
+}
+
+static void handle_metrics(struct qh_visit *visit)
+{
+    struct qw_http *http = visit->role;
+
+    qh_visit_metrics(visit, http->options.metrics->registry);
+}
+
+static void handle_live(struct qh_visit *visit)
+{
+    struct qw_http *http = visit->role;
+
+    if (qf_clock_mono_ms() - atomic_load(&http->options.state->alive_ms) < QW_LIVE_MS)
+        qh_visit_text(visit, 200, "ok\n");
+    else
+        qh_visit_text(visit, 503, "the coordinator is stuck\n");
+}
+
+static void handle_ready(struct qh_visit *visit)
+{
+    struct qw_http *http = visit->role;
+
+    if (atomic_load(&http->options.state->ready))
+        qh_visit_text(visit, 200, "ok\n");
+    else
+        qh_visit_text(visit, 503, "not accepting work\n");
+}
+
+/* Open to whoever reaches the port; artifacts look at the certificate themselves. */
+static const struct qh_route routes[] = {
+    { QW_ARTIFACT_PATH "*", QH_GET, true, handle_artifact, NULL },
+    { "/metrics", QH_GET, true, handle_metrics, NULL },
+    { "/livez", QH_GET, true, handle_live, NULL },
+    { "/-/healthy", QH_GET, true, handle_live, NULL },
+    { "/readyz", QH_GET, true, handle_ready, NULL },
+    { "/-/ready", QH_GET, true, handle_ready, NULL },
+};
+
+static const struct qh_routes family = { routes, QF_COUNT_OF(routes) };
+static const struct qh_routes *const families[] = { &family };
+
+static bool admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
+{
+    struct qw_http *http = ctx;
+
+    return qh_router_admit(&http->router, request, stream);
 }
 
 static void handle(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     struct qw_http *http = ctx;
-    const struct qw_http_state *state = http->options.state;
-    struct qf_str path = request->path;
 
-    if (request->method != QH_METHOD_GET && request->method != QH_METHOD_HEAD) {
-        qh_stream_header(stream, "Allow", "GET, HEAD");
-        reply_text(stream, 405, "only GET and HEAD\n");
-    } else if (qf_str_starts(path, QF_STR(QW_ARTIFACT_PATH)) && !request->peer_verified) {
-        reply_text(stream, 403, "artifacts are for those who show a certificate\n");
-    } else if (qf_str_starts(path, QF_STR(QW_ARTIFACT_PATH))) {
-        reply_artifact(http, request, qf_str_sub(path, sizeof(QW_ARTIFACT_PATH) - 1, path.len),
-                       stream);
-    } else if (qf_str_is(path, "/metrics")) {
-        reply_metrics(http, stream);
-    } else if (qf_str_is(path, "/livez") || qf_str_is(path, "/-/healthy")) {
-        if (qf_clock_mono_ms() - atomic_load(&state->alive_ms) < QW_LIVE_MS)
-            reply_text(stream, 200, "ok\n");
-        else
-            reply_text(stream, 503, "the coordinator is stuck\n");
-    } else if (qf_str_is(path, "/readyz") || qf_str_is(path, "/-/ready")) {
-        if (atomic_load(&state->ready))
-            reply_text(stream, 200, "ok\n");
-        else
-            reply_text(stream, 503, "not accepting work\n");
-    } else {
-        reply_text(stream, 404, "not found\n");
-    }
+    qh_router_handle(&http->router, request, stream);
 }
 
 static void finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome)
@@ -181,6 +196,9 @@ struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err
     struct qw_http *http = qf_xcalloc(1, sizeof(*http));
 
     http->options = *options;
+    http->router = (struct qh_router){
+        .families = families, .family_count = 1, .cors_expose = "", .role = http
+    };
     http->listener =
         qh_listener_new(&(struct qh_listener_options){ .listen = options->listen,
                                                        .threads = HTTP_THREADS,
@@ -191,6 +209,7 @@ struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err
                                                        .tls_cert_file = options->tls_cert,
                                                        .tls_key_file = options->tls_key,
                                                        .tls_client_ca_file = options->tls_client_ca,
+                                                       .admit = admit,
                                                        .handle = handle,
                                                        .finished = finished,
                                                        .ctx = http },
