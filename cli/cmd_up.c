@@ -40,6 +40,7 @@ static const char *store, *listen_on, *log_level, *log_format, *state_dir;
 static uint64_t worker_count;
 static int64_t drain_timeout_ms;
 static bool demo;
+static char http_address[512]; /* choose_address() */
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &store, "DIR", NULL,
@@ -169,18 +170,15 @@ static void start(struct child *child)
     }
 }
 
-static void describe_children(char *http_listen, size_t size)
+static void describe_children(void)
 {
     struct child *api = &children[child_count++];
-    char *port = strrchr(http_listen, ':') + 1; /* prepare() saw to it that there is one */
 
-    if (strcmp(port, "0") == 0)
-        (void)snprintf(port, size - (size_t)(port - http_listen), "%d", free_port());
     (void)snprintf(api->name, sizeof(api->name), "api");
     add_arg(api, "promfabric");
     add_arg(api, "api");
     add_arg(api, "--store=%s", store);
-    add_arg(api, "--http-listen=%s", http_listen);
+    add_arg(api, "--http-listen=%s", http_address);
     add_arg(api, "--spool=%s/api", state);
     add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
     add_arg(api, "--log-level=%s", log_level);
@@ -410,12 +408,10 @@ static enum start bring_up(const char *address, int signal_fd)
 
 static int run(int signal_fd)
 {
-    char address[256];
     enum start began;
 
-    (void)snprintf(address, sizeof(address), "%s", listen_on);
-    describe_children(address, sizeof(address));
-    began = bring_up(address, signal_fd);
+    describe_children();
+    began = bring_up(http_address, signal_fd);
     while (began == START_SERVES && !wait_signal(signal_fd, RESTART_PAUSE_MS)) {
         reap(false);
         restart_due();
@@ -445,6 +441,29 @@ static bool make_state(void)
     return true;
 }
 
+/* Where the API will listen, in http_address: as asked, with a free port in place of port 0, so that
+ * it can be told before the API listens and stays the same when the API is started again. */
+static bool choose_address(void)
+{
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    struct qf_err err = { 0 };
+    uint16_t port;
+    int len;
+
+    if (qf_address_split(listen_on, &host, &port, &err)) {
+        fprintf(stderr, "error: --http-listen: %s\n", err.msg);
+        return false;
+    }
+    len = snprintf(http_address, sizeof(http_address), strchr(host, ':') ? "[%s]:%d" : "%s:%d",
+                   host, port ? port : free_port());
+    if (len < 0 || (size_t)len >= sizeof(http_address)) {
+        fprintf(stderr, "error: --http-listen: the host has more than %zu characters\n",
+                sizeof(http_address) - 1);
+        return false;
+    }
+    return true;
+}
+
 static bool prepare(void)
 {
     long cores = QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
@@ -455,11 +474,7 @@ static bool prepare(void)
         fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
         return false;
     }
-    if (!strrchr(listen_on, ':') || strlen(listen_on) > 255) {
-        fprintf(stderr, "error: --http-listen: %s is not HOST:PORT\n", listen_on);
-        return false;
-    }
-    if (!make_state())
+    if (!choose_address() || !make_state())
         return false;
     if (!store && demo) /* data that end now would not fit those of an earlier time */
         (void)snprintf(own_store, sizeof(own_store), "%s/store", state);

@@ -1,20 +1,23 @@
 /* dns.c - workers behind a name: every address it has is one. */
 #include <netdb.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
+#include "base/net/address.h"
+#include "base/pure/alloc.h"
 #include "queryapi/discovery/discovery_int.h"
 
 qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list, struct qf_err *err)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
-    const char *colon = strrchr(name_and_port, ':');
-    char name[256];
+    QF_CLEANUP(qf_freep) char *name = NULL;
+    uint16_t port;
     int failed;
+    qf_rc rc = qf_address_split(name_and_port, &name, &port, err);
 
-    (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - name_and_port), name_and_port);
-    failed = getaddrinfo(name, colon + 1, &hints, &found);
+    if (rc)
+        return rc;
+    failed = getaddrinfo(name, NULL, &hints, &found);
     /* A headless service without a pod has no address: no such name, or a name without one. */
     if (failed == EAI_NONAME || failed == EAI_NODATA)
         return QF_OK;
@@ -25,8 +28,8 @@ qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list, struct qf_e
 
         if (getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0, NI_NUMERICHOST) ==
             0)
-            qa_endpoints_add(list, at->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-                             colon + 1);
+            qa_endpoints_add(list, at->ai_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+                             (unsigned)port);
     }
     freeaddrinfo(found);
     return QF_OK;

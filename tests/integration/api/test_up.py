@@ -137,7 +137,7 @@ class Up(unittest.TestCase):
                 (["--bogus"], 2, "error: unknown flag --bogus; try --help\n"),
                 (["--workers=x"], 2, "error: --workers x: expected a whole number\n"),
                 (["--workers=100"], 2, "error: --workers: at most 64\n"),
-                (["--http-listen=nowhere"], 2, "error: --http-listen: nowhere is not HOST:PORT\n"),
+                (["--http-listen=nowhere"], 2, 'error: --http-listen: bad address "nowhere": want host:port\n'),
                 (["--store=/proc/none/x"], 2,
                  "error: cannot make /proc/none/x: No such file or directory\n"),
                 (["extra"], 2, "error: bad arguments; try promfabric up --help\n")):
