@@ -21,7 +21,8 @@ struct qh_param {
     struct qf_str name, value;
 };
 
-/* Names and values; parameters in the order in which they count: those of the body before those of the URL. */
+/* Names and values; parameters in the order in which they count: those of the body before those of
+ * the URL. */
 struct qh_params {
     struct qh_param *items;
     size_t count, capacity;

@@ -43,7 +43,7 @@ struct choice {
     bool home; /* the first choice among all known workers */
 };
 
-/* Among all but @except. */
+/* The worker that @item should go to, among all but @except. */
 static struct choice choose(const struct wc_api *wc, const struct wc_item *item, uint32_t except)
 {
     const struct wc_ring *ring = &wc->ring;

@@ -19,7 +19,7 @@
 #define ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define CALL_MS 10000
 
-/* One look around. */
+/* One round of questions to the ECS API. */
 struct ecs {
     const struct qa_discovery_options *options;
     struct http_client *http;

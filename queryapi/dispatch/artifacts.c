@@ -159,7 +159,7 @@ void co_fetch_drop(struct qa_coord *coord, struct qa_fetch *fetch)
         (void)qa_fetch_free(fetch);
         return;
     }
-    /* Nobody wanted it; if it is a file, that is removed on a pool thread. */
+    /* Nobody wanted the downloaded artifact; if it is a file, that is removed on a pool thread. */
     (void)atomic_fetch_sub(&coord->spool_bytes, fetch->size_bytes);
     if (!qf_pool_submit(coord->options.pool, free_fetch, fetch))
         free_fetch(fetch);

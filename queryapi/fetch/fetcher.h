@@ -53,7 +53,7 @@ struct qa_fetch {
     uint64_t size_bytes;
     struct wc_checksum checksum;
 
-    /* How it went. */
+    /* How the download went. */
     bool ok;
     bool spool_full;             /* not ok, and no use in trying again now */
     enum wc_fetch_error error;   /* if not ok */

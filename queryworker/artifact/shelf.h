@@ -26,7 +26,7 @@ bool qw_shelf_put(struct qw_shelf *shelf, struct qf_str token, struct qf_str byt
 struct qw_shelf_item *qw_shelf_get(struct qw_shelf *shelf, struct qf_str token);
 struct qf_str qw_shelf_bytes(const struct qw_shelf_item *item);
 void qw_shelf_drop(struct qw_shelf_item *item);
-/* False if there is none. */
+/* Forget the item called @token; false if there is none. */
 bool qw_shelf_remove(struct qw_shelf *shelf, struct qf_str token);
 
 /* More than half full: time to let go of what was acknowledged. */

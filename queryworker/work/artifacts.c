@@ -46,7 +46,7 @@ static struct qw_run **token_link(struct qw_coordinator *co, const struct qw_tok
     return link;
 }
 
-/* Where its artifact is counted: the disk budget is about files alone. */
+/* Where the artifact of @run is counted: the disk budget is about files alone. */
 static uint64_t *bytes_with(struct qw_coordinator *co, const struct qw_run *run)
 {
     return run->in_memory ? &co->memory_bytes : &co->spool_bytes;
@@ -130,7 +130,7 @@ void qw_artifact_fetched(struct qw_coordinator *co, struct qw_fetch *fetch)
     free(fetch);
 }
 
-/* Gone now; the state machine hears of it in its turn. */
+/* The artifact of @run is gone at once; the state machine hears of it in its turn. */
 static uint64_t evict_artifact(struct qw_coordinator *co, struct qw_run *run)
 {
     uint64_t bytes = run->ready.artifact_size_bytes;
@@ -153,7 +153,7 @@ static struct qw_run *oldest(const struct qw_run_list *list, bool in_memory)
     return run;
 }
 
-/* Its time is over, and the tick that says so still to come. */
+/* The artifact of @run has been kept long enough, though the tick that drops it is still to come. */
 static bool expired(const struct qw_coordinator *co, const struct qw_run *run)
 {
     int64_t age_ms = (qf_clock_mono_ns() - run->ready_ns) / 1000000;

@@ -54,7 +54,7 @@ struct qw_run {
     struct qf_err err; /* what its task or its downloads said */
     bool told;         /* the API heard how it ended */
 
-    /* Its artifact. */
+    /* The artifact that this run wrote. */
     struct qw_run_list *list; /* the one it is on; NULL: there is no artifact */
     struct qw_run *next, *prev;
     struct qw_run *token_next; /* chain of co->tokens */
@@ -96,7 +96,7 @@ void qw_co_post_assign(struct qw_coordinator *co, struct wc_worker_event event,
                        struct qw_assignment *assignment); /* which is taken */
 /* Step all that is queued, and what that leads to. Never while an effect is performed. */
 void qw_co_run(struct qw_coordinator *co);
-/* The same for @event, which is the only one that can be refused; why. */
+/* Step a new session's @event, the only kind that the machine can refuse. Returns why it did. */
 qf_rc qw_co_open_session(struct qw_coordinator *co, struct wc_worker_event event);
 
 /* effects.c */
@@ -122,7 +122,7 @@ void qw_run_downloads_back(struct qw_coordinator *co);
 void qw_run_task_back(struct qw_coordinator *co, struct qw_task *task);
 
 /* artifacts.c */
-/* The task of @run wrote one. */
+/* The task of @run wrote an artifact: publish it, count it. */
 void qw_artifact_keep(struct qw_coordinator *co, struct qw_run *run, const struct qw_task *task);
 void qw_artifact_acked(struct qw_coordinator *co, struct qw_run *run);
 void qw_artifact_drop(struct qw_coordinator *co, struct qw_run *run); /* if there is one */

@@ -153,7 +153,7 @@ static qf_rc read_note(struct sg_store *store, const char *name, const struct sg
     size_t len;
     qf_rc rc = sg_store_read_all(store, qf_str_from(name), NOTE_BYTES_MAX, call, &text, &len, &why);
 
-    /* Expired meanwhile, or nothing we wrote: the round will see. */
+    /* The note expired meanwhile, or no writer of ours wrote it: a listing will show what changed. */
     *ret_again = rc == QF_ECORRUPT || rc == QF_EDENIED;
     if (rc == QF_ENOTFOUND || rc == QF_ELIMIT || *ret_again)
         return QF_OK;

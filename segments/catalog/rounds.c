@@ -294,7 +294,7 @@ static qf_rc list_recent(struct sg_catalog_build *build, struct qf_str tenant)
     return list_piece(build, &piece, NULL);
 }
 
-/* Those that time does not suffice for come first the next time. */
+/* List each tenant's recent days; tenants that @until_ms leaves no time for come first in the next round. */
 static qf_rc list_recent_days(struct sg_catalog_build *build, int64_t until_ms)
 {
     struct sg_catalog *catalog = build->catalog;

@@ -1,7 +1,8 @@
 /* local.c - a store in a folder of this machine.
  *
  * Everything is opened relative to the descriptor of the root folder with names that were checked,
- * and no symbolic link is followed, so no name leads out of it. Writers use names that start with '.', which no reader sees. */
+ * and no symbolic link is followed, so no name leads out of it. Writers use names that start with
+ * '.', which no reader sees. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

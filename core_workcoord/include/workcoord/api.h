@@ -58,9 +58,9 @@
  * against attempts_max; being rejected, moved, or lost before acceptance does not.
  *
  * Hedges: an item that a worker has had (assigned, accepted or ready) for hedge_after times as long
- * as its like takes (expect_ms) is sent to one more worker, the next in rendezvous order that has not failed it. Of
- * two attempts the first whose bytes are here commits, and the other is canceled. An item has one
- * hedge in its life, and all hedges together are a share of the items in flight: who comes too late
+ * as its like takes (expect_ms) is sent to one more worker, the next in rendezvous order that has
+ * not failed it. Of two attempts the first whose bytes are here commits, and the other is canceled.
+ * An item has one hedge in its life, and all hedges together are a share of the items in flight: who comes too late
  * for that asks again after the same time. A hedge that comes to nothing costs no attempt; when the
  * item's own attempt does, the hedge takes its place (and is no hedge any more).
  *
