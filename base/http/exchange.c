@@ -73,7 +73,7 @@ static bool verify_peer(const struct qh_listener *listener, struct MHD_Connectio
     const union MHD_ConnectionInfo *info;
     unsigned status = 0;
 
-    if (!listener->client_ca)
+    if (!listener->tls || !listener->options.tls_client_ca_file)
         return true;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     return info && info->tls_session &&

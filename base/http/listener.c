@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/http/identity.h"
 #include "base/http/listener_int.h"
 #include "base/net/address.h"
-#include "base/net/pem.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -18,7 +18,8 @@
 struct qh_link {
     struct qh_link *prev, *next;
     int fd;
-    qf_time_ms waiting_since; /* for a whole request; 0: it has one */
+    qf_time_ms waiting_since;     /* for a whole request; 0: it has one */
+    struct qh_identity *identity; /* with TLS */
 };
 
 void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener, bool waiting)
@@ -34,11 +35,34 @@ void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listene
     qf_lock_drop(listener->lock);
 }
 
+/* What a new connection shows: the files' certificate as of now. The look at the files is without the
+ * lock, since it may wait. */
+static struct qh_identity *identity_for(struct qh_listener *listener,
+                                        struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    struct qh_identity *identity;
+
+    if (!listener->tls || !info || !info->tls_session)
+        return NULL;
+    qf_tls_files_look(listener->tls);
+    qf_lock_take(listener->lock);
+    listener->identity = qh_identity_renew(listener->identity, listener->tls);
+    identity = listener->identity ? qh_identity_ref(listener->identity) : NULL;
+    qf_lock_drop(listener->lock);
+    if (identity)
+        qh_identity_apply(identity, info->tls_session);
+    return identity;
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_ctx,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct qh_listener *listener = cls;
     struct qh_link *link = *socket_ctx;
+    struct qh_identity *identity =
+        code == MHD_CONNECTION_NOTIFY_STARTED ? identity_for(listener, connection) : NULL;
 
     qf_lock_take(listener->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -48,6 +72,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
         *socket_ctx = link = qf_xcalloc(1, sizeof(*link));
         link->fd = info ? info->connect_fd : -1;
         link->waiting_since = qf_clock_mono_ms();
+        link->identity = identity;
         link->next = listener->links;
         if (link->next)
             link->next->prev = link;
@@ -59,6 +84,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
             listener->links = link->next;
         if (link->next)
             link->next->prev = link->prev;
+        (void)qh_identity_drop(link->identity);
         free(link);
         *socket_ctx = NULL;
     }
@@ -90,6 +116,21 @@ static void set_defaults(struct qh_listener_options *options)
 #undef DEFAULT
 }
 
+static qf_rc read_tls_files(struct qh_listener *listener, struct qf_err *err)
+{
+    const struct qh_listener_options *options = &listener->options;
+    struct qf_tls_paths paths = { options->tls_client_ca_file, options->tls_cert_file,
+                                  options->tls_key_file };
+
+    if (!options->tls_cert_file && !options->tls_key_file)
+        return QF_OK;
+    listener->tls = qf_tls_files_new(&paths, err);
+    if (!listener->tls)
+        return err ? err->rc : QF_EINVAL;
+    listener->first = qf_tls_files_take(listener->tls);
+    return QF_OK;
+}
+
 static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
 {
     const struct qh_listener_options *options = &listener->options;
@@ -103,21 +144,11 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
         { MHD_OPTION_END, 0, NULL },
     };
 
-    if (!options->tls_cert_file != !options->tls_key_file)
-        return qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
-    if (options->tls_cert_file) {
-        qf_rc rc = qf_pem_read(options->tls_cert_file, &listener->cert, err);
-
-        if (rc == QF_OK)
-            rc = qf_pem_read(options->tls_key_file, &listener->key, err);
-        if (rc == QF_OK && options->tls_client_ca_file)
-            rc = qf_pem_read(options->tls_client_ca_file, &listener->client_ca, err);
-        if (rc)
-            return rc;
-        tls[0].ptr_value = listener->cert;
-        tls[1].ptr_value = listener->key;
-        if (listener->client_ca)
-            tls[3] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_TRUST, 0, listener->client_ca };
+    if (listener->tls) {
+        tls[0].ptr_value = listener->first->cert;
+        tls[1].ptr_value = listener->first->key;
+        if (listener->first->ca)
+            tls[3] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_TRUST, 0, listener->first->ca };
         flags |= MHD_USE_TLS;
     } else {
         tls[0].option = MHD_OPTION_END;
@@ -148,7 +179,8 @@ struct qh_listener *qh_listener_new(const struct qh_listener_options *options, s
     listener->bodies.limit = listener->options.bodies_bytes_max;
     listener->fd = -1;
     listener->lock = qf_lock_new();
-    if (qf_address_listen(options->listen, &listener->fd, &listener->port, err) != QF_OK ||
+    if (read_tls_files(listener, err) != QF_OK ||
+        qf_address_listen(options->listen, &listener->fd, &listener->port, err) != QF_OK ||
         start_daemon(listener, err) != QF_OK)
         return qh_listener_free(listener);
     return listener;
@@ -183,9 +215,9 @@ struct qh_listener *qh_listener_free(struct qh_listener *listener)
     }
     if (listener->fd >= 0)
         (void)close(listener->fd);
-    free(listener->cert);
-    free(listener->key);
-    free(listener->client_ca);
+    (void)qh_identity_drop(listener->identity);
+    qf_tls_texts_drop(listener->first);
+    (void)qf_tls_files_free(listener->tls);
     (void)qf_lock_free(listener->lock);
     free(listener);
     return NULL;

@@ -31,7 +31,9 @@ struct qh_listener_options {
     int64_t idle_timeout_ms;        /* 30 s without progress closes a connection */
     int64_t header_timeout_ms; /* 30 s from the first byte of a connection to a whole request */
     int64_t keepalive_ms;      /* 5 s between comment lines of idle event streams */
-    const char *tls_cert_file, *tls_key_file; /* PEM; both or neither, else QF_EINVAL */
+    /* PEM; both or neither, else QF_EINVAL. Files that change count for connections that begin a
+     * second later. */
+    const char *tls_cert_file, *tls_key_file;
     /* With TLS: clients are asked for a certificate that one of these signed (PEM). Who has none is
      * served all the same: qh_request.peer_verified says it, the handler decides. */
     const char *tls_client_ca_file;

@@ -14,6 +14,7 @@
 #define QH_BLOCK_BYTES ((size_t)32 << 10)
 
 struct qh_link;
+struct qh_identity;
 
 /* One request and its answer. */
 struct qh_exchange {
@@ -32,8 +33,10 @@ struct qh_listener {
     struct MHD_Daemon *daemon;
     int fd;
     uint16_t port;
-    char *cert, *key, *client_ca;
-    struct qf_lock *lock; /* guards the lists and `closing` */
+    struct qf_tls_files *tls;         /* NULL: no TLS */
+    const struct qf_tls_texts *first; /* what the server was started with */
+    struct qf_lock *lock;             /* guards the rest, but for `bodies` */
+    struct qh_identity *identity;     /* what new connections are shown */
     struct qh_exchange *exchanges;
     struct qh_link *links;
     size_t active;

@@ -3,75 +3,66 @@
 
 #include <string.h>
 
-#include "base/net/pem.h"
-#include "base/pure/alloc.h"
-
-/* The texts of the files, where there are any. */
-struct texts {
-    char *ca, *cert, *key;
-};
-
-static void texts_done(struct texts *texts)
+grpc_channel_credentials *rpc_channel_credentials(struct qf_tls_files *files, struct qf_err *err)
 {
-    qf_freep(&texts->ca);
-    qf_freep(&texts->cert);
-    qf_freep(&texts->key);
-}
-
-static qf_rc texts_read(const struct rpc_tls *tls, struct texts *texts, struct qf_err *err)
-{
-    qf_rc rc = QF_OK;
-
-    if (!tls->cert_file != !tls->key_file)
-        return qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
-    if (tls->cert_file)
-        rc = qf_pem_read(tls->cert_file, &texts->cert, err);
-    if (rc == QF_OK && tls->key_file)
-        rc = qf_pem_read(tls->key_file, &texts->key, err);
-    if (rc == QF_OK && tls->ca_file)
-        rc = qf_pem_read(tls->ca_file, &texts->ca, err);
-    return rc;
-}
-
-grpc_channel_credentials *rpc_channel_credentials(const struct rpc_tls *tls, struct qf_err *err)
-{
-    QF_CLEANUP(texts_done) struct texts texts = { 0 };
+    const struct qf_tls_texts *texts;
     grpc_ssl_pem_key_cert_pair pair;
     grpc_channel_credentials *credentials;
 
-    if (!tls->ca_file)
+    if (!files)
         return grpc_insecure_credentials_create();
-    if (texts_read(tls, &texts, err))
-        return NULL;
-    pair = (grpc_ssl_pem_key_cert_pair){ .private_key = texts.key, .cert_chain = texts.cert };
-    credentials = grpc_ssl_credentials_create(texts.ca, texts.key ? &pair : NULL, NULL, NULL);
+    texts = qf_tls_files_take(files);
+    pair = (grpc_ssl_pem_key_cert_pair){ .private_key = texts->key, .cert_chain = texts->cert };
+    credentials = grpc_ssl_credentials_create(texts->ca, texts->key ? &pair : NULL, NULL, NULL);
+    qf_tls_texts_drop(texts);
     if (!credentials)
-        (void)qf_err_set(err, QF_EINVAL, "%s: not usable as TLS files", tls->ca_file);
+        (void)qf_err_set(err, QF_EINVAL, "TLS files that gRPC cannot use");
     return credentials;
 }
 
-grpc_server_credentials *rpc_server_credentials(const struct rpc_tls *tls, struct qf_err *err)
+/* gRPC asks at the start and before every handshake. */
+static grpc_ssl_certificate_config_reload_status
+latest_config(void *arg, grpc_ssl_server_certificate_config **ret_config)
 {
-    QF_CLEANUP(texts_done) struct texts texts = { 0 };
+    struct rpc_identity *identity = arg;
+    const struct qf_tls_texts *texts;
     grpc_ssl_pem_key_cert_pair pair;
+
+    qf_tls_files_look(identity->files);
+    if (qf_tls_files_generation(identity->files) == identity->generation)
+        return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    texts = qf_tls_files_take(identity->files);
+    pair = (grpc_ssl_pem_key_cert_pair){ .private_key = texts->key, .cert_chain = texts->cert };
+    *ret_config = grpc_ssl_server_certificate_config_create(texts->ca, &pair, 1);
+    identity->generation = texts->generation;
+    qf_tls_texts_drop(texts);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+/* With authorities a client needs a certificate of theirs. */
+static bool asks_for_certificates(struct qf_tls_files *files)
+{
+    const struct qf_tls_texts *texts = qf_tls_files_take(files);
+    bool asks = texts->ca != NULL;
+
+    qf_tls_texts_drop(texts);
+    return asks;
+}
+
+grpc_server_credentials *rpc_server_credentials(struct rpc_identity *identity, struct qf_err *err)
+{
     grpc_server_credentials *credentials;
 
-    if (!tls->cert_file && !tls->key_file && !tls->ca_file)
+    if (!identity->files)
         return grpc_insecure_server_credentials_create();
-    if (!tls->cert_file) {
-        (void)qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
-        return NULL;
-    }
-    if (texts_read(tls, &texts, err))
-        return NULL;
-    pair = (grpc_ssl_pem_key_cert_pair){ .private_key = texts.key, .cert_chain = texts.cert };
-    credentials = grpc_ssl_server_credentials_create_ex(
-        texts.ca, &pair, 1,
-        texts.ca ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-        NULL);
+    credentials = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            asks_for_certificates(identity->files)
+                ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            latest_config, identity));
     if (!credentials)
-        (void)qf_err_set(err, QF_EINVAL, "bad TLS files");
+        (void)qf_err_set(err, QF_EINVAL, "TLS files that gRPC cannot use");
     return credentials;
 }
 

@@ -5,20 +5,23 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
+#include "base/net/tls_files.h"
 #include "base/pure/err.h"
 
-/* PEM files; all NULL: no TLS. */
-struct rpc_tls {
-    const char *ca_file;              /* who signed the peer's certificate */
-    const char *cert_file, *key_file; /* what is shown to the peer; both or neither */
+/* For the end that dials; NULL: no TLS. The peer must show a certificate that one of the authorities
+ * signed. They are those of the files as read last: with a new generation, make new ones. NULL and
+ * @err filled: QF_EINVAL. */
+grpc_channel_credentials *rpc_channel_credentials(struct qf_tls_files *files, struct qf_err *err);
+
+/* What a server shows, and what it has shown last. Lives as long as the server. */
+struct rpc_identity {
+    struct qf_tls_files *files; /* borrowed; NULL: no TLS */
+    uint64_t generation;        /* gRPC's, under its lock */
 };
 
-/* For the end that dials. With a CA the peer must show a certificate it signed. NULL and @err
- * filled: QF_EIO, QF_EINVAL. */
-grpc_channel_credentials *rpc_channel_credentials(const struct rpc_tls *tls, struct qf_err *err);
-/* For the end that listens: certificate and key are needed; with a CA those who dial must show a
- * certificate too. NULL and @err filled: QF_EIO, QF_EINVAL. */
-grpc_server_credentials *rpc_server_credentials(const struct rpc_tls *tls, struct qf_err *err);
+/* For the end that listens: with authorities among the files, those who dial must show a certificate
+ * too. Every handshake looks whether the files changed. NULL and @err filled: QF_EINVAL. */
+grpc_server_credentials *rpc_server_credentials(struct rpc_identity *identity, struct qf_err *err);
 
 /* The peer of @call showed a certificate with @name as its common name or among its alternative
  * names. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/net/tls_files.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
@@ -277,6 +278,19 @@ static bool make_machines(struct qa_coord *coord)
     return true;
 }
 
+/* The files for mutual TLS with workers, if there are any. */
+static bool read_tls_files(struct qa_coord *coord, struct qf_err *err)
+{
+    const struct qa_coord_options *options = &coord->options;
+    struct qf_tls_paths paths = { options->tls_ca_file, options->tls_cert_file,
+                                  options->tls_key_file };
+
+    if (!options->tls_ca_file)
+        return true;
+    coord->tls = qf_tls_files_new(&paths, err);
+    return coord->tls != NULL;
+}
+
 static bool start_parts(struct qa_coord *coord, struct qf_err *err)
 {
     struct qa_rpc_options rpc = { .api_id = coord->options.api_id,
@@ -284,18 +298,14 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
                                   .message = co_message,
                                   .closed = co_closed,
                                   .ctx = coord,
-                                  .tls_ca_file = coord->options.tls_ca_file,
-                                  .tls_cert_file = coord->options.tls_cert_file,
-                                  .tls_key_file = coord->options.tls_key_file,
+                                  .tls = coord->tls,
                                   .tls_server_name = coord->options.tls_server_name };
     struct qa_fetcher_options fetch = { .spool_dir = coord->options.spool_dir,
                                         .spool_bytes_max = coord->options.spool_bytes_max,
                                         .spool_bytes = &coord->spool_bytes,
                                         .memory_bytes_max = coord->options.artifact_memory_bytes,
                                         .concurrency_max = coord->options.fetch_concurrency_max,
-                                        .tls_ca_file = coord->options.tls_ca_file,
-                                        .tls_cert_file = coord->options.tls_cert_file,
-                                        .tls_key_file = coord->options.tls_key_file,
+                                        .tls = coord->tls,
                                         .tls_server_name = coord->options.tls_server_name,
                                         .done = post_fetched,
                                         .ctx = coord };
@@ -326,7 +336,7 @@ struct qa_coord *co_new(const struct qa_coord_options *options, struct qf_err *e
             (uint32_t)(coord->slot_count - 1 - coord->free_slot_count);
         coord->free_slot_count++;
     }
-    if (start_parts(coord, err))
+    if (read_tls_files(coord, err) && start_parts(coord, err))
         return coord;
     co_free(coord);
     return NULL;
@@ -361,6 +371,7 @@ static void drop_msg(void *arg)
 void co_free(struct qa_coord *coord)
 {
     (void)qa_fetcher_free(coord->fetcher);
+    (void)qf_tls_files_free(coord->tls);
     /* A call that did not end in time holds gRPC's queue: leave both to the exit of the process. */
     if (coord->rpc && qa_rpc_count(coord->rpc) == 0)
         (void)qa_rpc_free(coord->rpc);

@@ -70,6 +70,7 @@ struct qa_coord {
     struct wc_life *life; /* whose turn it is */
     struct wc_api *wc;    /* who runs which item */
     struct qa_rpc *rpc;
+    struct qf_tls_files *tls; /* of control streams and artifacts; the fetcher looks at them */
     struct qa_fetcher *fetcher;
     _Atomic uint64_t spool_bytes; /* any thread */
     _Atomic size_t query_count;   /* any thread */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/net/tls_files.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/mailbox.h"
@@ -29,6 +30,7 @@ struct transfer {
     struct curl_slist *connect_to; /* where it really goes, if not where the URL says */
     int fd;
     uint64_t received;
+    uint64_t generation; /* of the TLS files that its settings have */
     XXH3_state_t *hash;
     bool too_long;
     int disk_errno; /* why it could not be written; 0: it could */
@@ -175,12 +177,35 @@ static void set_options(struct transfer *transfer)
     (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
                            (long)QF_MAX(options->stall_timeout_ms / 1000, (int64_t)1));
-    if (options->tls_ca_file)
-        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, options->tls_ca_file);
-    if (options->tls_cert_file) {
-        (void)curl_easy_setopt(easy, CURLOPT_SSLCERT, options->tls_cert_file);
-        (void)curl_easy_setopt(easy, CURLOPT_SSLKEY, options->tls_key_file);
-    }
+    if (options->tls)
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* our authorities, no others */
+}
+
+static void set_blob(CURL *easy, CURLoption option, char *text)
+{
+    struct curl_blob blob = { .data = text,
+                              .len = text ? strlen(text) : 0,
+                              .flags = CURL_BLOB_COPY };
+
+    if (text)
+        (void)curl_easy_setopt(easy, option, &blob);
+}
+
+/* Certificates as the files have them now. Connections that were made with others are not used for
+ * it: libcurl compares. */
+static void set_certificates(struct transfer *transfer)
+{
+    struct qf_tls_files *files = transfer->fetcher->options.tls;
+    const struct qf_tls_texts *texts;
+
+    if (!files || qf_tls_files_generation(files) == transfer->generation)
+        return;
+    texts = qf_tls_files_take(files);
+    set_blob(transfer->easy, CURLOPT_CAINFO_BLOB, texts->ca);
+    set_blob(transfer->easy, CURLOPT_SSLCERT_BLOB, texts->cert);
+    set_blob(transfer->easy, CURLOPT_SSLKEY_BLOB, texts->key);
+    transfer->generation = texts->generation;
+    qf_tls_texts_drop(texts);
 }
 
 /* Where to go. A certificate has the name that the URL has: with a name of their own for all workers
@@ -274,6 +299,7 @@ static void begin(struct qa_fetcher *fetcher, struct qa_fetch *fetch)
         return;
     }
     set_address(transfer);
+    set_certificates(transfer);
     (void)curl_multi_add_handle(fetcher->multi, transfer->easy);
     fetcher->running++;
 }
@@ -331,6 +357,8 @@ static void run(void *arg)
     int still;
 
     while (!atomic_load(&fetcher->stop)) {
+        if (fetcher->options.tls)
+            qf_tls_files_look(fetcher->options.tls);
         while (fetcher->free_slots) {
             struct qa_fetch *fetch = qf_mailbox_try_receive(fetcher->requests);
 

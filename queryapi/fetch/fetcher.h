@@ -72,8 +72,8 @@ struct qa_fetcher_options {
     size_t concurrency_max;    /* 0: 16 */
     size_t queue_max;          /* 0: 65536 */
     int64_t stall_timeout_ms;  /* 0: 5 s without a byte */
-    const char *tls_ca_file;   /* of workers with HTTPS, or NULL */
-    const char *tls_cert_file, *tls_key_file; /* shown to them, or NULL */
+    struct qf_tls_files
+        *tls; /* for workers with HTTPS, looked at every second; or NULL; borrowed */
     const char *tls_server_name; /* in their certificates instead of their address; or NULL */
     void (*done)(void *ctx, struct qa_fetch *fetch); /* on the fetcher's thread; may wait */
     void *ctx;

@@ -55,6 +55,7 @@ struct qa_rpc {
     struct qa_rpc_options options;
     grpc_completion_queue *queue;
     grpc_channel_credentials *credentials;
+    uint64_t generation; /* of the TLS files that the credentials are made of */
     struct qf_thread *thread;
     struct call *calls;
     size_t count;
@@ -76,10 +77,27 @@ static void forward_completions(void *arg)
     }
 }
 
+/* Credentials from the TLS files as they are. False: those that were there stay. */
+static bool renew_credentials(struct qa_rpc *rpc, struct qf_err *err)
+{
+    uint64_t generation = rpc->options.tls ? qf_tls_files_generation(rpc->options.tls) : 0;
+    grpc_channel_credentials *fresh;
+
+    if (rpc->credentials && generation == rpc->generation)
+        return true;
+    fresh = rpc_channel_credentials(rpc->options.tls, err);
+    if (!fresh)
+        return false;
+    if (rpc->credentials)
+        grpc_channel_credentials_release(rpc->credentials);
+    rpc->credentials = fresh;
+    rpc->generation = generation;
+    return true;
+}
+
 struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *err)
 {
     struct qa_rpc *rpc = qf_xcalloc(1, sizeof(*rpc));
-    struct rpc_tls tls = { options->tls_ca_file, options->tls_cert_file, options->tls_key_file };
 
     grpc_init();
     rpc->options = *options;
@@ -91,8 +109,7 @@ struct qa_rpc *qa_rpc_new(const struct qa_rpc_options *options, struct qf_err *e
         rpc->options.dial_timeout_ms = 5000;
     rpc->scratch = qf_arena_new(PB_DECODE_BYTES_MAX);
     rpc->queue = grpc_completion_queue_create_for_next(NULL);
-    rpc->credentials = rpc_channel_credentials(&tls, err);
-    if (!rpc->credentials)
+    if (!renew_credentials(rpc, err))
         return qa_rpc_free(rpc);
     rpc->thread = qf_thread_start("grpc", forward_completions, rpc);
     if (!rpc->thread) {
@@ -229,6 +246,7 @@ void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address)
     grpc_metadata_array_init(&call->initial);
     grpc_metadata_array_init(&call->trailing);
     call->details = grpc_empty_slice();
+    (void)renew_credentials(rpc, NULL); /* else with those that were good for the last dial */
     call->channel = make_channel(rpc, address);
     call->call = grpc_channel_create_call(call->channel, NULL, GRPC_PROPAGATE_DEFAULTS, rpc->queue,
                                           grpc_slice_from_static_string(PB_CONTROL_METHOD), NULL,

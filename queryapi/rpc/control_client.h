@@ -30,11 +30,10 @@ struct qa_rpc_options {
     void (*closed)(void *ctx, uint64_t session, const char *why);
     void *ctx;
     /* Zero means the default. */
-    size_t queue_messages_max; /* 65536 */
-    size_t queue_bytes_max;    /* 64 MiB */
-    int64_t dial_timeout_ms;   /* 5 s to the first message */
-    /* Mutual TLS: PEM files, all or none. */
-    const char *tls_ca_file, *tls_cert_file, *tls_key_file;
+    size_t queue_messages_max;   /* 65536 */
+    size_t queue_bytes_max;      /* 64 MiB */
+    int64_t dial_timeout_ms;     /* 5 s to the first message */
+    struct qf_tls_files *tls;    /* mutual TLS with what it has at the dial; NULL: none; borrowed */
     const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */
 };
 

@@ -57,6 +57,22 @@ static void request_call(struct qw_server *server)
     (void)error;
 }
 
+/* The files for TLS, if there are any. */
+static bool read_identity(struct qw_server *server, struct qf_err *err)
+{
+    const struct qw_server_options *options = &server->options;
+    struct qf_tls_paths paths = { options->tls_client_ca, options->tls_cert, options->tls_key };
+
+    if (!options->tls_client_ca && !options->tls_cert && !options->tls_key)
+        return true;
+    if (!options->tls_cert) {
+        (void)qf_err_set(err, QF_EINVAL, "TLS needs both a certificate and a key file");
+        return false;
+    }
+    server->identity.files = qf_tls_files_new(&paths, err);
+    return server->identity.files != NULL;
+}
+
 static bool listen_on(struct qw_server *server, struct qf_err *err)
 {
     grpc_arg args[] = {
@@ -67,11 +83,13 @@ static bool listen_on(struct qw_server *server, struct qf_err *err)
     };
     grpc_channel_args channel_args = { QF_COUNT_OF(args), args };
     const struct qw_server_options *options = &server->options;
-    struct rpc_tls tls = { options->tls_client_ca, options->tls_cert, options->tls_key };
-    grpc_server_credentials *credentials = rpc_server_credentials(&tls, err);
     const char *listen = options->listen;
+    grpc_server_credentials *credentials;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf address = QF_STRBUF_INIT;
 
+    if (!read_identity(server, err))
+        return false;
+    credentials = rpc_server_credentials(&server->identity, err);
     if (!credentials)
         return false;
     /* gRPC wants a host; this one stands for every address, those of IPv6 too. */
@@ -428,6 +446,7 @@ struct qw_server *qw_server_free(struct qw_server *server)
         grpc_server_destroy(server->server);
     grpc_completion_queue_destroy(server->cq);
     grpc_shutdown();
+    (void)qf_tls_files_free(server->identity.files);
     free(server);
     return NULL;
 }

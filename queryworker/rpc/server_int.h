@@ -4,6 +4,7 @@
 
 #include <grpc/grpc.h>
 
+#include "proto/rpc/credentials.h"
 #include "proto/rpc/queue.h"
 #include "queryworker/rpc/control_server.h"
 
@@ -60,6 +61,7 @@ struct qw_server {
     struct qw_server_options options;
     grpc_server *server;
     grpc_completion_queue *cq;
+    struct rpc_identity identity;
     struct qf_thread *thread;
     int port;
 

@@ -17,6 +17,8 @@
 #define HEADERS_MAX ((size_t)1 << 16) /* bytes of headers of one answer */
 #define EXPECT_BYTES ((uint64_t)1 << 20)
 #define EXPECT_MS 300L
+#define CA_CACHE_S                                                                                 \
+    1L /* authorities that changed count a second later; libcurl keeps them for a day */
 #define BODY_MAX_DEFAULT ((size_t)1 << 16)
 
 struct handle {
@@ -269,8 +271,10 @@ static void set_options(const struct http_client *client, struct exchange *x,
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-    if (client->ca_file)
+    if (client->ca_file) {
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
+        (void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, CA_CACHE_S);
+    }
     if (request->no_proxy)
         (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     if (request->sign) {

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import unittest
 
+from certificates import make_certificate, make_certificates
 from harness import BINARY, START, Fabric, load, standard_lines, wait_for
 
 
@@ -56,6 +57,31 @@ class Keys(unittest.TestCase):
                              capture_output=True, text=True, timeout=30)
         self.assertEqual(run.returncode, 2)
         self.assertIn("has keys that everybody can read", run.stderr)
+
+    def test_the_client_has_its_key_from_a_file_or_the_environment(self):
+        folder = tempfile.mkdtemp(prefix="pf-keys-")
+        self.addCleanup(shutil.rmtree, folder)
+        for name, text in (("keys", "alpha team-a\n"), ("mine", " alpha \nsecond line\n"),
+                           ("empty", "\n")):
+            with open(f"{folder}/{name}", "w", opener=private) as file:
+                file.write(text)
+        fabric = Fabric(1, (f"--api-keys={folder}/keys",))
+        self.addCleanup(fabric.close)
+
+        def ask(*flags, **environment):
+            run = subprocess.run([BINARY, "query", f"--url=http://127.0.0.1:{fabric.api_port}",
+                                  *flags, "1+1"], capture_output=True, text=True, timeout=60,
+                                 env={**os.environ, **environment})
+            return run.returncode, (run.stdout if run.returncode == 0 else run.stderr).strip()
+
+        self.assertEqual(ask()[0], 1)
+        self.assertEqual(ask(f"--api-key-file={folder}/mine"), ask("--api-key=alpha"))
+        self.assertEqual(ask(f"--api-key-file={folder}/mine")[0], 0)
+        self.assertEqual(ask(PROMFABRIC_API_KEY="alpha")[0], 0)
+        self.assertEqual(ask(PROMFABRIC_API_KEY_FILE=f"{folder}/mine")[0], 0)
+        self.assertEqual(ask(f"--api-key-file={folder}/empty"),
+                         (2, f"error: the first line of {folder}/empty is no API key"))
+        self.assertEqual(ask("--api-key-file=/none")[0], 2)
 
     def test_workers_are_shown_to_operators_alone(self):
         folder = tempfile.mkdtemp(prefix="pf-keys-")
@@ -124,27 +150,6 @@ class Keys(unittest.TestCase):
         self.assertEqual(fabric.request("DELETE", path, headers=keys["alpha"])[0], 200)
         wait_for("its end", lambda: got)
         self.assertEqual(got[0][0], 499)
-
-
-def openssl(folder, *args):
-    subprocess.run(["openssl", *args], cwd=folder, check=True, capture_output=True)
-
-
-def make_certificate(folder, name, common_name, alternatives):
-    """NAME.crt and NAME.key, signed by the CA of the folder."""
-    openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key",
-            "-out", f"{name}.csr", "-subj", f"/CN={common_name}")
-    with open(f"{folder}/ext", "w") as file:
-        file.write(f"subjectAltName={alternatives}\n")
-    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-            "-CAcreateserial", "-out", f"{name}.crt", "-days", "2", "-extfile", "ext")
-
-
-def make_certificates(folder):
-    """A CA, and a certificate for localhost signed by it."""
-    openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key",
-            "-out", "ca.crt", "-days", "2", "-subj", "/CN=test CA")
-    make_certificate(folder, "tls", "localhost", "DNS:localhost,IP:127.0.0.1")
 
 
 class Tls(unittest.TestCase):
