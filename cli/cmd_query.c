@@ -2,6 +2,7 @@
  *
  * An instant result is a table; a range is one small chart per series. */
 #include <curl/curl.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -20,10 +21,11 @@
 int cli_query(int argc, char **argv);
 
 #define LINE_BYTES_MAX ((size_t)16 << 20)
+#define KEY_BYTES_MAX ((size_t)16 << 10)
 #define CHART_COLUMNS 60
 #define SERIES_SHOWN_MAX 200
 
-static const char *url, *start, *end, *step, *tenant, *api_key;
+static const char *url, *start, *end, *step, *tenant, *api_key, *api_key_file, *tls_ca;
 static bool json_out;
 
 static const struct cli_flag flags[] = {
@@ -33,7 +35,12 @@ static const struct cli_flag flags[] = {
     { "end", CLI_FLAG_STR, &end, "TIME", "now", "last time, or the time of an instant query" },
     { "step", CLI_FLAG_STR, &step, "DURATION", NULL, "distance of a range's points" },
     { "tenant", CLI_FLAG_STR, &tenant, "NAME", NULL, "sent as X-Scope-OrgID" },
-    { "api-key", CLI_FLAG_STR, &api_key, "KEY", NULL, "sent as Authorization: Bearer" },
+    { "api-key", CLI_FLAG_STR, &api_key, "KEY", NULL,
+      "sent as Authorization: Bearer; others can see it among the processes" },
+    { "api-key-file", CLI_FLAG_STR, &api_key_file, "FILE", NULL,
+      "the key is the first line of this file" },
+    { "tls-ca", CLI_FLAG_STR, &tls_ca, "FILE", NULL,
+      "believe these authorities (PEM) instead of the system's" },
     { "json", CLI_FLAG_BOOL, &json_out, NULL, NULL, "print the events as they come, one per line" },
 };
 
@@ -231,6 +238,16 @@ static void read_error(struct client *client, long status)
     client->failed = true;
 }
 
+static struct curl_slist *add_key(struct curl_slist *headers)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf header = QF_STRBUF_INIT;
+
+    if (!api_key)
+        return headers;
+    qf_strbuf_printf(&header, "Authorization: Bearer %s", api_key);
+    return curl_slist_append(headers, qf_strbuf_cstr(&header));
+}
+
 static void ask(struct client *client, const char *expr)
 {
     char target[1024], header[1200], problem[CURL_ERROR_SIZE] = "";
@@ -248,10 +265,7 @@ static void ask(struct client *client, const char *expr)
         (void)snprintf(header, sizeof(header), "X-Scope-OrgID: %s", tenant);
         headers = curl_slist_append(headers, header);
     }
-    if (api_key) {
-        (void)snprintf(header, sizeof(header), "Authorization: Bearer %s", api_key);
-        headers = curl_slist_append(headers, header);
-    }
+    headers = add_key(headers);
     (void)curl_easy_setopt(easy, CURLOPT_URL, target);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
@@ -261,6 +275,10 @@ static void ask(struct client *client, const char *expr)
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "127.0.0.1,localhost,[::1]");
+    if (tls_ca) {
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, tls_ca);
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
     code = curl_easy_perform(easy);
     (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     hide_progress(client);
@@ -379,9 +397,33 @@ static void print_series(struct client *client)
         printf("... and %zu more series\n", client->series.count - shown);
 }
 
+/* The first line of the key's file, without white space around it. False after a line on stderr. */
+static bool read_key_file(char **ret_key)
+{
+    FILE *file = fopen(api_key_file, "re");
+    char line[KEY_BYTES_MAX];
+    struct qf_str key;
+    bool got;
+
+    if (!file) {
+        fprintf(stderr, "error: cannot open %s: %s\n", api_key_file, strerror(errno));
+        return false;
+    }
+    got = fgets(line, sizeof(line), file) != NULL;
+    (void)fclose(file);
+    key = qf_str_trim(qf_str_from(got ? line : ""));
+    if (key.len == 0 || key.len >= sizeof(line) - 2) {
+        fprintf(stderr, "error: the first line of %s is no API key\n", api_key_file);
+        return false;
+    }
+    *ret_key = qf_xmemdup0(key.data, key.len);
+    return true;
+}
+
 int cli_query(int argc, char **argv)
 {
     struct client client = { .line.limit = LINE_BYTES_MAX, .body.limit = LINE_BYTES_MAX };
+    QF_CLEANUP(qf_freep) char *key = NULL;
     int positional;
     enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
 
@@ -391,8 +433,12 @@ int cli_query(int argc, char **argv)
         fprintf(stderr, "error: one expression is needed; try promfabric query --help\n");
         parsed = CLI_PARSED_BAD;
     }
+    if (parsed == CLI_PARSED_OK && api_key_file && !read_key_file(&key))
+        parsed = CLI_PARSED_BAD;
     if (parsed == CLI_PARSED_BAD)
         return 2;
+    if (key)
+        api_key = key;
     client.terminal = isatty(STDERR_FILENO) && !json_out;
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     ask(&client, argv[1]);
