@@ -69,6 +69,11 @@ static void carve(struct wc_api *wc, struct wc_carver *carver)
     wc_index_carve(&wc->query_index, carver, limits->queries_max);
     wc->query_links = wc_carve(carver, limits->queries_max, sizeof(*wc->query_links));
 
+    wc->tenants = wc_carve(carver, limits->queries_max, sizeof(*wc->tenants));
+    wc_pool_carve(&wc->tenant_pool, carver, limits->queries_max);
+    wc_index_carve(&wc->tenant_index, carver, limits->queries_max);
+    wc->tenant_links = wc_carve(carver, limits->queries_max, sizeof(*wc->tenant_links));
+
     wc->items = wc_carve(carver, limits->items_max, sizeof(*wc->items));
     wc_pool_carve(&wc->item_pool, carver, limits->items_max);
     wc_index_carve(&wc->item_index, carver, limits->items_max);
@@ -99,12 +104,15 @@ struct wc_api *wc_api_new(const struct wc_api_limits *limits)
 
     wc_pool_fill(&wc->peer_pool, wc->limits.workers_max);
     wc_pool_fill(&wc->query_pool, wc->limits.queries_max);
+    wc_pool_fill(&wc->tenant_pool, wc->limits.queries_max);
     wc_pool_fill(&wc->item_pool, wc->limits.items_max);
     wc_index_clear(&wc->peer_index);
     wc_index_clear(&wc->query_index);
+    wc_index_clear(&wc->tenant_index);
     wc_index_clear(&wc->item_index);
     wc_list_init(&wc->peer_order);
     wc_list_init(&wc->query_order);
+    wc_list_init(&wc->loose);
     wc_list_init(&wc->fresh);
     wc_list_init(&wc->parked);
     wc_list_init(&wc->hedge_due);

@@ -1,8 +1,9 @@
 /* api_assign.c - which worker gets an item: rendezvous hashing among those that may have it.
  *
- * Pending items are fresh (looked at by the end of this step) or parked: there is no worker, or
- * only ones they have failed on and their delay is not over. A worker becoming available wakes them
- * all. */
+ * Pending items are fresh (looked at by the end of this step), parked (there is no worker, or only
+ * ones they have failed on and their delay is not over) or kept (their tenant has its share of the
+ * workers). A worker becoming available wakes all that are parked, an item that leaves its worker
+ * lets one of its tenant's go that are kept. */
 #include "api_int.h"
 
 #include "workcoord/rendezvous.h"
@@ -72,16 +73,31 @@ static void park(struct wc_api *wc, uint32_t slot, qf_time_ms delay)
 {
     wc_list_remove(&wc->fresh, wc->item_place_links, slot);
     wc_list_push(&wc->parked, wc->item_place_links, slot);
-    wc->items[slot].waiting = true;
+    wc->items[slot].wait = WC_WAIT_PARKED;
     if (delay)
         wc_timers_set(&wc->timers, wc_timer_item(wc, slot), wc_time_add(wc->now, delay));
+}
+
+static void keep(struct wc_api *wc, uint32_t slot)
+{
+    wc_list_remove(&wc->fresh, wc->item_place_links, slot);
+    wc_list_push(&wc_tenant_of(wc, &wc->items[slot])->kept, wc->item_place_links, slot);
+    wc->items[slot].wait = WC_WAIT_KEPT;
+    wc->stats.items_kept++;
+}
+
+static bool share_used_up(struct wc_api *wc, uint32_t slot)
+{
+    const struct wc_work_tenant *tenant = wc_tenant_of(wc, &wc->items[slot]);
+
+    return tenant->sent >= tenant->sent_max;
 }
 
 static void unpark(struct wc_api *wc, uint32_t slot)
 {
     wc_list_remove(&wc->parked, wc->item_place_links, slot);
     wc_list_push(&wc->fresh, wc->item_place_links, slot);
-    wc->items[slot].waiting = false;
+    wc->items[slot].wait = WC_WAIT_FRESH;
     wc_timers_clear(&wc->timers, wc_timer_item(wc, slot));
 }
 
@@ -102,25 +118,33 @@ static void assign(struct wc_api *wc, uint32_t slot)
     wc_item_hear(wc, slot, WC_ITEM_HEARD_ASSIGN);
 }
 
+static void assign_or_wait(struct wc_api *wc, uint32_t slot)
+{
+    if (wc->ring.stale)
+        rebuild_ring(wc);
+    if (share_used_up(wc, slot)) {
+        keep(wc, slot);
+    } else if (wc->ring.available) {
+        assign(wc, slot);
+    } else {
+        wc->items[slot].hold = false; /* Whoever comes first may have it at once. */
+        park(wc, slot, wc->limits.worker_wait_ms);
+    }
+}
+
 void wc_assign_fresh(struct wc_api *wc)
 {
+    uint32_t slot;
+
     if (wc->unpark) {
         while (wc->parked.count)
             unpark(wc, wc->parked.head);
     }
     wc->unpark = false;
-    if (wc->fresh.count && wc->ring.stale)
-        rebuild_ring(wc);
-    while (wc->fresh.count) {
-        uint32_t slot = wc->fresh.head;
-
-        if (wc->ring.available) {
-            assign(wc, slot);
-        } else {
-            wc->items[slot].hold = false; /* Whoever comes first may have it at once. */
-            park(wc, slot, wc->limits.worker_wait_ms);
-        }
-    }
+    while (wc->fresh.count)
+        assign_or_wait(wc, wc->fresh.head);
+    while ((slot = wc_tenant_let_go(wc)) != WC_NONE)
+        assign_or_wait(wc, slot);
 }
 
 uint32_t wc_assign_second(struct wc_api *wc, const struct wc_item *item)
@@ -151,8 +175,13 @@ void wc_assign_on_timer(struct wc_api *wc, uint32_t slot)
 
 void wc_assign_forget(struct wc_api *wc, uint32_t slot)
 {
-    struct wc_list *list = wc->items[slot].waiting ? &wc->parked : &wc->fresh;
+    const struct wc_item *item = &wc->items[slot];
+    struct wc_list *list = item->wait == WC_WAIT_PARKED ? &wc->parked : &wc->fresh;
 
+    if (item->wait == WC_WAIT_KEPT) {
+        list = &wc_tenant_of(wc, item)->kept;
+        wc->stats.items_kept--;
+    }
     wc_list_remove(list, wc->item_place_links, slot);
     wc_timers_clear(&wc->timers, wc_timer_item(wc, slot));
 }

@@ -59,6 +59,13 @@ enum wc_peer_heard {
     WC_PEER_HEARD__COUNT
 };
 
+/* Why an item is pending. */
+enum wc_item_wait {
+    WC_WAIT_FRESH,  /* looked at by the end of this step */
+    WC_WAIT_PARKED, /* there is no worker for it, or not yet */
+    WC_WAIT_KEPT,   /* its tenant has as many with workers as it may have */
+};
+
 /* A second attempt at an item, on another worker. */
 struct wc_hedge {
     uint32_t peer, attempt;
@@ -81,7 +88,7 @@ struct wc_item {
     uint8_t state; /* enum wc_item_state */
     uint8_t avoid_count;
     bool hold;    /* the last run failed: do not go back to a failed worker without delay */
-    bool waiting; /* on the parked list, else on the fresh list (pending only) */
+    uint8_t wait; /* enum wc_item_wait: which list it is on (pending only) */
     struct wc_checksum checksum, late_checksum;
     uint64_t avoid[WC_AVOID_MAX]; /* worker ids, oldest first */
 };
@@ -101,8 +108,18 @@ struct wc_peer {
     struct wc_list hedges;                /* items it has as a second worker */
 };
 
+/* One with queries; the others are not known. */
+struct wc_work_tenant {
+    struct wc_tenant_id id;
+    uint32_t queries;
+    uint32_t sent, sent_max; /* items with workers */
+    struct wc_list kept;     /* oldest first; empty if sent < sent_max, between steps */
+    bool loose;              /* on that list: there may be room for those that are kept */
+};
+
 struct wc_query {
     struct wc_query_id id;
+    uint32_t tenant; /* slot */
     qf_time_ms begun_at;
     uint32_t committed;
     struct wc_list items;
@@ -136,11 +153,17 @@ struct wc_api {
     struct wc_link *query_links;
     struct wc_list query_order; /* by begin */
 
+    struct wc_work_tenant *tenants;
+    struct wc_pool tenant_pool;
+    struct wc_index tenant_index;
+    struct wc_link *tenant_links;
+    struct wc_list loose; /* empty between steps */
+
     struct wc_item *items;
     struct wc_pool item_pool;
     struct wc_index item_index;
     struct wc_link *item_query_links; /* query->items */
-    struct wc_link *item_place_links; /* fresh, parked or a peer's lists */
+    struct wc_link *item_place_links; /* fresh, parked, a tenant's kept or a peer's lists */
     struct wc_link *item_hedge_links; /* hedge_due or a peer's hedges */
     struct wc_list hedge_due;         /* empty between steps */
     uint32_t item_counts[WC_ITEM__COUNT];
@@ -209,6 +232,18 @@ void wc_peer_release_idle(struct wc_api *wc);
 /* api_query.c */
 qf_rc wc_query_on_begin(struct wc_api *wc);
 void wc_query_end(struct wc_api *wc, uint32_t query, qf_rc rc, struct wc_work_id blame);
+
+/* api_tenant.c: how much of a tenant's work is with workers */
+void wc_tenant_join(struct wc_api *wc, uint32_t query); /* of this QUERY_BEGIN */
+void wc_tenant_leave(struct wc_api *wc, uint32_t query);
+static inline struct wc_work_tenant *wc_tenant_of(struct wc_api *wc, const struct wc_item *item)
+{
+    return &wc->tenants[wc->queries[item->query].tenant];
+}
+/* The item is on its way to a worker (1), or no longer with one (-1). */
+void wc_tenant_count(struct wc_api *wc, const struct wc_item *item, int change);
+/* A kept item that may be sent after all, now fresh; WC_NONE: there is none. */
+uint32_t wc_tenant_let_go(struct wc_api *wc);
 
 /* api_assign.c */
 /* An available worker for a hedge: not the item's own, and none that failed it. WC_NONE: none. */

@@ -221,6 +221,7 @@ static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
         wc_list_remove(place, wc->item_place_links, slot);
     if (item->state == WC_ITEM_READY)
         wc->peers[item->peer].ready--;
+    wc_tenant_count(wc, item, on_a_worker(next) - on_a_worker((enum wc_item_state)item->state));
     if (next != WC_ITEM_ACCEPTED && next != WC_ITEM_READY)
         wc_hedge_disarm(wc, slot);
     wc->item_counts[item->state]--;
@@ -234,7 +235,7 @@ static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
     if (next == WC_ITEM_READY)
         wc->peers[item->peer].ready++;
     if (next == WC_ITEM_PENDING) {
-        item->waiting = false;
+        item->wait = WC_WAIT_FRESH;
         wc_list_push(&wc->fresh, wc->item_place_links, slot);
     }
 }

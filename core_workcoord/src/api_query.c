@@ -37,6 +37,7 @@ void wc_query_end(struct wc_api *wc, uint32_t slot, qf_rc rc, struct wc_work_id 
     effect->work = blame;
     effect->rc = rc;
     count_end(&wc->stats, rc);
+    wc_tenant_leave(wc, slot);
     wc_index_remove(&wc->query_index, slot);
     wc_list_remove(&wc->query_order, wc->query_links, slot);
     wc_pool_give(&wc->query_pool, slot);
@@ -107,6 +108,7 @@ qf_rc wc_query_on_begin(struct wc_api *wc)
         wc_pool_give(&wc->query_pool, slot);
         return QF_EEXIST;
     }
+    wc_tenant_join(wc, slot);
     wc_index_put(&wc->query_index, query->id.v, slot);
     wc_list_push(&wc->query_order, wc->query_links, slot);
     wc->stats.queries_begun++;

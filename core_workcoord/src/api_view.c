@@ -10,7 +10,7 @@ struct wc_api_queue wc_api_queue(const struct wc_api *wc, qf_time_ms now)
 {
     const struct wc_api_stats *stats = &wc->stats;
     struct wc_api_queue queue = {
-        .queued = stats->items_pending + stats->items_assigned,
+        .queued = stats->items_pending - stats->items_kept + stats->items_assigned,
         .running = stats->items_accepted + stats->items_ready,
     };
 

@@ -133,7 +133,7 @@ static qf_rc on_submit(struct wc_life *life)
         rc = QF_EEXIST;
     else if (!life->query_pool.count)
         rc = QF_ELIMIT;
-    else if (wc_life_queue_full(life, event->submit.tenant))
+    else if (wc_life_queue_full(life))
         rc = QF_EBUSY;
     if (rc) {
         life->stats.refused++;
@@ -143,7 +143,7 @@ static qf_rc on_submit(struct wc_life *life)
     life->queries[slot] = (struct wc_life_query){ .id = event->query };
     wc_index_put(&life->query_index, event->query.v, slot);
     wc_list_push(&life->alive, life->alive_links, slot);
-    wc_life_queue_join(life, slot, event->submit.tenant);
+    wc_life_queue_join(life, slot);
     if (event->submit.deadline != QF_TIME_NEVER)
         wc_timers_set(&life->timers, slot, event->submit.deadline);
     wc_life_enter(life, slot);

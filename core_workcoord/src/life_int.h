@@ -25,7 +25,7 @@ enum wc_query_heard {
 
 struct wc_life_query {
     struct wc_query_id id;
-    uint32_t tenant; /* slot, while queued */
+    uint32_t tenant; /* slot */
     uint32_t replans;
     qf_rc rc;      /* why it is being stopped or dropped */
     uint8_t state; /* enum wc_query_state */
@@ -33,10 +33,13 @@ struct wc_life_query {
     bool room;     /* there was ROOM during this turn */
 };
 
-/* One with queued queries; the others are not known. */
+/* One with queries; the others are not known. */
 struct wc_life_tenant {
     struct wc_tenant_id id;
-    struct wc_list queued; /* oldest first */
+    struct wc_tenant_share share;    /* without zeroes */
+    struct wc_list queued;           /* oldest first */
+    uint32_t alive, active, streams; /* its queries; with a place; with neither place nor queue */
+    bool in_line;                    /* has queued queries, and room for one in its share */
 };
 
 struct wc_life {
@@ -78,9 +81,14 @@ void wc_life_hear(struct wc_life *life, uint32_t query, enum wc_query_heard hear
 void wc_life_enter(struct wc_life *life, uint32_t query); /* a new one, queued */
 
 /* life_queue.c: who stands in line */
-bool wc_life_queue_full(const struct wc_life *life, struct wc_tenant_id tenant);
-void wc_life_queue_join(struct wc_life *life, uint32_t query, struct wc_tenant_id tenant);
+/* Whether the tenant of this SUBMIT has too much to submit more. */
+bool wc_life_queue_full(const struct wc_life *life);
+/* The query of this SUBMIT: its tenant's youngest. */
+void wc_life_queue_join(struct wc_life *life, uint32_t query);
 void wc_life_queue_leave(struct wc_life *life, uint32_t query);
+/* What the tenant has, or may have, is another than before: in line with it, or out. */
+void wc_life_queue_settle(struct wc_life *life, uint32_t tenant);
+void wc_life_queue_forget(struct wc_life *life, uint32_t query); /* It has ended. */
 void wc_life_queue_admit(struct wc_life *life);
 
 /* life_trace.c */

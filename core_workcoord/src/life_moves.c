@@ -146,20 +146,36 @@ static const enum place places[WC_QUERY__COUNT] = {
     [WC_QUERY_ENDED] = NO_PLACE,
 };
 
+/* Neither in the queue nor at a place: its reader is slow. */
+static bool is_stream(const struct wc_life_query *query)
+{
+    return query->state != WC_QUERY_QUEUED && query->state != WC_QUERY_ENDED && !query->place;
+}
+
+/* Give the query's place and stream back to its tenant (-1), or take them (1). */
+static void count(struct wc_life *life, const struct wc_life_query *query, uint32_t one)
+{
+    struct wc_life_tenant *tenant = &life->tenants[query->tenant];
+
+    life->stats.active += query->place ? one : 0;
+    tenant->active += query->place ? one : 0;
+    tenant->streams += is_stream(query) ? one : 0;
+    life->stats.queries[query->state] += one;
+}
+
 /* The only function that writes a query's state: keeps places, line and gauges in step with it. */
 static void set_state(struct wc_life *life, uint32_t slot, enum wc_query_state next)
 {
     struct wc_life_query *query = &life->queries[slot];
-    bool place = places[next] == AS_BEFORE ? query->place : places[next] == ONE_PLACE;
 
     if (query->state == WC_QUERY_QUEUED && next != WC_QUERY_QUEUED)
         wc_life_queue_leave(life, slot);
-    life->stats.active += (uint32_t)place;
-    life->stats.active -= (uint32_t)query->place;
-    life->stats.queries[query->state]--;
-    life->stats.queries[next]++;
-    query->place = place;
+    count(life, query, (uint32_t)-1);
+    if (places[next] != AS_BEFORE)
+        query->place = places[next] == ONE_PLACE;
     query->state = (uint8_t)next;
+    count(life, query, 1);
+    wc_life_queue_settle(life, query->tenant);
 }
 
 static void release(struct wc_life *life, uint32_t slot)
@@ -168,6 +184,7 @@ static void release(struct wc_life *life, uint32_t slot)
     life->stats.alive--;
     life->stats.ended++;
     wc_timers_clear(&life->timers, slot);
+    wc_life_queue_forget(life, slot);
     wc_index_remove(&life->query_index, slot);
     wc_list_remove(&life->alive, life->alive_links, slot);
     wc_pool_give(&life->query_pool, slot);

@@ -252,6 +252,7 @@ void api_world_begin(struct world *world)
     }
     event.begin.items = items;
     event.begin.count = world->items;
+    event.begin.sent_max = world->share;
     step(world, &event);
 }
 

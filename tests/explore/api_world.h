@@ -70,6 +70,7 @@ struct model {
 struct world {
     struct wc_api *wc;
     size_t workers, items;
+    uint32_t share; /* items that may be with workers at once; 0: all */
     bool warm;
     uint8_t any;
     uint8_t faults[FAULTS];

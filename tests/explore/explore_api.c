@@ -153,6 +153,12 @@ static const char *check_hedge(const struct world *world, const struct wc_api_it
     return NULL;
 }
 
+static bool share_used_up(const struct wc_api_stats *stats, const struct world *world)
+{
+    return world->share &&
+           stats->items_assigned + stats->items_accepted + stats->items_ready >= world->share;
+}
+
 static const char *check_item(const struct world *world, size_t item)
 {
     const struct wc_api_stats *stats = wc_api_stats(world->wc);
@@ -163,7 +169,7 @@ static const char *check_item(const struct world *world, size_t item)
         return "an item of a live query is gone";
     if ((view.state == WC_ITEM_FETCHED) != ((world->model.committed >> item & 1) != 0))
         return "fetched and committed disagree";
-    if (view.state == WC_ITEM_PENDING && stats->workers_available)
+    if (view.state == WC_ITEM_PENDING && stats->workers_available && !share_used_up(stats, world))
         return "pending although a worker is available";
     if (view.state == WC_ITEM_PENDING || view.state == WC_ITEM_FETCHED)
         return NULL;
@@ -276,6 +282,7 @@ static void encode_item(const struct world *world, size_t slot, struct bytes *by
 
     put(bytes, item->work.v);
     put(bytes, item->state);
+    put(bytes, item->state == WC_ITEM_PENDING ? item->wait : 0);
     put(bytes, item->peer == WC_NONE ? 0 : world->wc->peers[item->peer].id.v);
     put(bytes, item->failures);
     put(bytes, relative(item->late, item->attempts));
@@ -289,6 +296,17 @@ static void encode_item(const struct world *world, size_t slot, struct bytes *by
     put(bytes, item->avoid_count);
     for (int i = 0; i < item->avoid_count; i++)
         put(bytes, item->avoid[i]);
+}
+
+/* Who is next. */
+static void encode_kept(const struct world *world, struct bytes *bytes)
+{
+    const struct wc_api *wc = world->wc;
+
+    if (!world->model.ended)
+        for (uint32_t i = wc->tenants[0].kept.head; i != WC_NONE; i = wc->item_place_links[i].next)
+            put(bytes, wc->items[i].work.v);
+    put(bytes, 0);
 }
 
 static size_t encode(void *ctx, uint8_t *out)
@@ -313,6 +331,7 @@ static size_t encode(void *ctx, uint8_t *out)
         }
     }
     put(&bytes, 0);
+    encode_kept(world, &bytes);
     for (int fault = 0; fault < FAULTS; fault++)
         put(&bytes, world->model.faults[fault]);
     put(&bytes, world->model.any);
@@ -340,6 +359,10 @@ static bool option(struct world *world, const char *word, uint64_t *ret_states)
     }
     if (len == 5 && strncmp(word, "items", len) == 0 && number >= 1 && number <= ITEMS_MAX) {
         world->items = number;
+        return true;
+    }
+    if (len == 5 && strncmp(word, "share", len) == 0) {
+        world->share = (uint32_t)number;
         return true;
     }
     if (strcmp(word, "warm") == 0) {
@@ -382,6 +405,8 @@ int main(int argc, char **argv)
     api_world_begin(&world);
     result = explore(&view, states_max);
     printf("api: %zu workers x %zu items", world.workers, world.items);
+    if (world.share)
+        printf(" share=%u", world.share);
     if (world.any)
         printf(" any=%u", world.any);
     for (int fault = 0; fault < FAULTS; fault++) {

@@ -1,12 +1,13 @@
 /* explore_life.c - every reachable state of a few queries' lives, all invariants in each.
  *
- * usage: explore_life [queries=N] [tenants=N] [active=N] [queue=N] [cancel=N] [late=N] [refuse=N]
- *                     [vanish=N] [pause=N] [cut=N] [states=N]
+ * usage: explore_life [queries=N] [tenants=N] [active=N] [queue=N] [own=N] [slow=N] [cancel=N]
+ *                     [late=N] [refuse=N] [vanish=N] [pause=N] [cut=N] [states=N]
  *
  * The machine under test is the real one; turns, work and clients are modelled as everything that
  * can happen, in any order across queries. A client's stream fills up during a turn and has room
  * again before or after the turn says so. The numbers bound how often each thing happens in one
- * history; `late` is a deadline that comes. */
+ * history; `late` is a deadline that comes. `own` and `slow` are the share of a tenant: its places,
+ * and its slow readers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,7 @@ struct world {
     struct wc_life *life;
     size_t queries, tenants;
     uint32_t active, queue;
+    struct wc_tenant_share share;
     uint8_t faults[FAULTS];
     struct model model, saved_models[EXPLORE_DEPTH_MAX + 1];
     void *saved[EXPLORE_DEPTH_MAX + 1];
@@ -103,16 +105,13 @@ static void give(struct world *world, size_t q, enum job job)
     query->told = false;
 }
 
-static bool queued(const struct world *world, size_t tenant)
+/* Whether that is right is among the invariants of the machine. */
+static bool in_line(const struct world *world, size_t tenant)
 {
-    for (size_t q = tenant; q < world->queries; q += world->tenants) {
-        if (wc_life_state(world->life, (struct wc_query_id){ q + 1 }) == WC_QUERY_QUEUED)
-            return true;
-    }
-    return false;
+    return wc_life_tenant(world->life, (struct wc_tenant_id){ tenant + 1 }).in_line;
 }
 
-/* Between two admissions of a tenant that waits each other one has one at the most. */
+/* Between two admissions of a tenant in line each other one has one at the most. */
 static void admitted(struct world *world, size_t tenant)
 {
     struct model *model = &world->model;
@@ -121,7 +120,8 @@ static void admitted(struct world *world, size_t tenant)
     for (size_t other = 0; other < world->tenants; other++) {
         if (other == tenant)
             continue;
-        if (model->passed[other] >> tenant & 1)
+        /* One that left the line in this step, because it has its share, did so before. */
+        if (in_line(world, other) && (model->passed[other] >> tenant & 1))
             fail(world, "a tenant was passed over twice by the same other");
         model->passed[other] |= (uint8_t)(1 << tenant);
     }
@@ -201,7 +201,7 @@ static void step(struct world *world, struct wc_life_event *event)
     for (size_t i = 0; i < effects.count; i++)
         on_effect(world, &effects.items[i]);
     for (size_t tenant = 0; tenant < world->tenants; tenant++) {
-        if (!queued(world, tenant))
+        if (!in_line(world, tenant))
             world->model.passed[tenant] = 0;
     }
     if (event->type == WC_LIFE_EV_SUBMIT && rc != QF_OK)
@@ -226,6 +226,7 @@ static void submit(struct world *world, size_t q)
     world->model.queries[q].submitted = true;
     event.submit.tenant.v = tenant_of(world, q) + 1;
     event.submit.deadline = NOW + 1;
+    event.submit.share = world->share;
     step(world, &event);
 }
 
@@ -430,6 +431,17 @@ static void encode_query(const struct world *world, size_t q, struct bytes *byte
     put(bytes, (uint64_t)-world->life->queries[slot].rc);
 }
 
+static void encode_queue(const struct wc_life *life, uint64_t tenant, struct bytes *bytes)
+{
+    uint32_t t = wc_index_first(&life->tenant_index, tenant);
+
+    if (t != WC_NONE)
+        for (uint32_t q = life->tenants[t].queued.head; q != WC_NONE;
+             q = life->queued_links[q].next)
+            put(bytes, life->queries[q].id.v);
+    put(bytes, 0);
+}
+
 static size_t encode(void *ctx, uint8_t *out)
 {
     const struct world *world = ctx;
@@ -438,13 +450,10 @@ static size_t encode(void *ctx, uint8_t *out)
 
     for (size_t q = 0; q < world->queries; q++)
         encode_query(world, q, &bytes);
-    for (uint32_t t = life->line.head; t != WC_NONE; t = life->line_links[t].next) {
+    for (uint32_t t = life->line.head; t != WC_NONE; t = life->line_links[t].next)
         put(&bytes, 128 + life->tenants[t].id.v);
-        for (uint32_t q = life->tenants[t].queued.head; q != WC_NONE;
-             q = life->queued_links[q].next)
-            put(&bytes, life->queries[q].id.v);
-    }
-    put(&bytes, 0);
+    for (size_t tenant = 0; tenant < world->tenants; tenant++)
+        encode_queue(life, tenant + 1, &bytes);
     for (size_t tenant = 0; tenant < world->tenants; tenant++)
         put(&bytes, world->model.passed[tenant]);
     for (int fault = 0; fault < FAULTS; fault++)
@@ -508,6 +517,10 @@ static bool option(struct world *world, const char *word, uint64_t *ret_states)
         world->active = (uint32_t)number;
     else if (strncmp(word, "queue=", 6) == 0)
         world->queue = (uint32_t)number;
+    else if (strncmp(word, "own=", 4) == 0)
+        world->share.active_max = (uint32_t)number;
+    else if (strncmp(word, "slow=", 5) == 0)
+        world->share.streams_max = (uint32_t)number;
     else if (strncmp(word, "states=", 7) == 0)
         *ret_states = number;
     else
@@ -544,6 +557,8 @@ int main(int argc, char **argv)
     result = explore(&view, states_max);
     printf("life: %zu queries of %zu tenants, active=%u queue=%u", world.queries, world.tenants,
            world.active, world.queue);
+    if (world.share.active_max || world.share.streams_max)
+        printf(" own=%u slow=%u", world.share.active_max, world.share.streams_max);
     for (int fault = 0; fault < FAULTS; fault++) {
         if (world.faults[fault])
             printf(" %s=%u", fault_names[fault], world.faults[fault]);

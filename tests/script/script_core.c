@@ -190,6 +190,8 @@ static void api_details(const struct script *script, struct wc_api_event *event,
         event->attempt = 0;
         event->begin.items = items;
         event->begin.count = item_words(script, items);
+        event->begin.tenant.v = id_word(script, 't', NULL);
+        event->begin.sent_max = (uint32_t)number(script, "share=", 0);
     }
 }
 
@@ -257,6 +259,8 @@ static void life_command(struct script *script)
     if (event.type == WC_LIFE_EV_SUBMIT) {
         event.submit.tenant.v = id_word(script, 't', NULL);
         event.submit.deadline = number(script, "deadline=", QF_TIME_NEVER);
+        event.submit.share.active_max = (uint32_t)number(script, "active=", 0);
+        event.submit.share.streams_max = (uint32_t)number(script, "streams=", 0);
     } else {
         event.rc = rc_word(script);
     }

@@ -66,7 +66,8 @@ struct sim_run_record {
 struct sim_api {
     struct wc_api *core;
     struct wc_life *life;
-    uint8_t passed[SIM_TENANTS]; /* bit per tenant admitted since this one waits */
+    uint8_t passed[SIM_TENANTS]; /* bit per tenant admitted since this one is in line */
+    uint8_t twice, admitted;     /* in this step: bit per tenant passed over twice; admitted */
     uint32_t life_number;        /* how often it was started */
 };
 

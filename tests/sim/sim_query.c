@@ -66,6 +66,11 @@ void sim_query_submit(struct sim *sim, uint32_t api)
     submit.submit.tenant.v = query.tenant + 1;
     submit.submit.deadline =
         sim_chance(sim, 0.2) ? sim->now + (qf_time_ms)sim_below(sim, 5000) : QF_TIME_NEVER;
+    /* The first may have all, the others less, and what they may have changes. */
+    if (query.tenant) {
+        submit.submit.share.active_max = 1 + (uint32_t)sim_below(sim, 2);
+        submit.submit.share.streams_max = 1 + (uint32_t)sim_below(sim, 2);
+    }
     sim_query_life(sim, api, &submit);
     if (!sim->queries.items[submit.query.v - 1].ended)
         maybe_cancel(sim, submit.query);
@@ -91,6 +96,8 @@ void sim_query_begin(struct sim *sim, const struct sim_event *event)
     }
     begin.begin.items = items;
     begin.begin.count = query->items;
+    begin.begin.tenant.v = query->tenant + 1;
+    begin.begin.sent_max = query->tenant ? 1 + (uint32_t)sim_below(sim, 3) : 0;
     if (sim_api_try(sim, event->api, &begin) != QF_OK)
         say(sim, 0, id, WC_LIFE_EV_WORK_OVER, QF_EBUSY); /* The table is full: shed. */
 }
@@ -118,14 +125,14 @@ void sim_query_work_over(struct sim *sim, struct wc_query_id id, qf_rc rc)
     say(sim, 0, id, WC_LIFE_EV_WORK_OVER, rc);
 }
 
-static void admitted(struct sim *sim, struct sim_api *api, uint32_t tenant)
+static void admitted(struct sim_api *api, uint32_t tenant)
 {
     api->passed[tenant] = 0;
+    api->admitted |= (uint8_t)(1 << tenant);
     for (uint32_t other = 0; other < SIM_TENANTS; other++) {
         if (other == tenant)
             continue;
-        if (api->passed[other] >> tenant & 1)
-            sim_fail(sim, "a tenant was passed over twice by the same other");
+        api->twice |= (uint8_t)((api->passed[other] >> tenant & 1) << other);
         api->passed[other] |= (uint8_t)(1 << tenant);
     }
 }
@@ -145,7 +152,7 @@ static void on_plan(struct sim *sim, const struct wc_life_effect *effect)
     give(sim, query);
     query->turn = true;
     if (!effect->replans)
-        admitted(sim, &sim->apis[query->api], query->tenant);
+        admitted(&sim->apis[query->api], query->tenant);
     if (sim_chance(sim, 0.01))
         say(sim, 0, effect->query, WC_LIFE_EV_REFUSED, QF_OK);
     else if (sim_chance(sim, 0.03))
@@ -263,20 +270,17 @@ static void before(struct sim *sim, const struct wc_life_event *event)
     }
 }
 
-static void note_waiting(struct sim *sim, struct sim_api *api, uint32_t number)
+/* A tenant in line is passed over by each other once at most. One that left the line in this step,
+ * because it has its share, did so before anybody was admitted. */
+static void check_line(struct sim *sim, struct sim_api *api)
 {
-    uint32_t waiting[SIM_TENANTS] = { 0 };
-
-    for (size_t i = sim->queries.count; i > 0 && sim->queries.count - i < 200; i--) {
-        const struct sim_query *query = &sim->queries.items[i - 1];
-
-        if (query->api == number && query->api_life == api->life_number && !query->ended &&
-            wc_life_state(api->life, (struct wc_query_id){ i }) == WC_QUERY_QUEUED)
-            waiting[query->tenant]++;
-    }
     for (uint32_t tenant = 0; tenant < SIM_TENANTS; tenant++) {
-        if (!waiting[tenant])
+        bool in_line = wc_life_tenant(api->life, (struct wc_tenant_id){ tenant + 1 }).in_line;
+
+        if (!in_line)
             api->passed[tenant] = 0;
+        if ((api->twice >> tenant & 1) && (in_line || api->admitted >> tenant & 1))
+            sim_fail(sim, "a tenant was passed over twice by the same other");
     }
 }
 
@@ -296,13 +300,14 @@ void sim_query_life(struct sim *sim, uint32_t api, struct wc_life_event *event)
         sim->queries_open++;
         sim->result.queries++;
     }
+    node->twice = node->admitted = 0;
     for (size_t i = 0; i < effects.count; i++)
         on_effect(sim, &effects.items[i]);
     if (wc_life_stats(node->life)->illegal != illegal)
         sim_fail(sim, "the life of queries heard something impossible");
     if (!sim->options.check)
         return;
-    note_waiting(sim, node, api);
+    check_line(sim, node);
     if (core_check_life(node->life))
         sim_fail(sim, core_check_life(node->life));
 }

@@ -57,6 +57,10 @@
  * worker_wait_ms. Runs that were accepted and came to nothing (RETRY, FETCH_FAILED, LOST) count
  * against attempts_max; being rejected, moved, or lost before acceptance does not.
  *
+ * Shares: of one tenant's items at most sent_max are with workers (assigned, accepted or ready) at
+ * once, whatever its queries; the others wait, first come first served, as pending. What its latest
+ * QUERY_BEGIN said counts. Hedges are not counted: they have a bound of their own.
+ *
  * Hedges: an item that a worker has had (assigned, accepted or ready) for hedge_after times as long
  * as its like takes (expect_ms) is sent to one more worker, the next in rendezvous order that has
  * not failed it. Of two attempts the first whose bytes are here commits, and the other is canceled.
@@ -153,6 +157,8 @@ struct wc_api_event {
         struct {
             const struct wc_api_item_spec *items; /* borrowed for the step */
             size_t count;                         /* 0: ends at once, QF_OK */
+            struct wc_tenant_id tenant;           /* whose it is... */
+            uint32_t sent_max;                    /* ...and its share; 0: none */
         } begin;
         qf_time_ms sent_at;
         enum wc_reject reject;
@@ -229,8 +235,9 @@ void wc_api_trace(struct wc_api *wc, wc_trace_fn *trace, void *ctx);
 struct wc_api_stats {
     /* gauges */
     uint32_t items_pending, items_assigned, items_accepted, items_ready; /* sum: in flight */
-    uint32_t items_fetched;                                              /* of live queries */
-    uint32_t hedges;                                                     /* under way */
+    uint32_t items_kept;    /* of those pending: they wait for their tenant's share */
+    uint32_t items_fetched; /* of live queries */
+    uint32_t hedges;        /* under way */
     uint32_t queries;
     uint32_t workers;                             /* known */
     uint32_t workers_alive;                       /* with a status */
@@ -254,7 +261,8 @@ struct wc_api_stats {
 /* Constant time; gauges are kept up to date by the steps. */
 const struct wc_api_stats *wc_api_stats(const struct wc_api *wc);
 
-/* The scaling numbers: queued = pending + assigned, running = accepted + ready. */
+/* The scaling numbers: queued = pending + assigned, running = accepted + ready. Kept items are not
+ * among them: more workers would not run them sooner. */
 struct wc_api_queue {
     uint32_t queued, running, inflight;
     qf_time_ms oldest_age_ms; /* of the oldest item in flight at @now; 0 if none */

@@ -53,17 +53,30 @@
  *
  * Places: planning, working and answering queries hold one of active_max. A reader that is too slow
  * gives its place away for good with the first pause: from then on it holds memory, and a thread
- * for a turn at a time. A query that is being stopped keeps what it has.
+ * for a turn at a time: a stream. A query that is being stopped keeps what it has.
  *
  * Fairness: tenants with queued queries stand in line. The first of them has its oldest query
  * admitted and goes to the end of the line, if it has more. So a tenant waits for one admission of
- * each other tenant in line at the most, however many queries those have. */
+ * each other tenant in line at the most, however many queries those have.
+ *
+ * Shares: a tenant with as many places, or as many streams, as it may have does not stand in line:
+ * its queries wait until it has fewer, and the places go to others. It then joins the end of the
+ * line. A tenant's share is what its latest SUBMIT said; the machine knows a tenant as long as it has
+ * queries. Streams may exceed their share by the places: a query that was admitted may turn out to
+ * have a slow reader. */
 #ifndef WORKCOORD_LIFE_H
 #define WORKCOORD_LIFE_H
 
 #include "workcoord/types.h"
 
 struct wc_life; /* Opaque. Allocates in wc_life_new() and never again. */
+
+/* What one tenant may have at once; zero: no less than all of them together. */
+struct wc_tenant_share {
+    uint32_t active_max;  /* places */
+    uint32_t queued_max;  /* queries in the queue; zero: tenant_queue_max */
+    uint32_t streams_max; /* answers whose reader is slow */
+};
 
 /* Bounds; zero means the default in the comment. */
 struct wc_life_limits {
@@ -109,6 +122,7 @@ struct wc_life_event {
         struct {
             struct wc_tenant_id tenant;
             qf_time_ms deadline; /* QF_TIME_NEVER: none */
+            struct wc_tenant_share share;
         } submit;
         qf_rc rc;
     };
@@ -152,8 +166,9 @@ struct wc_life *wc_life_new(const struct wc_life_limits *limits);
 struct wc_life *wc_life_free(struct wc_life *life);
 
 /* Apply @event. Only SUBMIT can fail, and then nothing has changed and there are no effects:
- * QF_EUNAVAILABLE (draining), QF_ELIMIT (queries_max reached), QF_EBUSY (tenant_queue_max reached),
- * QF_EEXIST (the query is known already). */
+ * QF_EUNAVAILABLE (draining), QF_ELIMIT (queries_max reached), QF_EBUSY (the tenant has as many
+ * queued queries, or as many streams, as it may have: wc_life_tenant() says which), QF_EEXIST (the
+ * query is known already). */
 QF_MUST_CHECK qf_rc wc_life_step(struct wc_life *life, const struct wc_life_event *event,
                                  struct wc_life_effects *ret_effects);
 
@@ -171,8 +186,17 @@ struct wc_life_stats {
     /* counters */
     uint64_t steps, illegal, stale;
     uint64_t submitted, refused, admitted, replanned, ended;
+    uint64_t held; /* of those submitted: their tenant had as many places as it may have */
 };
 const struct wc_life_stats *wc_life_stats(const struct wc_life *life);
+
+/* What a tenant has now. */
+struct wc_life_tenant_view {
+    uint32_t active, queued, streams;
+    bool in_line;
+};
+/* All zero if it has no queries. */
+struct wc_life_tenant_view wc_life_tenant(const struct wc_life *life, struct wc_tenant_id tenant);
 
 /* WC_QUERY_ENDED if the query is unknown. */
 enum wc_query_state wc_life_state(const struct wc_life *life, struct wc_query_id query);

@@ -54,6 +54,8 @@ static void api_event(const uint8_t *bytes, struct wc_api_event *event,
     } else if (event->type == WC_API_EV_QUERY_BEGIN) {
         event->begin.items = items;
         event->begin.count = bytes[3] % 6;
+        event->begin.tenant.v = 1 + bytes[1] % 2;
+        event->begin.sent_max = bytes[1] / 4 % 3;
         for (size_t i = 0; i < event->begin.count; i++)
             items[i] = (struct wc_api_item_spec){
                 { 1 + (bytes[2] + i) % 12 }, { 1 }, bytes[2], bytes[3] & 32 ? 20 : 0
@@ -156,6 +158,8 @@ static void fuzz_life(const uint8_t *bytes, size_t size)
         if (event.type == WC_LIFE_EV_SUBMIT) {
             event.submit.tenant.v = 1 + bytes[2] % 3;
             event.submit.deadline = bytes[3] & 1 ? now + bytes[3] : QF_TIME_NEVER;
+            event.submit.share =
+                (struct wc_tenant_share){ bytes[3] / 2 % 3, bytes[3] / 8 % 4, bytes[3] / 32 % 3 };
         } else {
             event.rc = bytes[3] & 64 ? QF_ENOTFOUND : -(qf_rc)(bytes[3] % 19);
         }

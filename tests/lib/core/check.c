@@ -41,11 +41,18 @@ static const char *check_hedge(const struct wc_api *wc, const struct wc_item *it
     return NULL;
 }
 
+static bool on_a_worker(const struct wc_item *item)
+{
+    return item->state == WC_ITEM_ASSIGNED || item->state == WC_ITEM_ACCEPTED ||
+           item->state == WC_ITEM_READY;
+}
+
 static const char *check_item(const struct wc_api *wc, const struct wc_item *item, uint32_t slot)
 {
     const struct wc_peer *peer = item->peer == WC_NONE ? NULL : &wc->peers[item->peer];
-    bool placed = item->state == WC_ITEM_ASSIGNED || item->state == WC_ITEM_ACCEPTED ||
-                  item->state == WC_ITEM_READY;
+    bool placed = on_a_worker(item);
+    bool parked = item->state == WC_ITEM_PENDING && item->wait == WC_WAIT_PARKED;
+    bool kept = item->state == WC_ITEM_PENDING && item->wait == WC_WAIT_KEPT;
 
     if (placed != (peer != NULL))
         return "an item has a worker in the wrong state";
@@ -53,12 +60,14 @@ static const char *check_item(const struct wc_api *wc, const struct wc_item *ite
         return "an item sits on a worker that is not alive";
     if (item->state == WC_ITEM_ASSIGNED && (peer->draining || peer->leaving))
         return "unstarted work sits on a draining or leaving worker";
-    if (item->state == WC_ITEM_PENDING && !item->waiting)
+    if (item->state == WC_ITEM_PENDING && item->wait == WC_WAIT_FRESH)
         return "a pending item was left unattended by the step";
-    if (item->state == WC_ITEM_PENDING && wc->stats.workers_available && !item->hold)
+    if (parked && wc->stats.workers_available && !item->hold)
         return "an item is pending although a worker is available";
-    if (item->state == WC_ITEM_PENDING && item->hold && !wc->timers.pos[wc_timer_item(wc, slot)])
+    if (parked && item->hold && !wc->timers.pos[wc_timer_item(wc, slot)])
         return "an item is held back without an end";
+    if (kept && wc->timers.pos[wc_timer_item(wc, slot)])
+        return "an item waits for its tenant's share, and for something else";
     if (item->failures >= wc->limits.attempts_max)
         return "an item outlived its attempts";
     if (item->late > item->attempts || item->attempt > item->attempts)
@@ -122,6 +131,50 @@ static const char *check_peers(const struct wc_api *wc, uint32_t *ret_placed)
     return NULL;
 }
 
+/* What the queries of the tenant in slot @t have. */
+static const char *check_tenant(const struct wc_api *wc, uint32_t t)
+{
+    const struct wc_work_tenant *tenant = &wc->tenants[t];
+    uint32_t queries = 0, sent = 0, kept = 0;
+
+    for (uint32_t q = wc->query_order.head; q != WC_NONE; q = wc->query_links[q].next) {
+        if (wc->queries[q].tenant != t)
+            continue;
+        queries++;
+        for (uint32_t i = wc->queries[q].items.head; i != WC_NONE;
+             i = wc->item_query_links[i].next) {
+            sent += on_a_worker(&wc->items[i]);
+            kept += wc->items[i].state == WC_ITEM_PENDING && wc->items[i].wait == WC_WAIT_KEPT;
+        }
+    }
+    if (queries != tenant->queries || sent != tenant->sent || kept != tenant->kept.count ||
+        list_len(&tenant->kept, wc->item_place_links) != kept)
+        return "what a tenant has with workers is wrong";
+    if (kept && sent < tenant->sent_max)
+        return "an item is kept although its tenant has less than its share";
+    return NULL;
+}
+
+static const char *check_tenants(const struct wc_api *wc)
+{
+    uint32_t tenants = 0, kept = 0;
+
+    for (uint32_t t = 0; t < wc->limits.queries_max; t++) {
+        const char *why = wc->tenants[t].queries ? check_tenant(wc, t) : NULL;
+
+        if (why)
+            return why;
+        tenants += wc->tenants[t].queries > 0;
+        kept += wc->tenants[t].queries ? wc->tenants[t].kept.count : 0;
+    }
+    if (wc->loose.count)
+        return "a tenant was left unattended by the step";
+    if (kept != wc->stats.items_kept)
+        return "the gauge of kept items is wrong";
+    return tenants + wc->tenant_pool.count == wc->limits.queries_max ? NULL
+                                                                     : "a tenant slot leaked";
+}
+
 const char *core_check_api(const struct wc_api *wc)
 {
     uint32_t counts[WC_ITEM__COUNT] = { 0 }, items = 0, placed = 0;
@@ -143,7 +196,7 @@ const char *core_check_api(const struct wc_api *wc)
         return "a worker slot leaked";
     if (placed != counts[WC_ITEM_ASSIGNED] + counts[WC_ITEM_ACCEPTED] + counts[WC_ITEM_READY])
         return "an item is not on its worker's list";
-    if (wc->fresh.count || wc->parked.count != counts[WC_ITEM_PENDING])
-        return "an item is pending but not parked";
-    return NULL;
+    if (wc->fresh.count || wc->parked.count + wc->stats.items_kept != counts[WC_ITEM_PENDING])
+        return "an item is pending but neither parked nor kept";
+    return check_tenants(wc);
 }

@@ -32,8 +32,8 @@ static const char *check_query(const struct wc_life *life, const struct wc_life_
         return "a query that ended is alive";
     if (query->place != holds_a_place(query))
         return "a query holds a place in the wrong state";
-    if ((query->state == WC_QUERY_QUEUED) != (query->tenant != WC_NONE))
-        return "a query is in line in the wrong state";
+    if (query->tenant >= life->limits.queries_max || !life->tenants[query->tenant].alive)
+        return "a query of no tenant";
     if (stopped != (query->rc < 0))
         return "a query is stopped without a reason, or has one and goes on";
     if (stopped && life->timers.pos[slot])
@@ -43,26 +43,64 @@ static const char *check_query(const struct wc_life *life, const struct wc_life_
     return NULL;
 }
 
+struct tenant_count {
+    uint32_t alive, active, streams, queued;
+};
+
+/* What the queries of the tenant in slot @t say that it has. */
+static struct tenant_count count_of(const struct wc_life *life, uint32_t t)
+{
+    struct tenant_count has = { 0 };
+
+    for (uint32_t q = life->alive.head; q != WC_NONE; q = life->alive_links[q].next) {
+        const struct wc_life_query *query = &life->queries[q];
+
+        if (query->tenant != t)
+            continue;
+        has.alive++;
+        has.active += query->place;
+        has.queued += query->state == WC_QUERY_QUEUED;
+        has.streams += query->state != WC_QUERY_QUEUED && !query->place;
+    }
+    return has;
+}
+
+static const char *check_tenant(const struct wc_life *life, uint32_t t)
+{
+    const struct wc_life_tenant *tenant = &life->tenants[t];
+    struct tenant_count has = count_of(life, t);
+    bool within = has.active < tenant->share.active_max && has.streams < tenant->share.streams_max;
+
+    if (has.alive != tenant->alive || has.active != tenant->active ||
+        has.streams != tenant->streams || has.queued != tenant->queued.count)
+        return "what a tenant has is wrong";
+    if (tenant->in_line != (has.queued && within))
+        return "a tenant is in line beyond its share or without queries, or within it and out";
+    for (uint32_t q = tenant->queued.head; q != WC_NONE; q = life->queued_links[q].next) {
+        if (life->queries[q].tenant != t)
+            return "a query is in line with another tenant";
+    }
+    return NULL;
+}
+
 static const char *check_line(const struct wc_life *life)
 {
-    uint32_t queued = 0;
+    uint32_t in_line = 0, tenants = 0;
 
-    for (uint32_t t = life->line.head; t != WC_NONE; t = life->line_links[t].next) {
-        const struct wc_life_tenant *tenant = &life->tenants[t];
+    for (uint32_t t = 0; t < life->limits.queries_max; t++) {
+        const char *why;
 
-        if (!tenant->queued.count)
-            return "a tenant without queued queries is in line";
-        if (tenant->queued.count > life->limits.tenant_queue_max)
-            return "a tenant has too many queued queries";
-        for (uint32_t q = tenant->queued.head; q != WC_NONE; q = life->queued_links[q].next) {
-            if (life->queries[q].tenant != t)
-                return "a query is in line with another tenant";
-            queued++;
-        }
+        if (!life->tenants[t].alive)
+            continue;
+        why = check_tenant(life, t);
+        if (why)
+            return why;
+        tenants++;
+        in_line += life->tenants[t].in_line;
     }
-    if (queued != life->stats.queries[WC_QUERY_QUEUED] || life->line.count != life->stats.tenants)
+    if (in_line != life->line.count || life->line.count != life->stats.tenants)
         return "the gauges of the line are wrong";
-    if (life->line.count + life->tenant_pool.count != life->limits.queries_max)
+    if (tenants + life->tenant_pool.count != life->limits.queries_max)
         return "a tenant slot leaked";
     return NULL;
 }
@@ -88,7 +126,7 @@ const char *core_check_life(const struct wc_life *life)
     if (active > life->limits.active_max)
         return "more queries are active than may be";
     if (active < life->limits.active_max && life->line.count)
-        return "a place is free although a query is queued";
+        return "a place is free although a tenant is in line";
     if (life->alive.count + life->query_pool.count != life->limits.queries_max)
         return "a query slot leaked";
     return check_line(life);

@@ -80,25 +80,36 @@ void world_up(struct world *world, uint64_t w)
     world_status(world, w, w, true, false);
 }
 
-static void begin(struct world *world, uint64_t q, const struct wc_api_item_spec *items,
-                  size_t count)
+static void begin(struct world *world, struct wc_api_event *event, uint64_t first, uint64_t home,
+                  qf_time_ms expect_ms)
 {
-    struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { q } };
+    struct wc_api_item_spec items[32];
+    uint64_t affinity = core_affinity_to(home, WORLD_WORKERS);
 
-    event.begin.items = items;
-    event.begin.count = count;
-    world_step(world, &event);
+    for (size_t i = 0; i < event->begin.count; i++)
+        items[i] = (struct wc_api_item_spec){ { first + i }, { 1 }, affinity, expect_ms };
+    event->begin.items = items;
+    world_step(world, event);
 }
 
 void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size_t count,
                            uint64_t home, qf_time_ms expect_ms)
 {
-    struct wc_api_item_spec items[32];
-    uint64_t affinity = core_affinity_to(home, WORLD_WORKERS);
+    struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { q } };
 
-    for (size_t i = 0; i < count; i++)
-        items[i] = (struct wc_api_item_spec){ { first + i }, { 1 }, affinity, expect_ms };
-    begin(world, q, items, count);
+    event.begin.count = count;
+    begin(world, &event, first, home, expect_ms);
+}
+
+void world_begin_share(struct world *world, uint64_t q, uint64_t first, size_t count,
+                       struct wc_tenant_id tenant, uint32_t share)
+{
+    struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { q } };
+
+    event.begin.count = count;
+    event.begin.tenant = tenant;
+    event.begin.sent_max = share;
+    begin(world, &event, first, 1, 0);
 }
 
 void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home)

@@ -30,6 +30,9 @@ void world_status(struct world *world, uint64_t w, uint64_t s, bool accepting, b
 void world_up(struct world *world, uint64_t w);
 /* One query @q whose items are works first..first+count-1, all leading to worker @home. */
 void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home);
+/* The same, of @tenant, which may have @share items with workers at once. */
+void world_begin_share(struct world *world, uint64_t q, uint64_t first, size_t count,
+                       struct wc_tenant_id tenant, uint32_t share);
 /* The same, of items that are expected to take @expect_ms. */
 void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size_t count,
                            uint64_t home, qf_time_ms expect_ms);

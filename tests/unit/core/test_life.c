@@ -61,10 +61,20 @@ static const char *say(struct lives *lives, enum wc_life_event_type type, uint64
     return lives->did;
 }
 
+static const char *submit_with(struct lives *lives, uint64_t q, uint64_t t,
+                               struct wc_tenant_share share)
+{
+    step(lives, (struct wc_life_event){ .type = WC_LIFE_EV_SUBMIT,
+                                        .query = { q },
+                                        .submit = { { t }, QF_TIME_NEVER, share } });
+    return lives->did;
+}
+
 static const char *submit(struct lives *lives, uint64_t q, uint64_t t, qf_time_ms deadline)
 {
-    step(lives, (struct wc_life_event){
-                    .type = WC_LIFE_EV_SUBMIT, .query = { q }, .submit = { { t }, deadline } });
+    step(lives, (struct wc_life_event){ .type = WC_LIFE_EV_SUBMIT,
+                                        .query = { q },
+                                        .submit = { { t }, deadline, { 0 } } });
     return lives->did;
 }
 
@@ -124,6 +134,67 @@ TEST(tenants_take_turns)
     CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 3, QF_OK), "end q3 ok; plan q103");
     CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 103, QF_OK), "end q103 ok; plan q4");
     CHECK_EQ(wc_life_stats(lives->life)->tenants, 1);
+}
+
+/* A tenant with all its places leaves the others to others, and comes back behind them. */
+TEST(a_tenant_waits_for_its_own_places)
+{
+    static const struct wc_tenant_share two = { .active_max = 2 };
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(16, 3, 8);
+
+    for (uint64_t q = 1; q <= 4; q++)
+        submit_with(lives, q, 1, two);
+    CHECK_EQ(wc_life_stats(lives->life)->active, 2);
+    CHECK_EQ(wc_life_stats(lives->life)->held, 2);
+    CHECK_STR(submit(lives, 5, 2, QF_TIME_NEVER), "plan q5");
+    submit(lives, 6, 2, QF_TIME_NEVER);
+    /* A place of its own is free, but no place: now it stands in line, behind the other. */
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 1, QF_OK), "end q1 ok; plan q6");
+    CHECK(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).in_line);
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 5, QF_OK), "end q5 ok; plan q3");
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 6, QF_OK), "end q6 ok");
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 2, QF_OK), "end q2 ok; plan q4");
+}
+
+/* Slow readers cost their own tenant, and not the one that reads. */
+TEST(a_tenant_waits_for_its_own_slow_readers)
+{
+    static const struct wc_tenant_share one = { .streams_max = 1 };
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(8, 1, 8);
+
+    submit_with(lives, 1, 1, one);
+    submit_with(lives, 2, 1, one);
+    say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK);
+    say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 1, QF_OK), "");
+    CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).streams, 1);
+    submit_with(lives, 3, 1, one);
+    CHECK_EQ(lives->rc, QF_EBUSY);
+    CHECK_STR(submit_with(lives, 4, 2, one), "plan q4");
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 4, QF_OK), "end q4 ok");
+    CHECK_STR(say(lives, WC_LIFE_EV_ROOM, 1, QF_OK), "answer q1");
+    CHECK_STR(say(lives, WC_LIFE_EV_CANCEL, 1, QF_OK), "stop q1 canceled");
+    CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).streams, 1);
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 1, QF_ECANCELED), "end q1 canceled; plan q2");
+}
+
+/* The share of the latest submission counts, for those that wait as well; zero is no share. */
+TEST(a_share_may_change)
+{
+    static const struct wc_tenant_share one = { .active_max = 1, .queued_max = 1 };
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(8, 4, 8);
+
+    submit_with(lives, 1, 1, one);
+    CHECK_STR(submit_with(lives, 2, 1, one), "");
+    submit_with(lives, 3, 1, one);
+    CHECK_EQ(lives->rc, QF_EBUSY);
+    CHECK_STR(submit(lives, 3, 1, QF_TIME_NEVER), "plan q2; plan q3");
+    CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).active, 3);
+    CHECK_STR(submit_with(lives, 4, 1, one), "");
+    CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).queued, 1);
+    CHECK_STR(say(lives, WC_LIFE_EV_CANCEL, 4, QF_OK),
+              "fail q4 canceled canceled; end q4 canceled");
+    CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 9 }).active, 0);
 }
 
 /* Each refusal says which bound was reached, and costs nobody anything. */
