@@ -9,7 +9,7 @@
 
 #include "base/pure/err.h"
 
-/* The least memory for queued work: one API may take an eighth of it, which holds any assignment. */
+/* The least memory for queued work: one assignment may take an eighth of it, and any fits into that. */
 #define QW_QUEUE_MEMORY_MIN (UINT64_C(192) << 20)
 
 struct qw_options {
