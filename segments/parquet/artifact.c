@@ -11,7 +11,7 @@
 #include "base/pure/varint.h"
 #include "base/pure/vec.h"
 #include "segments/parquet/column_file.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 
 #define KEY_VERSION "promfabric.artifact_version"
 #define KEY_KIND "promfabric.kind"
@@ -120,7 +120,7 @@ static qf_rc write_histograms(struct colfile_writer *writer,
         if (!histograms[i])
             continue;
         start = bytes.len;
-        sg_histogram_encode(&bytes, histograms[i]);
+        pq_histogram_encode(&bytes, histograms[i]);
         values[data.count++].len = bytes.len - start;
         lengths[i] = 1;
     }
@@ -455,7 +455,7 @@ static qf_rc read_histograms(struct reader *reader, const struct colfile_group *
         reader->histogram_rows[i] = NULL;
         if (texts->starts[i] == texts->starts[i + 1])
             continue;
-        rc = sg_histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
+        rc = pq_histogram_decode(reader->batch, texts->distinct[texts->index[texts->starts[i]]],
                                  &reader->histogram_rows[i], err);
         if (rc == QF_ELIMIT)
             return no_memory(reader, err);

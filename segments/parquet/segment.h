@@ -14,7 +14,7 @@
  * and, only in files that need them, in this order:
  *
  *     start_ts   list<int64>      start timestamps, one per sample; 0: not known
- *     histogram  list<binary>     native histograms (histogram_codec.h), one per sample; empty: the
+ *     histogram  list<binary>     native histograms (histogram/codec.h), one per sample; empty: the
  *                                 sample is a float
  *
  * Rows are sorted by label set (qf_labels_cmp, with __name__ in its place); parts of one series are

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "segments/parquet/seg_int.h"
 
 void sg_cursor_init(struct sg_cursor *cursor, const struct sg_reader *reader,
@@ -300,7 +300,7 @@ static qf_rc take_histograms(struct sg_cursor *cursor, const struct sg_extras *e
             continue;
         if (!histograms)
             histograms = QF_ARENA_ARRAY(cursor->arena, const struct pq_histogram *, row->count);
-        rc = sg_histogram_decode(cursor->arena, bytes, &histograms[i], err);
+        rc = pq_histogram_decode(cursor->arena, bytes, &histograms[i], err);
         if (rc != QF_OK)
             return qf_err_prefix(err, rc, "%s: corrupt", colfile_name(cursor->reader->file));
     }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "segments/parquet/seg_int.h"
 
 struct check {
@@ -35,8 +35,8 @@ static qf_rc check_histograms(struct check *c, size_t start, size_t count, struc
             continue;
         qf_arena_reset(c->histograms);
         qf_strbuf_reset(&again);
-        if (sg_histogram_decode(c->histograms, bytes, &histogram, NULL) == QF_OK)
-            sg_histogram_encode(&again, histogram);
+        if (pq_histogram_decode(c->histograms, bytes, &histogram, NULL) == QF_OK)
+            pq_histogram_encode(&again, histogram);
         if (!qf_str_eq(bytes, qf_strbuf_view(&again)))
             return sg_corrupt(c->reader, "a histogram is malformed", err);
     }

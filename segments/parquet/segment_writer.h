@@ -40,7 +40,7 @@ struct sg_samples {
     size_t count;
     const int64_t *start_ts; /* NULL, or per sample; 0: not known */
     const struct qf_str
-        *histograms; /* NULL, or per sample as sg_histogram_encode() wrote it; empty:
+        *histograms; /* NULL, or per sample as pq_histogram_encode() wrote it; empty:
                                         a float */
 };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "segments/parquet/segment.h"
 #include "segments/write/collect.h"
 #include "segments/write/publish.h"
@@ -147,7 +147,7 @@ static void keep(struct sg_batch *batch, uint32_t series, const struct sg_sample
 
     qf_strbuf_reset(&batch->histogram);
     if (sample->histogram)
-        sg_histogram_encode(&batch->histogram, sample->histogram);
+        pq_histogram_encode(&batch->histogram, sample->histogram);
     else
         kept.value = sample->value;
     kept.histogram = qf_strbuf_view(&batch->histogram);

@@ -6,7 +6,7 @@
 
 #include "segments/import/histogram_text.h"
 #include "segments/import/text.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,13 +21,13 @@ static void check_histogram(struct qf_arena *arena, struct qf_str text)
 
     if (what)
         return;
-    sg_histogram_encode(&first, histogram);
+    pq_histogram_encode(&first, histogram);
     sg_histogram_text_print(&printed, histogram);
     what = sg_histogram_text_parse(qf_strbuf_view(&printed), arena, &again);
     assert(!what);
-    sg_histogram_encode(&second, again);
+    pq_histogram_encode(&second, again);
     assert(qf_str_eq(qf_strbuf_view(&first), qf_strbuf_view(&second)));
-    assert(sg_histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
+    assert(pq_histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -12,7 +12,7 @@
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
 #include "segments/demo/demo.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "segments/parquet/segment_writer.h"
 
 static void die(const struct qf_err *err)
@@ -86,7 +86,7 @@ static void write_extras(const char *dir)
     struct qf_err err = { 0 };
     struct sg_writer *writer;
 
-    sg_histogram_encode(&bytes, &histogram);
+    pq_histogram_encode(&bytes, &histogram);
     for (size_t i = 0; i < QF_COUNT_OF(ts); i++) {
         ts[i] = (int64_t)i * 15000;
         start_ts[i] = i % 4 ? 0 : ts[i] - 1234;

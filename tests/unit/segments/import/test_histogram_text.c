@@ -3,7 +3,7 @@
 
 #include "base/pure/prng.h"
 #include "segments/import/histogram_text.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "tests/lib/test.h"
 
 static const char *parse(struct qf_arena *arena, const char *text,
@@ -156,8 +156,8 @@ TEST(any_histogram_reads_back_from_its_text_bit_for_bit)
         sg_histogram_text_print(&text, &h);
         what = sg_histogram_text_parse(qf_strbuf_view(&text), arena, &again);
         CHECK_MSG(!what, "%s: %s", qf_strbuf_cstr(&text), what);
-        sg_histogram_encode(&want, &h);
-        sg_histogram_encode(&got, again);
+        pq_histogram_encode(&want, &h);
+        pq_histogram_encode(&got, again);
         CHECK_MSG(qf_str_eq(qf_strbuf_view(&want), qf_strbuf_view(&got)), "%s",
                   qf_strbuf_cstr(&text));
     }

@@ -8,7 +8,7 @@
 #include "base/pure/number.h"
 #include "base/pure/prng.h"
 #include "base/pure/strbuf.h"
-#include "segments/parquet/histogram_codec.h"
+#include "promql/histogram/codec.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/lib/test.h"
@@ -101,7 +101,7 @@ static struct qf_str any_histogram(struct qf_arena *arena, struct qf_prng *prng)
         h.custom_value_count = qf_prng_below(prng, 9);
         h.custom_values = any_doubles(arena, prng, h.custom_value_count);
     }
-    sg_histogram_encode(&buf, &h);
+    pq_histogram_encode(&buf, &h);
     return qf_arena_str(arena, qf_strbuf_view(&buf));
 }
 
@@ -235,7 +235,7 @@ static void check_sample(const struct pq_series *got, size_t at, const struct sa
     CHECK_EQ(qf_double_bits(got->values[at]), qf_double_bits(want->value));
     CHECK_EQ(got->start_ts ? got->start_ts[at] : 0, want->start_ts);
     if (got->histograms && got->histograms[at])
-        sg_histogram_encode(&bytes, got->histograms[at]);
+        pq_histogram_encode(&bytes, got->histograms[at]);
     CHECK_EQ(bytes.len, want->histogram.len);
     CHECK(qf_str_eq(qf_strbuf_view(&bytes), want->histogram));
 }
@@ -415,7 +415,7 @@ TEST(large_histograms_make_small_row_groups)
     struct qf_err err = { 0 };
     bool more;
 
-    sg_histogram_encode(&bytes, &h);
+    pq_histogram_encode(&bytes, &h);
     for (size_t i = 0; i < SAMPLES; i++)
         columns_add(&columns,
                     (struct sample){ .ts = (int64_t)i, .histogram = qf_strbuf_view(&bytes) });

@@ -1,5 +1,5 @@
-/* histogram_codec.c - native histograms as bytes. */
-#include "segments/parquet/histogram_codec.h"
+/* codec.c - native histograms as bytes. */
+#include "promql/histogram/codec.h"
 
 #include "base/pure/varint.h"
 
@@ -31,7 +31,7 @@ static void put_spans(struct qf_strbuf *buf, const struct pq_span *spans, size_t
     }
 }
 
-void sg_histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogram)
+void pq_histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogram)
 {
     put_varint(buf, histogram->reset_hint);
     put_varint(buf, histogram->reset_hint_given);
@@ -129,7 +129,7 @@ static bool spans_fit(const struct pq_span *spans, size_t span_count, size_t buc
     return total == bucket_count;
 }
 
-qf_rc sg_histogram_decode(struct qf_arena *arena, struct qf_str bytes,
+qf_rc pq_histogram_decode(struct qf_arena *arena, struct qf_str bytes,
                           const struct pq_histogram **ret_histogram, struct qf_err *err)
 {
     struct cursor c = { .arena = arena, .rest = bytes };
