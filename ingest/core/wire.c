@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { VARINT_BYTES_MAX = 10 };
+#include "base/pure/varint.h"
 
 static bool bad(struct in_wire *wire)
 {
@@ -14,22 +14,14 @@ static bool bad(struct in_wire *wire)
 
 bool in_wire_varint(struct in_wire *wire, uint64_t *ret_value)
 {
-    uint64_t value = 0;
+    struct qf_str rest = { wire->at, (size_t)(wire->end - wire->at) };
+    size_t used;
 
-    if (wire->at == wire->end)
+    if (!rest.len)
         return false;
-    for (unsigned i = 0; i < VARINT_BYTES_MAX && wire->at < wire->end; i++) {
-        uint8_t byte = (uint8_t)*wire->at++;
-
-        if (i == VARINT_BYTES_MAX - 1 && byte > 1)
-            return bad(wire);
-        value |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (byte < 0x80) {
-            *ret_value = value;
-            return true;
-        }
-    }
-    return bad(wire);
+    used = qf_varint_get(rest, ret_value);
+    wire->at += used;
+    return used || bad(wire);
 }
 
 /* @size bytes, least significant first. */

@@ -54,11 +54,7 @@ bool in_wire_fixed64(struct in_wire *wire, uint64_t *ret_value);
 /* How many numbers the packed @bytes hold, if they are well formed. */
 size_t in_wire_count_varints(struct qf_str bytes);
 
-/* What the number of a field stands for. */
+/* What the number of a field stands for; signed ones are qf_unzigzag() of it. */
 double in_wire_double(uint64_t value);
-static inline int64_t in_wire_zigzag(uint64_t value) /* sint32, sint64 */
-{
-    return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
-}
 
 #endif

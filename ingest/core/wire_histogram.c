@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/pure/varint.h"
 #include "ingest/core/remote_write_int.h"
 
 /* Numbers of fields, the same in both versions. */
@@ -88,7 +89,7 @@ static bool take_span(struct side *side, struct qf_str bytes)
         if (field.type != IN_WIRE_VARINT || field.value > UINT32_MAX)
             return false;
         if (field.number == SPAN_OFFSET)
-            span->offset = (int32_t)in_wire_zigzag(field.value);
+            span->offset = (int32_t)qf_unzigzag(field.value);
         else
             span->length = (uint32_t)field.value;
     }
@@ -98,7 +99,7 @@ static bool take_span(struct side *side, struct qf_str bytes)
 static void take_delta(struct histogram *h, struct side *side, uint64_t value)
 {
     h->integer = true;
-    if (__builtin_add_overflow(side->last, in_wire_zigzag(value), &side->last) || side->last < 0 ||
+    if (__builtin_add_overflow(side->last, qf_unzigzag(value), &side->last) || side->last < 0 ||
         __builtin_add_overflow(h->total, (uint64_t)side->last, &h->total)) {
         h->bad = "a histogram's bucket counts are negative or too large";
         side->last = 0;
@@ -167,7 +168,7 @@ static bool take_number(struct histogram *h, const struct in_field *field)
     if (field->number == ZERO_INT)
         h->zero_count = field->value;
     if (field->number == SCHEMA)
-        h->out->schema = (int32_t)in_wire_zigzag(field->value & UINT32_MAX);
+        h->out->schema = (int32_t)qf_unzigzag(field->value & UINT32_MAX);
     if (field->number == RESET_HINT && field->value <= PQ_RESET_GAUGE)
         h->out->reset_hint = (enum pq_reset_hint)field->value;
     if (field->number == TIME)

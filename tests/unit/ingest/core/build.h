@@ -6,17 +6,13 @@
 #include <string.h>
 
 #include "base/pure/strbuf.h"
+#include "base/pure/varint.h"
 
 static inline void put_varint(struct qf_strbuf *buf, uint64_t value)
 {
-    for (; value >= 0x80; value >>= 7)
-        qf_strbuf_putc(buf, (char)(value | 0x80));
-    qf_strbuf_putc(buf, (char)value);
-}
+    unsigned char bytes[QF_VARINT_MAX];
 
-static inline uint64_t zigzag(int64_t value)
-{
-    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
 }
 
 static inline void put_fixed64(struct qf_strbuf *buf, double value)

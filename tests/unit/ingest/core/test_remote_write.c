@@ -108,7 +108,7 @@ static void put_span(struct qf_strbuf *histogram, uint32_t field, int32_t offset
 {
     struct qf_strbuf span = QF_STRBUF_INIT;
 
-    put_number(&span, 1, zigzag(offset));
+    put_number(&span, 1, qf_zigzag(offset));
     put_number(&span, 2, length);
     put_message(histogram, field, &span);
     qf_strbuf_done(&span);
@@ -121,16 +121,16 @@ static void put_integer_histogram(struct qf_strbuf *histogram, uint64_t count)
 
     put_number(histogram, 1, count);
     put_double(histogram, 3, 18.5);
-    put_number(histogram, 4, zigzag(-2));
+    put_number(histogram, 4, qf_zigzag(-2));
     put_double(histogram, 5, 0.001);
     put_number(histogram, 6, 3);
     put_span(histogram, 8, 0, 1);
-    put_number(histogram, 9, zigzag(4)); /* not packed */
+    put_number(histogram, 9, qf_zigzag(4)); /* not packed */
     put_span(histogram, 11, -1, 2);
     put_span(histogram, 11, 3, 1);
-    put_varint(&packed, zigzag(1));
-    put_varint(&packed, zigzag(2));
-    put_varint(&packed, zigzag(-1));
+    put_varint(&packed, qf_zigzag(1));
+    put_varint(&packed, qf_zigzag(2));
+    put_varint(&packed, qf_zigzag(-1));
     put_message(histogram, 12, &packed);
     put_number(histogram, 14, 3);
     put_number(histogram, 15, 5000);
@@ -173,7 +173,7 @@ TEST(float_histograms_with_custom_bounds_are_kept)
     const struct pq_histogram *h;
 
     put_double(&histogram, 2, 2.5);
-    put_number(&histogram, 4, zigzag(PQ_SCHEMA_CUSTOM));
+    put_number(&histogram, 4, qf_zigzag(PQ_SCHEMA_CUSTOM));
     put_span(&histogram, 11, 0, 2);
     put_fixed64(&packed, 1.5);
     put_fixed64(&packed, 1);
@@ -217,9 +217,9 @@ TEST(bucket_counts_that_overflow_or_go_below_zero_are_refused)
 
         put_number(&histogram, 1, 1);
         put_span(&histogram, 11, 0, 3);
-        put_number(&histogram, 12, zigzag(deltas[i]));
-        put_number(&histogram, 12, zigzag(deltas[i]));
-        put_number(&histogram, 12, zigzag(1));
+        put_number(&histogram, 12, qf_zigzag(deltas[i]));
+        put_number(&histogram, 12, qf_zigzag(deltas[i]));
+        put_number(&histogram, 12, qf_zigzag(1));
         put_histogram_series(&body, &histogram);
         CHECK_EQ(take(IN_REMOTE_WRITE_1, &body), QF_OK);
         CHECK(request.refused.histograms == 1 && request.series_count == 0);

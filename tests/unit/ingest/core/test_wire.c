@@ -60,11 +60,3 @@ TEST(nothing_is_an_empty_message)
 
     CHECK(!in_wire_next(&wire, &field) && !wire.bad);
 }
-
-TEST(signed_numbers_are_folded_around_zero)
-{
-    static const int64_t numbers[] = { 0, -1, 1, -2, INT64_MAX, INT64_MIN };
-
-    for (size_t i = 0; i < QF_COUNT_OF(numbers); i++)
-        CHECK(in_wire_zigzag(zigzag(numbers[i])) == numbers[i]);
-}
