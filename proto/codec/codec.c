@@ -18,12 +18,19 @@ qf_rc pb_unpack(struct qf_arena *arena, struct qf_str bytes,
                 const ProtobufCMessageDescriptor *descriptor, ProtobufCMessage **ret_message,
                 struct qf_err *err)
 {
+    return pb_unpack_within(arena, bytes, PB_MESSAGE_BYTES_MAX, descriptor, ret_message, err);
+}
+
+qf_rc pb_unpack_within(struct qf_arena *arena, struct qf_str bytes, uint32_t bytes_max,
+                       const ProtobufCMessageDescriptor *descriptor, ProtobufCMessage **ret_message,
+                       struct qf_err *err)
+{
     ProtobufCAllocator allocator = { arena_alloc, arena_free, arena };
     ProtobufCMessage *message;
 
-    if (bytes.len > PB_MESSAGE_BYTES_MAX)
+    if (bytes.len > bytes_max)
         return qf_err_set(err, QF_EPROTO, "message of %zu bytes is over the limit of %u", bytes.len,
-                          PB_MESSAGE_BYTES_MAX);
+                          bytes_max);
     message = protobuf_c_message_unpack(descriptor, &allocator, bytes.len,
                                         (const uint8_t *)(bytes.len ? bytes.data : ""));
     if (!message && qf_arena_failed(arena))

@@ -9,10 +9,16 @@
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
 
-/* Unpack @bytes inside @arena. QF_EPROTO, or QF_ELIMIT if the budget is spent. */
+/* Unpack @bytes, at most PB_MESSAGE_BYTES_MAX, inside @arena. QF_EPROTO, or QF_ELIMIT if the budget
+ * is spent. */
 QF_MUST_CHECK qf_rc pb_unpack(struct qf_arena *arena, struct qf_str bytes,
                               const ProtobufCMessageDescriptor *descriptor,
                               ProtobufCMessage **ret_message, struct qf_err *err);
+/* The same for at most @bytes_max. */
+QF_MUST_CHECK qf_rc pb_unpack_within(struct qf_arena *arena, struct qf_str bytes,
+                                     uint32_t bytes_max,
+                                     const ProtobufCMessageDescriptor *descriptor,
+                                     ProtobufCMessage **ret_message, struct qf_err *err);
 void pb_pack(struct qf_strbuf *buf, const ProtobufCMessage *message);
 
 /* A copy that ends in NUL, as protobuf-c wants its strings. */

@@ -19,17 +19,23 @@ void rpc_queue_init(struct rpc_queue *queue, const struct rpc_queue_limits *limi
     queue->last = &queue->first;
 }
 
-static void drop_first(struct rpc_queue *queue)
+static grpc_byte_buffer *take_first(struct rpc_queue *queue)
 {
     struct rpc_queue_item *item = queue->first;
+    grpc_byte_buffer *message = item->message;
 
     queue->first = item->next;
     if (!queue->first)
         queue->last = &queue->first;
     queue->count--;
     queue->bytes -= item->size;
-    grpc_byte_buffer_destroy(item->message);
     free(item);
+    return message;
+}
+
+static void drop_first(struct rpc_queue *queue)
+{
+    grpc_byte_buffer_destroy(take_first(queue));
 }
 
 void rpc_queue_clear(struct rpc_queue *queue)
@@ -73,6 +79,14 @@ bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now
 grpc_byte_buffer *rpc_queue_first(const struct rpc_queue *queue)
 {
     return queue->first ? queue->first->message : NULL;
+}
+
+grpc_byte_buffer *rpc_queue_take(struct rpc_queue *queue, qf_time_ms now, size_t *ret_size)
+{
+    assert(queue->first);
+    *ret_size = queue->first->size;
+    queue->moved_at = now;
+    return take_first(queue);
 }
 
 void rpc_queue_drop(struct rpc_queue *queue, qf_time_ms now)

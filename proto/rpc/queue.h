@@ -37,6 +37,8 @@ void rpc_queue_clear(struct rpc_queue *queue);
 bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now);
 /* The oldest message, the queue's until it is dropped; NULL: there is none. */
 grpc_byte_buffer *rpc_queue_first(const struct rpc_queue *queue);
+/* The oldest message and its size, which are the caller's now; there is one. */
+grpc_byte_buffer *rpc_queue_take(struct rpc_queue *queue, qf_time_ms now, size_t *ret_size);
 /* Drop the oldest message, which was taken. */
 void rpc_queue_drop(struct rpc_queue *queue, qf_time_ms now);
 

@@ -1,0 +1,102 @@
+#include "proto/codec/peer.h"
+#include "tests/lib/test.h"
+
+static qf_rc round_trip(struct qf_arena *arena, const struct pb_peer_frame *in,
+                        struct pb_peer_frame *out)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    qf_rc rc;
+
+    pb_peer_encode(&buf, in);
+    rc = pb_peer_decode(arena, qf_strbuf_view(&buf), out, NULL);
+    qf_strbuf_done(&buf);
+    return rc;
+}
+
+static struct pb_peer_frame hello_frame(void)
+{
+    struct pb_peer_frame frame = { .kind = PB_PEER_HELLO };
+
+    frame.u.hello = (struct pb_peer_hello){ .protocol_version = 1,
+                                            .cluster = 7,
+                                            .name = QF_STR("a"),
+                                            .to = QF_STR("b"),
+                                            .instance = 9,
+                                            .http_base = QF_STR("http://a:1"),
+                                            .http_token = QF_STR("t"),
+                                            .software = QF_STR("s") };
+    return frame;
+}
+
+TEST(every_kind_of_frame_comes_back)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_PEER_DECODE_BYTES_MAX);
+    struct pb_peer_frame in = hello_frame(), out;
+
+    CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
+    CHECK_EQ(out.kind, PB_PEER_HELLO);
+    CHECK_EQ(out.u.hello.protocol_version, 1);
+    CHECK_EQ(out.u.hello.cluster, 7);
+    CHECK_EQ(out.u.hello.instance, 9);
+    CHECK(qf_str_is(out.u.hello.name, "a"));
+    CHECK(qf_str_is(out.u.hello.to, "b"));
+    CHECK(qf_str_is(out.u.hello.http_base, "http://a:1"));
+    CHECK(qf_str_is(out.u.hello.http_token, "t"));
+    in = (struct pb_peer_frame){ .kind = PB_PEER_MESSAGE };
+    in.u.message = (struct pb_peer_message){ QF_STR("q"), QF_STR("a\0b") };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
+    CHECK_EQ(out.kind, PB_PEER_MESSAGE);
+    CHECK(qf_str_is(out.u.message.queue, "q"));
+    CHECK(qf_str_eq(out.u.message.body, QF_STR("a\0b")));
+    in = (struct pb_peer_frame){ .kind = PB_PEER_CALL };
+    in.u.call = (struct pb_peer_call){ 5, QF_STR("offer"), QF_STR("x") };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
+    CHECK_EQ(out.u.call.id, 5);
+    CHECK(qf_str_is(out.u.call.method, "offer"));
+    in = (struct pb_peer_frame){ .kind = PB_PEER_REPLY };
+    in.u.reply = (struct pb_peer_reply){ 5, QF_STR("busy"), QF_STR("why") };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
+    CHECK_EQ(out.u.reply.id, 5);
+    CHECK(qf_str_is(out.u.reply.code, "busy"));
+    in = (struct pb_peer_frame){ .kind = PB_PEER_PING };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
+    CHECK_EQ(out.kind, PB_PEER_PING);
+}
+
+TEST(frames_beyond_their_bounds_are_refused)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_PEER_DECODE_BYTES_MAX);
+    static char long_text[300];
+    struct pb_peer_frame in = hello_frame(), out;
+
+    memset(long_text, 'x', sizeof(long_text));
+    in.u.hello.name = (struct qf_str){ long_text, 64 };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+    in = hello_frame();
+    in.u.hello.name = QF_STR("");
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+    in = hello_frame();
+    in.u.hello.instance = 0;
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+    in = hello_frame();
+    in.u.hello.http_base = (struct qf_str){ long_text, 256 };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+    in = (struct pb_peer_frame){ .kind = PB_PEER_MESSAGE };
+    in.u.message = (struct pb_peer_message){ QF_STR(""), QF_STR("x") };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+    in = (struct pb_peer_frame){ .kind = PB_PEER_CALL };
+    in.u.call = (struct pb_peer_call){ 5, (struct qf_str){ long_text, 64 }, QF_STR("x") };
+    CHECK_EQ(round_trip(arena, &in, &out), QF_EPROTO);
+}
+
+/* No body, a body of a kind that this version does not know, and no protobuf at all. */
+TEST(bytes_that_are_no_frame_are_refused)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_PEER_DECODE_BYTES_MAX);
+    struct pb_peer_frame out;
+
+    CHECK_EQ(pb_peer_decode(arena, QF_STR(""), &out, NULL), QF_EPROTO);
+    CHECK_EQ(pb_peer_decode(arena, QF_STR("\x7a\x00"), &out, NULL), QF_EPROTO);
+    CHECK_EQ(pb_peer_decode(arena, QF_STR("\xff\xff\xff"), &out, NULL), QF_EPROTO);
+    CHECK_EQ(pb_peer_decode(arena, QF_STR("\x0a\x7f"), &out, NULL), QF_EPROTO);
+}
