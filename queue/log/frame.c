@@ -40,7 +40,7 @@ qf_rc ql_file_header_get(const unsigned char in[QL_FILE_HEADER], uint64_t salt,
     return QF_OK;
 }
 
-static void put_entry(struct qf_strbuf *buf, const struct ql_entry *entry)
+void ql_entry_put(struct qf_strbuf *buf, const struct ql_entry *entry)
 {
     static const unsigned char zeros[QL_ALIGN];
     unsigned char header[QL_ENTRY_HEADER];
@@ -66,7 +66,7 @@ struct ql_chain ql_frame_put(struct qf_strbuf *buf, uint64_t number, uint64_t sy
 
     qf_strbuf_add(buf, header, sizeof(header));
     for (size_t i = 0; i < count; i++)
-        put_entry(buf, &entries[i]);
+        ql_entry_put(buf, &entries[i]);
     body = buf->len - start - sizeof(header);
     ql_put(header, FRAME_MAGIC, 4);
     ql_put(header + 4, count, 4);

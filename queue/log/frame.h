@@ -69,6 +69,8 @@ bool ql_frame_peek(struct qf_str bytes, uint64_t salt, struct ql_frame *ret_fram
 bool ql_frame_get(struct qf_str bytes, struct ql_chain before, uint64_t salt,
                   struct ql_frame *ret_frame);
 
+/* Append an entry with header and padding to @buf. */
+void ql_entry_put(struct qf_strbuf *buf, const struct ql_entry *entry);
 /* The entry at @at of a frame's @body; returns the position behind it, 0 if it is not one. */
 size_t ql_entry_get(struct qf_str body, size_t at, struct ql_entry *ret_entry);
 size_t ql_entry_bytes(size_t data_len); /* with header and padding */

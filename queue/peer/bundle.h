@@ -1,7 +1,8 @@
 /* bundle.h - a snapshot and the log entries that belong to it, as one file for a peer to fetch.
  *
  *     magic 8  version 8  snapshot length 8  entry count 8, then the snapshot (ql_snapshot_encode),
- *     then the entries as in a log frame (queue/log/frame.h), then XXH3-128 of everything before, 16
+ *     then the entries as in a log frame (queue/log/frame.h), then the last link of a hash
+ *     chain over the head and each entry, 16
  *
  * Written by whoever owns the log, served by HTTP, fetched by qp_fetch(), opened by the owner of the
  * log that it replaces. */
