@@ -124,8 +124,11 @@ static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)
                 QF_KV_STR("code", wc_fetch_error_name(fetch->error)),
                 QF_KV_STR("reason", fetch->detail));
     item->waiting_ns = qf_clock_mono_ns();
-    (void)snprintf(query->co.reason, sizeof(query->co.reason), "an artifact was not fetched: %s",
-                   fetch->detail);
+    (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                   "%s (query %s, work %" PRIu64 "; the server's log says more)",
+                   fetch->spool_full ? "the spool has no room for the results of workers"
+                                     : "the result of a worker was not fetched",
+                   query->name, fetch->work);
     if (fetch->spool_full) {
         co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
                                                    .query.v = fetch->query,

@@ -7,6 +7,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
+#include "queryapi/encode/error.h"
 #include "queryapi/fetch/url.h"
 
 #define CHECKSUM_TEXT 40
@@ -247,6 +248,19 @@ static enum wc_reject reject_of(struct qf_str reason)
     return WC_REJECT_NOT_ACCEPTING;
 }
 
+/* Should the query fail of it: what its client hears. Errors of the leaf and of the data are the
+ * asker's; what else the worker was given it had from us. */
+static void remember_reason(struct qa_query *query, uint64_t work, qf_rc rc, struct qf_str reason)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    if (rc == QF_EEXEC || rc == QF_ELIMIT || rc == QF_EUNSUPPORTED || rc == QF_ECORRUPT)
+        qf_strbuf_add(&text, reason.data, reason.len);
+    else
+        qa_error_hide(rc, query->name, work, &text);
+    (void)snprintf(query->co.reason, sizeof(query->co.reason), "%s", qf_strbuf_cstr(&text));
+}
+
 static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
                         struct wc_api_event *event, const struct pb_failed *failed)
 {
@@ -258,8 +272,7 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
     if (item)
         item->waiting_ns = qf_clock_mono_ns();
     if (query)
-        (void)snprintf(query->co.reason, sizeof(query->co.reason), "%.*s",
-                       QF_STR_ARG(failed->reason));
+        remember_reason(query, event->work.v, qf_rc_from_name(code), failed->reason);
     qf_metric_inc(coord->options.metrics->work_failed);
     QF_LOG_WARN(failed->retryable ? "work failed, will be run again" : "work failed",
                 QF_KV_STR("query_id", query ? query->name : "?"),

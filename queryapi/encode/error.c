@@ -1,7 +1,8 @@
 /* error.c - error answers in the formats of the endpoints. */
 #include "queryapi/encode/error.h"
 
-#include "base/pure/strbuf.h"
+#include <inttypes.h>
+
 #include "queryapi/encode/prom_json.h"
 
 const char *qa_error_text(qf_rc rc, const char *message)
@@ -11,6 +12,28 @@ const char *qa_error_text(qf_rc rc, const char *message)
     if (rc == QF_ECANCELED)
         return "query was canceled in query execution";
     return message;
+}
+
+bool qa_error_is_askers(qf_rc rc)
+{
+    switch (rc) {
+    case QF_EIO:
+    case QF_ENOTFOUND:
+    case QF_ENOSPC:
+    case QF_EPROTO:
+    case QF_EEXIST:
+    case QF_EINTERNAL:
+        return false;
+    }
+    return true;
+}
+
+void qa_error_hide(qf_rc rc, const char *query_id, uint64_t work, struct qf_strbuf *text)
+{
+    qf_strbuf_printf(text, "%s (query %s", qf_rc_text(rc), query_id);
+    if (work)
+        qf_strbuf_printf(text, ", work %" PRIu64, work);
+    qf_strbuf_puts(text, "; the server's log says more)");
 }
 
 void qa_answer_error(struct qh_stream *stream, enum qa_format format, qf_rc rc, const char *message)

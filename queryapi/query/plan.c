@@ -3,6 +3,7 @@
 
 #include "base/pure/map.h"
 #include "base/sys/clock.h"
+#include "base/sys/log.h"
 #include "promql/functions.h"
 #include "promql/parse.h"
 #include "queryapi/query/query_int.h"
@@ -389,7 +390,12 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     if (rc == QF_OK && query->snapshot)
         return QF_OK;
     /* The index is too old and could miss segments: better no answer than a smaller one. */
-    return qf_err_set(err, rc ? rc : QF_EUNAVAILABLE, "cannot list the store: %s", cause.msg);
+    QF_LOG_WARN("cannot list the store, a query fails", QF_KV_STR("query_id", query->name),
+                QF_KV_STR("error", cause.msg));
+    if (rc != QF_ECANCELED && rc != QF_ETIMEOUT)
+        rc = QF_EUNAVAILABLE;
+    return qf_err_set(err, rc, "the store cannot be listed (query %s; the server's log says more)",
+                      query->name);
 }
 
 qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)

@@ -6,6 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "queryapi/encode/error.h"
 #include "queryapi/encode/events.h"
 #include "queryapi/query/query_int.h"
 
@@ -105,6 +106,21 @@ static void expect_costs(struct qa_query *query)
     }
 }
 
+/* What went wrong stays in query->err, for the log. */
+static void fail_turn(struct qa_query *query, qf_rc rc)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf hidden = QF_STRBUF_INIT;
+    const char *text = atomic_load(&query->canceled) ? qa_query_cancel_text(query) : qf_rc_text(rc);
+
+    if (!qa_error_is_askers(rc)) {
+        qa_error_hide(rc, query->name, 0, &hidden);
+        text = qf_strbuf_cstr(&hidden);
+    } else if (query->err.rc == rc) {
+        text = query->err.msg;
+    }
+    qa_query_fail(query, rc, text);
+}
+
 void qa_query_turn(struct qa_query *query, enum qa_turn turn)
 {
     qf_rc rc;
@@ -126,10 +142,7 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
         rc = qa_query_no_memory(query, &query->err);
     }
     if (rc != QF_OK) {
-        const char *text =
-            atomic_load(&query->canceled) ? qa_query_cancel_text(query) : qf_rc_text(rc);
-
-        qa_query_fail(query, rc, query->err.rc == rc ? query->err.msg : text);
+        fail_turn(query, rc);
         query->next = QA_NEXT_OVER;
     }
 }

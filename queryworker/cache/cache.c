@@ -474,6 +474,15 @@ const char *qw_segment_path(const struct qw_segment *segment)
     return segment->path;
 }
 
+const char *qw_segment_label(const struct qw_segment *segment)
+{
+    const char *slash = strrchr(segment->path, '/');
+
+    if (segment->name)
+        return segment->name;
+    return slash ? slash + 1 : segment->path;
+}
+
 const char *qw_segment_in_place(const struct qw_segment *segment)
 {
     return segment->name;

@@ -75,6 +75,8 @@ struct qw_hold *qw_cache_settled(struct qw_cache *cache);
 
 /* Valid while the segment is held and settled. */
 const char *qw_segment_path(const struct qw_segment *segment);
+/* For messages that leave the worker: its name in the store, or that of the copy without the folder. */
+const char *qw_segment_label(const struct qw_segment *segment);
 /* Its name in the store if it is read there, NULL if it is a copy. */
 const char *qw_segment_in_place(const struct qw_segment *segment);
 struct sg_store *qw_cache_store(const struct qw_cache *cache);

@@ -39,10 +39,10 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
     /* A file of another size is not the one the query was planned over. */
     if (segment->size && fstat(fd, &info) == 0 && (uint64_t)info.st_size != segment->size) {
         (void)close(fd);
-        return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->path,
+        return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->label,
                           (long long)info.st_size, (unsigned long long)segment->size);
     }
-    segment->reader = sg_reader_open_fd(fd, segment->path, err);
+    segment->reader = sg_reader_open_fd(fd, segment->label, err);
     if (!segment->reader)
         return err->rc ? err->rc : QF_EIO;
     segment->opened = true;
@@ -55,7 +55,7 @@ static qf_rc check_tenant(struct qw_task *task, const struct qw_task_segment *se
     if (qf_str_eq(sg_reader_meta(segment->reader)->name.tenant, task->tenant))
         return QF_OK;
     return qf_err_set(&task->err, QF_EDENIED, "segment %s is not of the work's tenant",
-                      segment->path);
+                      segment->label);
 }
 
 static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,

@@ -18,6 +18,7 @@
 
 struct qw_task_segment {
     const char *path;         /* borrowed */
+    const char *label;        /* for messages: which it is, and not where; borrowed */
     struct sg_store *store;   /* NULL: a copy, at @path; else it is read in place */
     const char *name;         /* of it in the store; borrowed */
     uint64_t size;            /* as announced; 0: unknown */

@@ -101,6 +101,7 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
         const struct qw_segment *segment = run->hold->segments[i];
 
         task->segments[i] = (struct qw_task_segment){ .path = qw_segment_path(segment),
+                                                      .label = qw_segment_label(segment),
                                                       .name = qw_segment_in_place(segment),
                                                       .size = qw_segment_size(segment),
                                                       .reader = qw_segment_reader(segment) };

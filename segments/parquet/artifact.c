@@ -2,7 +2,10 @@
 #include "segments/parquet/artifact.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -578,7 +581,14 @@ static uint64_t footer_max(const struct qf_purse *purse)
 struct pq_leaf_reader *sg_artifact_open_file(const char *path, struct qf_purse *purse,
                                              struct qf_err *err)
 {
-    return reader_new(colfile_open_path(path, footer_max(purse), err), purse, err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        (void)qf_err_set(err, errno == ENOENT ? QF_ENOTFOUND : QF_EIO, "%s: cannot open: %s", path,
+                         strerror(errno));
+        return NULL;
+    }
+    return reader_new(colfile_open_fd(fd, "artifact", footer_max(purse), err), purse, err);
 }
 
 struct pq_leaf_reader *sg_artifact_open_memory(struct qf_str bytes, const char *name,

@@ -51,7 +51,7 @@ QF_MUST_CHECK qf_rc sg_artifact_write_memory(const struct pq_leaf_result *result
                                              struct sg_artifact_info *ret_info, struct qf_err *err);
 
 /* Open for reading; NULL and @err filled on failure (QF_ENOTFOUND, QF_EIO, QF_ECORRUPT,
- * QF_EUNSUPPORTED for a newer schema). The reader's close() frees it. In memory @bytes are borrowed
+ * QF_EUNSUPPORTED for a newer schema); messages about what is in a file do not say where it is. The reader's close() frees it. In memory @bytes are borrowed
  * until close and @name is for messages. A reader belongs to one thread and holds one row group;
  * for what it holds @purse pays (NULL: nobody), and QF_ELIMIT is the end of that. */
 struct pq_leaf_reader *sg_artifact_open_file(const char *path, struct qf_purse *purse,

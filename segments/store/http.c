@@ -325,7 +325,7 @@ static qf_rc explain(const struct exchange *x, CURLcode result, const char *deta
     if (x->sink_failed)
         return QF_EIO;
     if (x->too_large)
-        return qf_err_set(err, QF_ELIMIT, "%s: the answer is larger than it may be", url);
+        return qf_err_set(err, QF_EPROTO, "%s: the answer is larger than it may be", url);
     if (x->read_error)
         return qf_err_set(err, sg_store_rc_from_errno(x->read_error),
                           "%s: cannot read what to send: %s", url, strerror(x->read_error));

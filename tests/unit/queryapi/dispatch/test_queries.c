@@ -209,8 +209,8 @@ TEST(a_deadline_ends_a_query_wherever_it_is)
     (void)qh_stream_drop(queued);
 }
 
-/* Segments that vanish mean another plan, three times at the most; then the reason of the worker is
- * the client's. */
+/* Segments that vanish mean another plan, three times at the most; then the client hears what it is,
+ * and the log has the worker's words. */
 TEST(vanished_segments_are_planned_again)
 {
     DESK(4, 1, 4);
@@ -223,7 +223,9 @@ TEST(vanished_segments_are_planned_again)
         CHECK(strstr(desk_log(desk), work == 1 ? "plan api-1; s1 assign" : "plan api-1 again; s1"));
         desk_fail(desk, 1, work, 1, "not_found", false);
     }
-    CHECK(strstr(desk_answer(client), "the disk says no"));
+    CHECK(
+        strstr(desk_answer(client), "not found (query api-1, work 4; the server's log says more)"));
+    CHECK(!strstr(desk_answer(client), "the disk says no"));
     CHECK_EQ(qa_coord_query_count(desk->coord), 0);
     (void)qh_stream_drop(client);
 }

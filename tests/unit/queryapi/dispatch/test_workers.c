@@ -159,9 +159,10 @@ TEST(a_full_spool_fails_the_query)
     desk_accept(desk, 1, 1, 1);
     desk_ready(desk, 1, 1, 1, 10);
     desk->fetches.items[0]->spool_full = true;
-    (void)snprintf(desk->fetches.items[0]->detail, 100, "no room");
+    (void)snprintf(desk->fetches.items[0]->detail, 100, "no room in here");
     desk_fetched(desk, false);
-    CHECK(strstr(desk_answer(client), "an artifact was not fetched: no room"));
+    CHECK(strstr(desk_answer(client), "the spool has no room for the results of workers (query "));
+    CHECK(!strstr(desk_answer(client), "no room in here"));
     CHECK_EQ(qa_coord_query_count(desk->coord), 0);
     (void)qh_stream_drop(client);
 }

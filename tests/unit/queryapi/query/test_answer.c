@@ -25,6 +25,7 @@ struct fixture {
     struct memory_series *series;
     struct pq_engine engine;
     struct qf_strbuf text;
+    struct qf_strbuf log; /* what it would say */
 };
 
 static char *segment_path(const struct fixture *f, uint32_t shard)
@@ -82,6 +83,7 @@ static void teardown(struct fixture *f)
     (void)sg_store_free(f->env.store);
     memory_series_freep(&f->series);
     qf_strbuf_done(&f->text);
+    qf_strbuf_done(&f->log);
 }
 
 /* What a worker does with a work item; the bytes of its artifact. */
@@ -316,11 +318,14 @@ static const char *answer_with_bad_artifact(struct fixture *f, const struct qa_a
         qa_artifact_done(&query->items[1].artifact);
     else
         query->items[1].artifact.data[10] ^= 1;
+    (void)snprintf(query->name, sizeof(query->name), "api-7");
     qa_query_turn(query, QA_TURN_ANSWER);
     CHECK_EQ(query->next, QA_NEXT_OVER);
     CHECK(query->rc != QF_OK);
     qf_strbuf_reset(&f->text);
     answers_read(stream, &f->text);
+    qf_strbuf_reset(&f->log);
+    qf_strbuf_puts(&f->log, query->err.msg);
     (void)qa_query_free(query);
     (void)qh_stream_drop(stream);
     return qf_strbuf_cstr(&f->text);
@@ -336,13 +341,14 @@ TEST(never_a_silent_subset)
     memory_series_add(f.series, "m{i=\"a\"} 1 2 3");
     CHECK_STR(answer_with_bad_artifact(&f, &ask, true),
               "500 application/json\n\n{\"status\":\"error\",\"errorType\":\"internal\",\"error\":"
-              "\"work item 1 has no artifact\"}");
-    CHECK(strstr(answer_with_bad_artifact(&f, &ask, false), "artifact: corrupt"));
+              "\"internal error (query api-7; the server's log says more)\"}");
+    CHECK_STR(qf_strbuf_cstr(&f.log), "work item 1 has no artifact");
+    CHECK(strstr(answer_with_bad_artifact(&f, &ask, false), "\"artifact: corrupt"));
     ask.kind = QA_QUERY_EVENTS;
     CHECK(strstr(answer_with_bad_artifact(&f, &ask, true),
                  "200 text/event-stream\nCache-Control: no-cache\n\n"
                  "data: {\"type\":\"error\",\"data\":{\"code\":\"internal\",\"message\":"
-                 "\"work item 1 has no artifact\"}}\n\n"
+                 "\"internal error (query api-7; the server's log says more)\"}}\n\n"
                  "data: {\"type\":\"done\",\"data\":{\"status\":\"error\"}}\n\n"));
     teardown(&f);
 }
