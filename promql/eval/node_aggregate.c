@@ -82,6 +82,21 @@ static qf_rc take_natives(struct aggregate *self, struct pq_natives *natives, si
 }
 
 /* The histograms of all groups; a step with floats as well has no value. */
+/* The name that all series have; nothing if they differ. */
+static struct qf_str common_metric(const struct pq_series_set *set)
+{
+    struct qf_str name = QF_STR("");
+
+    for (size_t i = 0; i < set->count; i++) {
+        struct qf_str other = qf_labels_get(set->labels[i], QF_STR(QF_METRIC_NAME));
+
+        if (i > 0 && !qf_str_eq(name, other))
+            return QF_STR("");
+        name = other;
+    }
+    return name;
+}
+
 static qf_rc put_natives(struct aggregate *self, struct pq_natives *natives, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
@@ -104,7 +119,9 @@ static qf_rc put_natives(struct aggregate *self, struct pq_natives *natives, str
             if (rc != QF_OK)
                 return rc;
         }
-    pq_natives_notes(&exec->eval->notes, exec->plan->child_pos[0], flags);
+    if (flags)
+        pq_natives_notes(&exec->eval->notes, exec->plan->child_pos[0],
+                         common_metric(&exec->children[0]->set), flags);
     return QF_OK;
 }
 

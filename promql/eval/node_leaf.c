@@ -7,6 +7,12 @@ struct leaf {
     struct pq_merge *merge;
 };
 
+/* The name of what a leaf aggregates, as far as it has one. */
+static struct qf_str metric_below(const struct pq_leaf *leaf)
+{
+    return pq_leaf_drops_names(leaf) ? QF_STR("") : pq_select_metric(&leaf->select);
+}
+
 static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct leaf *self = (struct leaf *)exec;
@@ -27,7 +33,7 @@ static qf_rc leaf_next(struct pq_exec *exec, struct qf_err *err)
                                      .scope = exec->scope };
     rc = pq_merge_next(self->merge, exec->position, &block, err);
     exec->batch.histograms = block.histograms;
-    pq_natives_notes(&exec->eval->notes, leaf->stages[leaf->stage_count - 1].pos,
+    pq_natives_notes(&exec->eval->notes, leaf->agg_pos, metric_below(leaf),
                      pq_merge_flags(self->merge));
     return rc;
 }

@@ -65,11 +65,17 @@ void pq_note_counter_name(struct pq_notes *notes, struct pq_pos pos, struct qf_s
 void pq_note_bad_le(struct pq_notes *notes, struct pq_pos pos, struct qf_str le,
                     struct qf_str metric)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bound = QF_STRBUF_INIT, name = QF_STRBUF_INIT;
 
-    qf_strbuf_puts(&text, "bucket label \"le\" is missing or has a malformed value of ");
-    qf_strbuf_quote(&text, le);
-    add_for_metric(notes, PQ_NOTE_WARNING, pos, qf_strbuf_cstr(&text), metric);
+    pq_note_add(notes, PQ_NOTE_WARNING, pos,
+                "bucket label \"le\" is missing or has a malformed value of %s for metric name %s",
+                quoted(&bound, le), quoted(&name, metric));
+}
+
+void pq_note_binop_layouts(struct pq_notes *notes, struct pq_pos pos, const char *op)
+{
+    pq_note_add(notes, PQ_NOTE_WARNING, pos,
+                "incompatible bucket layout encountered for binary operator %s", op);
 }
 
 void pq_note_mixed_classic_native(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric)

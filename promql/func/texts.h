@@ -34,6 +34,8 @@ void pq_note_histogram_ignored_agg(struct pq_notes *notes, struct pq_pos pos, co
 void pq_note_histogram_ignored_range(struct pq_notes *notes, struct pq_pos pos,
                                      struct qf_str metric);
 /* Exponential and custom buckets in one place. */
+/* Exponential and custom buckets on the two sides of an operator. */
+void pq_note_binop_layouts(struct pq_notes *notes, struct pq_pos pos, const char *op);
 void pq_note_mixed_schemas(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);
 /* A native histogram that should be a counter, or a gauge. */
 void pq_note_not_counter(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric);

@@ -60,7 +60,7 @@ static bool note_joined(const struct pq_value_op *op, const struct pq_histogram_
     const char *operation = op->op == PQ_OP_ADD ? "addition" : "subtraction";
 
     if (joined->mixed)
-        pq_note_mixed_schemas(op->notes, op->pos, QF_STR(""));
+        pq_note_binop_layouts(op->notes, op->pos, pq_op_text(op->op));
     if (joined->conflict && !joined->mixed)
         pq_note_reset_conflict(op->notes, op->pos, operation);
     if (joined->reconciled)

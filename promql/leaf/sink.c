@@ -9,13 +9,25 @@
 #include "promql/func/texts.h"
 #include "promql/leaf/leaf_int.h"
 
-bool pq_select_pins_name(const struct pq_select *select)
+static const struct pq_matcher *name_matcher(const struct pq_select *select)
 {
     for (size_t i = 0; i < select->matcher_count; i++)
         if (select->matchers[i].type == PQ_MATCH_EQUAL &&
             qf_str_is(select->matchers[i].name, QF_METRIC_NAME))
-            return true;
-    return false;
+            return &select->matchers[i];
+    return NULL;
+}
+
+bool pq_select_pins_name(const struct pq_select *select)
+{
+    return name_matcher(select) != NULL;
+}
+
+struct qf_str pq_select_metric(const struct pq_select *select)
+{
+    const struct pq_matcher *matcher = name_matcher(select);
+
+    return matcher ? matcher->value : QF_STR("");
 }
 
 bool pq_sink_init(struct pq_sink *sink, const struct pq_leaf *leaf, struct qf_arena *arena,
@@ -85,8 +97,7 @@ static void sort_out_histograms(struct pq_sink *sink, struct pq_lane *lane)
     if (!leaf->agg || leaf->agg->histograms != PQ_HISTOGRAMS_IGNORE)
         return;
     if (pq_lane_drop_histograms(lane) > 0)
-        pq_note_histogram_ignored_agg(sink->notes, leaf->stages[leaf->stage_count - 1].pos,
-                                      pq_agg_text(leaf->agg->id));
+        pq_note_histogram_ignored_agg(sink->notes, leaf->agg_pos, pq_agg_text(leaf->agg->id));
 }
 
 /* Histograms are added up apart; what is left are the floats. */

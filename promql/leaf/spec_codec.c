@@ -125,6 +125,8 @@ void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf)
     put_double(buf, 13, leaf->param);
     put_bytes(buf, 14, leaf->label);
     put_uint(buf, 15, leaf->finds_resets);
+    put_uint(buf, 16, leaf->agg_pos.start);
+    put_uint(buf, 17, leaf->agg_pos.end);
 }
 
 /* One field as it stands in the bytes. */
@@ -428,6 +430,10 @@ static bool decode_field(struct decoder *d, const struct field *field)
         return get_str(d, field, &leaf->label);
     case 15:
         return get_bool(field, &leaf->finds_resets);
+    case 16:
+        return get_u32(field, &leaf->agg_pos.start);
+    case 17:
+        return get_u32(field, &leaf->agg_pos.end);
     default:
         return false;
     }

@@ -74,12 +74,13 @@ bool pq_natives_value(struct pq_natives *natives, size_t cell, bool floats, stru
     return *ret != NULL;
 }
 
-void pq_natives_notes(struct pq_notes *notes, struct pq_pos pos, unsigned flags)
+void pq_natives_notes(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric,
+                      unsigned flags)
 {
     if (flags & PQ_WINDOW_MIXED_KINDS)
         pq_note_mixed_floats_agg(notes, pos);
     if (flags & PQ_WINDOW_MIXED_SCHEMAS)
-        pq_note_mixed_schemas(notes, pos, QF_STR(""));
+        pq_note_mixed_schemas(notes, pos, metric);
     if (flags & PQ_WINDOW_CONFLICT_AGG)
         pq_note_reset_conflict(notes, pos, "aggregation");
     if (flags & PQ_WINDOW_RECONCILED_AGG)

@@ -46,7 +46,9 @@ QF_MUST_CHECK bool pq_natives_value(struct pq_natives *natives, size_t cell, boo
                                     struct qf_arena *arena, unsigned *flags,
                                     const struct pq_histogram **ret);
 
-/* Notes of enum pq_window_flag bits, as an aggregation words them. */
-void pq_natives_notes(struct pq_notes *notes, struct pq_pos pos, unsigned flags);
+/* Notes of enum pq_window_flag bits, as an aggregation words them. @metric: what is aggregated, if it
+ * has a name. */
+void pq_natives_notes(struct pq_notes *notes, struct pq_pos pos, struct qf_str metric,
+                      unsigned flags);
 
 #endif

@@ -32,6 +32,7 @@ static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
         return false;
     leaf->kind = agg->kind;
     leaf->agg = agg;
+    leaf->agg_pos = node->child_pos[0];
     leaf->grouping = node->grouping;
     leaf->grouping_count = node->grouping_count;
     leaf->without = expr->aggregate.without;
@@ -88,7 +89,7 @@ struct pq_plan_node *pq_plan_aggregate(struct pq_planner *p, const struct pq_exp
         return NULL;
     node->agg = agg->id;
     node->without = expr->aggregate.without;
-    node->child_pos[0] = pq_unwrap(expr->aggregate.expr)->pos;
+    node->child_pos[0] = expr->aggregate.expr->pos;
     if (varies)
         node->child_pos[1] = pq_unwrap(expr->aggregate.param)->pos;
     node->grouping = pq_sorted_names(p, expr->aggregate.grouping, expr->aggregate.grouping_count,

@@ -80,6 +80,7 @@ static struct pq_leaf *number(struct pq_planner *p, struct pq_leaf *leaf)
             /* Notes point to the last place. */
             for (size_t s = 0; s < leaf->stage_count; s++)
                 plan->leaves[i]->stages[s].pos = leaf->stages[s].pos;
+            plan->leaves[i]->agg_pos = leaf->agg_pos;
             return plan->leaves[i];
         }
     if (plan->leaf_count == PQ_PLAN_LEAVES_MAX)

@@ -108,6 +108,7 @@ struct pq_leaf {
 
     /* The aggregation whose partials it answers; NULL: it answers series or samples. */
     const struct pq_aggregation *agg;
+    struct pq_pos agg_pos;         /* what is aggregated: where notes of the aggregation point to */
     const struct qf_str *grouping; /* sorted, no duplicates */
     size_t grouping_count;
     bool without;
@@ -138,6 +139,9 @@ bool pq_leaf_drops_names(const struct pq_leaf *leaf);
 
 /* An equality matcher says the name: no two series differ by name alone. */
 bool pq_select_pins_name(const struct pq_select *select);
+
+/* The metric that an equality matcher names; nothing if none does. */
+struct qf_str pq_select_metric(const struct pq_select *select);
 
 /* The grid on which the leaf answers (that of its last time stage). */
 const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf);

@@ -66,7 +66,10 @@ TEST(histogram_notes_name_the_metric_if_there_is_one)
                       "\"x\" for metric name \"m\" (1:5)");
     pq_note_bad_le(&notes, pos, QF_STR(""), QF_STR(""));
     CHECK_STR(said(), "PromQL warning: bucket label \"le\" is missing or has a malformed value of "
-                      "\"\" (1:5)");
+                      "\"\" for metric name \"\" (1:5)");
+    pq_note_binop_layouts(&notes, pos, "-");
+    CHECK_STR(said(),
+              "PromQL warning: incompatible bucket layout encountered for binary operator - (1:5)");
     pq_note_mixed_classic_native(&notes, pos, QF_STR("m"));
     CHECK_STR(said(), "PromQL warning: vector contains a mix of classic and native histograms for "
                       "metric name \"m\" (1:5)");

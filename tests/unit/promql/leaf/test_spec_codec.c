@@ -111,5 +111,5 @@ TEST(the_bytes_of_a_leaf_are_stable)
         qf_strbuf_printf(&hex, "%02x", (unsigned char)bytes.data[i]);
     CHECK_STR(qf_strbuf_cstr(&hex), "08021a0373756d220e12085f5f6e616d655f5f1a02757028c2ddbd043080b6"
                                     "dc054a19100c180e220b0880ade20410"
-                                    "d00f18e90730c0cf2438c0cf24520373756d5a0161");
+                                    "d00f18e90730c0cf2438c0cf24520373756d5a016180010c88010e");
 }
