@@ -19,7 +19,7 @@ static bool scale_side(struct qf_arena *arena, const struct pq_histogram *from, 
 
     if (!pq_side_write(&writer, arena, walk.bucket_count))
         return false;
-    while (pq_side_next(&walk, &index, &count))
+    while (pq_side_step(&walk, &index, &count)) /* an empty bucket times NaN is not empty */
         pq_side_put(&writer, index, scaled(count, by, divide));
     pq_side_set(to, side, &writer);
     return true;

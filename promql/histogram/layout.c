@@ -4,10 +4,28 @@
 #include <float.h>
 #include <math.h>
 
+/* 2^(@part / 2^@schema) for 0 <= @part < 2^@schema. Prometheus's bounds are not all rounded to the
+ * nearest double, and labels of count_values show every digit: they are the products of these roots
+ * of two, the greatest first, the first of which is rounded down. */
+static double root_of_two(int schema, int64_t part)
+{
+    static const double roots[] = { 1.414213562373095,  1.189207115002721,  1.0905077326652577,
+                                    1.0442737824274138, 1.0218971486541166, 1.0108892860517005,
+                                    1.0054299011128027, 1.0027112750502025 };
+    double product = 1;
+
+    if (schema > (int)QF_COUNT_OF(roots))
+        return exp2((double)part / ldexp(1, schema));
+    for (int i = 0; i < schema; i++)
+        if (part >> (schema - 1 - i) & 1)
+            product *= roots[i];
+    return product;
+}
+
 double pq_exponential_bound(int32_t schema, int64_t index)
 {
     int64_t exponent = index;
-    double fraction = 0;
+    double fraction = 1;
 
     if (schema < 0) {
         int shift = QF_MIN(-schema, 16);
@@ -19,12 +37,12 @@ double pq_exponential_bound(int32_t schema, int64_t index)
         int64_t size = (int64_t)1 << shift;
 
         exponent = index >> shift;
-        fraction = (double)(index & (size - 1)) / (double)size;
+        fraction = root_of_two(shift, index & (size - 1));
     }
-    if (exponent == 1024 && fraction == 0)
+    if (exponent == 1024 && fraction == 1)
         return DBL_MAX;
     exponent = exponent > 4096 ? 4096 : exponent < -4096 ? -4096 : exponent;
-    return ldexp(exp2(fraction), (int)exponent);
+    return ldexp(fraction, (int)exponent);
 }
 
 double pq_custom_bound(const double *bounds, size_t count, int64_t index)
@@ -75,7 +93,6 @@ struct pq_side_walk pq_side_begin_back(const struct pq_histogram *h, enum pq_sid
     return walk;
 }
 
-/* One bucket on, empty or not. */
 static bool step(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count)
 {
     while (walk->left == 0) {
@@ -108,9 +125,14 @@ static bool step_back(struct pq_side_walk *walk, int64_t *ret_index, double *ret
     return true;
 }
 
+bool pq_side_step(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count)
+{
+    return walk->back ? step_back(walk, ret_index, ret_count) : step(walk, ret_index, ret_count);
+}
+
 bool pq_side_next(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count)
 {
-    while (walk->back ? step_back(walk, ret_index, ret_count) : step(walk, ret_index, ret_count))
+    while (pq_side_step(walk, ret_index, ret_count))
         if (*ret_count != 0)
             return true;
     return false;
@@ -155,6 +177,28 @@ struct pq_interval pq_interval_at(const struct pq_histogram *h, enum pq_side sid
                                : (struct pq_interval){ low, high, count, false };
 }
 
+bool pq_interval_has_low(const struct pq_histogram *h, const struct pq_interval *b)
+{
+    if (pq_histogram_is_custom(h))
+        return b->low == -(double)INFINITY;
+    return b->zero || b->low < 0;
+}
+
+bool pq_interval_has_high(const struct pq_histogram *h, const struct pq_interval *b)
+{
+    return pq_histogram_is_custom(h) || b->zero || b->high > 0;
+}
+
+/* What a bucket has outside of the zero bucket. */
+static struct pq_interval beyond_zero(const struct pq_histogram *h, struct pq_interval b)
+{
+    if (b.low > 0 && b.low < h->zero_threshold)
+        b.low = h->zero_threshold;
+    else if (b.high < 0 && b.high > -h->zero_threshold)
+        b.high = -h->zero_threshold;
+    return b;
+}
+
 bool pq_intervals_next(struct pq_interval_walk *walk, struct pq_interval *ret_interval)
 {
     const struct pq_histogram *h = walk->histogram;
@@ -166,14 +210,14 @@ bool pq_intervals_next(struct pq_interval_walk *walk, struct pq_interval *ret_in
 
         if (walk->part != 1) {
             if (pq_side_next(&walk->side, &index, &count)) {
-                *ret_interval =
-                    pq_interval_at(h, negative ? PQ_NEGATIVE : PQ_POSITIVE, index, count);
+                *ret_interval = beyond_zero(
+                    h, pq_interval_at(h, negative ? PQ_NEGATIVE : PQ_POSITIVE, index, count));
                 return true;
             }
             continue;
         }
         walk->side = pq_side_begin(h, walk->back ? PQ_NEGATIVE : PQ_POSITIVE);
-        if (h->zero_count != 0 && !pq_histogram_is_custom(h)) {
+        if (h->zero_count > 0 && !pq_histogram_is_custom(h)) {
             walk->part++;
             *ret_interval = pq_zero_interval(h);
             return true;

@@ -6,7 +6,7 @@
  * the negative side is its mirror image. Bucket i of custom bounds covers (bounds[i-1], bounds[i]],
  * and the first and the last one are open to the infinities; there is no negative side.
  *
- * Buckets that a span lists may be empty. Walks pass over those. */
+ * Buckets that a span lists may be empty. Most walks pass over those. */
 #ifndef PROMQL_HISTOGRAM_LAYOUT_H
 #define PROMQL_HISTOGRAM_LAYOUT_H
 
@@ -48,6 +48,8 @@ struct pq_side_walk {
 
 struct pq_side_walk pq_side_begin(const struct pq_histogram *h, enum pq_side side);
 struct pq_side_walk pq_side_begin_back(const struct pq_histogram *h, enum pq_side side);
+/* The next bucket that a span lists, empty or not; false at the end. */
+bool pq_side_step(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count);
 /* The next bucket that is not empty; false at the end. */
 bool pq_side_next(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count);
 
@@ -60,7 +62,14 @@ struct pq_interval {
 struct pq_interval pq_interval_at(const struct pq_histogram *h, enum pq_side side, int64_t index,
                                   double count);
 
-/* All buckets by value: the negative side from its far end, the zero bucket, the positive side. */
+/* Which of its ends belong to a bucket: those farther from zero, both ends of the zero bucket, the
+ * upper ones of custom buckets and, of the first of those, the lower one too. */
+bool pq_interval_has_low(const struct pq_histogram *h, const struct pq_interval *b);
+bool pq_interval_has_high(const struct pq_histogram *h, const struct pq_interval *b);
+
+/* All buckets by value: the negative side from its far end, the zero bucket, the positive side. The
+ * zero bucket takes from buckets that reach into it, so that low may even be above high; it is there
+ * if it counts anything, which a negative number or NaN does not. */
 struct pq_interval_walk {
     const struct pq_histogram *histogram;
     struct pq_side_walk side;

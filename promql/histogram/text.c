@@ -12,34 +12,41 @@ static void put_number(struct qf_strbuf *buf, double number)
     qf_strbuf_puts(buf, text);
 }
 
-/* Negative bounds are inclusive at their lower end, positive ones at their upper end. */
-static void put_bucket(struct qf_strbuf *buf, double low, double high, double count)
+static void put_bucket(struct qf_strbuf *buf, const struct pq_histogram *h, struct pq_interval b)
 {
     qf_strbuf_puts(buf, ", ");
-    qf_strbuf_putc(buf, low < 0 ? '[' : '(');
-    put_number(buf, low);
+    qf_strbuf_putc(buf, pq_interval_has_low(h, &b) ? '[' : '(');
+    put_number(buf, b.low);
     qf_strbuf_putc(buf, ',');
-    put_number(buf, high);
-    qf_strbuf_putc(buf, high > 0 ? ']' : ')');
+    put_number(buf, b.high);
+    qf_strbuf_putc(buf, pq_interval_has_high(h, &b) ? ']' : ')');
     qf_strbuf_putc(buf, ':');
-    put_number(buf, count);
+    put_number(buf, b.count);
+}
+
+/* By value, as buckets are written: what the zero bucket takes from them stays. */
+static void put_side(struct qf_strbuf *buf, const struct pq_histogram *h, enum pq_side side)
+{
+    struct pq_side_walk walk =
+        side == PQ_NEGATIVE ? pq_side_begin_back(h, side) : pq_side_begin(h, side);
+    int64_t index;
+    double count;
+
+    while (pq_side_next(&walk, &index, &count))
+        put_bucket(buf, h, pq_interval_at(h, side, index, count));
 }
 
 void pq_histogram_print(struct qf_strbuf *buf, const struct pq_histogram *h)
 {
-    struct pq_interval_walk walk = pq_intervals_begin(h);
-    struct pq_interval b;
-
     qf_strbuf_puts(buf, "{count:");
     put_number(buf, h->count);
     qf_strbuf_puts(buf, ", sum:");
     put_number(buf, h->sum);
-    while (pq_intervals_next(&walk, &b)) {
-        if (b.zero) { /* as it is written, not as it is understood */
-            b.low = -h->zero_threshold;
-            b.high = h->zero_threshold;
-        }
-        put_bucket(buf, b.low, b.high, b.count);
-    }
+    put_side(buf, h, PQ_NEGATIVE);
+    if (h->zero_count != 0)
+        put_bucket(
+            buf, h,
+            (struct pq_interval){ -h->zero_threshold, h->zero_threshold, h->zero_count, true });
+    put_side(buf, h, PQ_POSITIVE);
     qf_strbuf_putc(buf, '}');
 }

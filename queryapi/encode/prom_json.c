@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/pure/number.h"
+#include "promql/histogram/layout.h"
 
 #define NOTES_SHOWN_MAX 10
 
@@ -66,103 +67,46 @@ void qa_json_value(struct qf_strbuf *buf, double value)
     qf_strbuf_putc(buf, '"');
 }
 
-/* The upper bound of bucket @index in an exponential schema. */
-static double exponential_bound(int32_t schema, int64_t index)
+/* Which ends belong to a bucket: 0 the upper one, 1 the lower one, 2 none, 3 both. */
+static int boundaries(const struct pq_histogram *histogram, const struct pq_interval *bucket)
 {
-    double bound;
+    bool low = pq_interval_has_low(histogram, bucket),
+         high = pq_interval_has_high(histogram, bucket);
 
-    if (schema <= 0)
-        bound = exp2((double)index * ldexp(1, -schema));
-    else
-        bound = ldexp(exp2((double)(index & ((1 << schema) - 1)) / ldexp(1, schema)),
-                      (int)(index >> schema));
-    return bound;
+    return low && high ? 3 : low ? 1 : high ? 0 : 2;
 }
 
-struct bucket_list {
-    struct qf_strbuf *buf;
-    const struct pq_histogram *histogram;
-    size_t written;
-};
-
-static void put_bucket(struct bucket_list *list, int boundaries, double low, double high,
-                       double count)
+static void put_bucket(struct qf_strbuf *buf, const struct pq_histogram *histogram,
+                       const struct pq_interval *bucket)
 {
-    if (count == 0)
-        return;
-    qf_strbuf_puts(list->buf, list->written++ ? "," : ",\"buckets\":[");
-    qf_strbuf_printf(list->buf, "[%d,", boundaries);
-    qa_json_value(list->buf, low);
-    qf_strbuf_putc(list->buf, ',');
-    qa_json_value(list->buf, high);
-    qf_strbuf_putc(list->buf, ',');
-    qa_json_value(list->buf, count);
-    qf_strbuf_putc(list->buf, ']');
-}
-
-static void put_positive(struct bucket_list *list, int64_t index, double count)
-{
-    const struct pq_histogram *h = list->histogram;
-
-    if (h->schema != PQ_SCHEMA_CUSTOM) {
-        put_bucket(list, 0, exponential_bound(h->schema, index - 1),
-                   exponential_bound(h->schema, index), count);
-        return;
-    }
-    put_bucket(list, 0,
-               index > 0 && (size_t)index <= h->custom_value_count ? h->custom_values[index - 1]
-                                                                   : -INFINITY,
-               index >= 0 && (size_t)index < h->custom_value_count ? h->custom_values[index]
-                                                                   : INFINITY,
-               count);
-}
-
-/* Negative buckets come with the largest magnitude first. */
-static void put_negative_buckets(struct bucket_list *list)
-{
-    const struct pq_histogram *h = list->histogram;
-    size_t left = h->negative_bucket_count;
-    int64_t index = 0;
-
-    for (size_t i = 0; i < h->negative_span_count; i++)
-        index += (int64_t)h->negative_spans[i].offset + h->negative_spans[i].length;
-    for (size_t i = h->negative_span_count; i-- > 0;) {
-        for (uint32_t k = h->negative_spans[i].length; k-- > 0 && left > 0;) {
-            index--;
-            left--;
-            put_bucket(list, 1, -exponential_bound(h->schema, index),
-                       -exponential_bound(h->schema, index - 1), h->negative_buckets[left]);
-        }
-        index -= h->negative_spans[i].offset;
-    }
-}
-
-static void put_positive_buckets(struct bucket_list *list)
-{
-    const struct pq_histogram *h = list->histogram;
-    size_t at = 0;
-    int64_t index = 0;
-
-    for (size_t i = 0; i < h->positive_span_count; i++) {
-        index += h->positive_spans[i].offset;
-        for (uint32_t k = 0; k < h->positive_spans[i].length && at < h->positive_bucket_count; k++)
-            put_positive(list, index++, h->positive_buckets[at++]);
-    }
+    qf_strbuf_printf(buf, "[%d,", boundaries(histogram, bucket));
+    qa_json_value(buf, bucket->low);
+    qf_strbuf_putc(buf, ',');
+    qa_json_value(buf, bucket->high);
+    qf_strbuf_putc(buf, ',');
+    qa_json_value(buf, bucket->count);
+    qf_strbuf_putc(buf, ']');
 }
 
 void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram)
 {
-    struct bucket_list list = { .buf = buf, .histogram = histogram };
+    struct pq_interval_walk walk = pq_intervals_begin(histogram);
+    struct pq_interval bucket;
+    size_t written = 0;
 
     qf_strbuf_puts(buf, "{\"count\":");
     qa_json_value(buf, histogram->count);
     qf_strbuf_puts(buf, ",\"sum\":");
     qa_json_value(buf, histogram->sum);
-    put_negative_buckets(&list);
-    put_bucket(&list, 3, -histogram->zero_threshold, histogram->zero_threshold,
-               histogram->zero_count);
-    put_positive_buckets(&list);
-    qf_strbuf_puts(buf, list.written ? "]}" : "}");
+    while (pq_intervals_next(&walk, &bucket)) {
+        if (bucket.zero) { /* as it is defined, not where its observations must be */
+            bucket.low = -histogram->zero_threshold;
+            bucket.high = histogram->zero_threshold;
+        }
+        qf_strbuf_puts(buf, written++ ? "," : ",\"buckets\":[");
+        put_bucket(buf, histogram, &bucket);
+    }
+    qf_strbuf_puts(buf, written ? "]}" : "}");
 }
 
 /* Large answers consist of these: one look at the buffer for all of it. */

@@ -64,6 +64,33 @@ TEST(histograms_list_their_buckets_in_order)
     qf_strbuf_done(&buf);
 }
 
+/* 3 is a bucket with both its ends: the zero bucket, however narrow, and the first custom one. */
+TEST(histograms_say_which_bounds_belong_to_a_bucket)
+{
+    const struct pq_span span = { 0, 3 };
+    const double buckets[] = { 1, 2, 3 }, bounds[] = { -1, 0 };
+    const struct pq_histogram zero = { .count = 1, .zero_count = 1 };
+    const struct pq_histogram custom = {
+        .schema = PQ_SCHEMA_CUSTOM,
+        .count = 6,
+        .positive_spans = &span,
+        .positive_span_count = 1,
+        .positive_buckets = buckets,
+        .positive_bucket_count = 3,
+        .custom_values = bounds,
+        .custom_value_count = 2,
+    };
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_histogram(&buf, &zero);
+    qa_json_histogram(&buf, &custom);
+    CHECK_STR(qf_strbuf_cstr(&buf),
+              "{\"count\":\"1\",\"sum\":\"0\",\"buckets\":[[3,\"-0\",\"0\",\"1\"]]}"
+              "{\"count\":\"6\",\"sum\":\"0\",\"buckets\":[[3,\"-Inf\",\"-1\",\"1\"],"
+              "[0,\"-1\",\"0\",\"2\"],[0,\"0\",\"+Inf\",\"3\"]]}");
+    qf_strbuf_done(&buf);
+}
+
 TEST(annotations_beyond_ten_are_counted)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 20);
