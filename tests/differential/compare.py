@@ -43,8 +43,29 @@ def near(a, b, tolerance):
     return abs(a - b) <= tolerance * max(abs(a), abs(b))
 
 
+def histograms_differ(a, b, tolerance):
+    """None, or which part of two {"count", "sum", "buckets"} differs."""
+    for part in ("count", "sum"):
+        if not close(a[part], b[part], tolerance):
+            return f"histogram with {part} {a[part]}, theirs {b[part]}"
+    mine, other = a.get("buckets", []), b.get("buckets", [])
+    for x, y in zip(mine, other):
+        if x[0] != y[0] or not all(close(p, q, tolerance) for p, q in zip(x[1:], y[1:])):
+            return f"histogram with bucket {x}, theirs {y}"
+    return None if len(mine) == len(other) else f"histogram with {len(mine)} buckets, theirs {len(other)}"
+
+
+def values_differ(a, b, tolerance):
+    """None, or how two values differ: floats are text, histograms have parts."""
+    if isinstance(a, str) != isinstance(b, str):
+        return " theirs ".join("a float," if isinstance(v, str) else "a histogram," for v in (a, b)).rstrip(",")
+    if isinstance(a, str):
+        return None if close(a, b, tolerance) else f"{a}, theirs {b}"
+    return histograms_differ(a, b, tolerance)
+
+
 def points(data):
-    """{labels: [(time, value)...]} of any float result."""
+    """{labels: [(time, value)...]} of any result, floats and histograms in the order of time."""
     kind, result = data["resultType"], data["result"]
     if kind in ("scalar", "string"):
         return {"": [tuple(result)]}
@@ -53,7 +74,10 @@ def points(data):
         key = json.dumps(series["metric"], sort_keys=True)
         if key in out:
             out[key + " (again)"] = []
-        out[key] = [tuple(p) for p in series.get("values", [series["value"]] if "value" in series else [])]
+        found = []
+        for one, many in (("value", "values"), ("histogram", "histograms")):
+            found += series.get(many, [series[one]] if one in series else [])
+        out[key] = sorted((tuple(p) for p in found), key=lambda p: p[0])
     return out
 
 
@@ -89,8 +113,9 @@ def difference(query, ours, theirs, tolerance):
             only = sorted({p[0] for p in a} ^ {p[0] for p in b})
             return f"{key}: {len(a)} points, theirs {len(b)}, first only in one: {only[:3]}"
         for p, q in zip(a, b):
-            if not close(p[1], q[1], tolerance):
-                return f"{key} at {p[0]}: {p[1]}, theirs {q[1]}"
+            found = values_differ(p[1], q[1], tolerance)
+            if found:
+                return f"{key} at {p[0]}: {found}"
     if ours[1]["notes"] != theirs[1]["notes"]:
         return f"notes {ours[1]['notes']}, theirs {theirs[1]['notes']}"
     return None

@@ -1,11 +1,12 @@
 """dataset - random series that PromQL has to cope with, as OpenMetrics text.
 
-Counters with resets, gauges, classic histograms, sparse and dense series, gaps longer than the
+Counters with resets, gauges, classic and native histograms, sparse and dense series, gaps longer than the
 lookback, series that appear and end, stale markers, NaN and infinities, equal values, tiny and huge
 numbers."""
 import math
 import random
 
+import native
 import remote_write
 
 STEP_S = 15
@@ -17,6 +18,8 @@ STALE_TEXT = "StaleNaN"  # as promfabric import reads it
 
 
 def fmt(value):
+    if isinstance(value, native.Histogram):
+        return value.text()
     if remote_write.is_stale(value):
         return STALE_TEXT
     if math.isnan(value):
@@ -130,6 +133,10 @@ def build(seed):
             series.append(Series(dict(base, __name__="temperature", zone="z" + instance),
                                  list(gauge(rng, times(rng, dense=False)))))
             series.append(Series(dict(base, __name__="wild"), list(wild(rng, times(rng)))))
+        for kind in native.KINDS:
+            for instance in ("0", "1", "2"):
+                labels = {"__name__": kind, "job": job, "instance": instance}
+                series.append(Series(labels, list(native.samples(rng, kind, times(rng)))))
         series.extend(histogram(rng, "latency_seconds", {"job": job}, times(rng)))
         series.append(Series({"__name__": "limit", "job": job}, list(gauge(rng, times(rng)))))
         for instance in ("0", "1", "2"):
@@ -150,3 +157,20 @@ def openmetrics(series):
             out.append(f"{s.labels['__name__']}{{{labels}}} {fmt(v)} {t / 1000:.3f}")
     out.append("# EOF")
     return "\n".join(out) + "\n"
+
+
+def as_stored(series, stored):
+    """@series with the native histograms of @stored ((labels, points)...), which has the same samples."""
+    found = {tuple(sorted(labels.items())): points for labels, points in stored}
+    out = []
+    for s in series:
+        points = s.points
+        if s.labels["__name__"] in native.KINDS:
+            points = found[tuple(sorted(s.labels.items()))]
+            if [t for t, _ in points] != [t for t, _ in s.points]:
+                raise SystemExit(f"{s.labels}: {len(s.points)} samples were sent, {len(points)} are stored")
+            for (_, mine), (_, its) in zip(s.points, points):
+                if isinstance(its, native.Histogram):
+                    its.bounds = mine.bounds  # remote read of 3.5 forgets them
+        out.append(Series(s.labels, points))
+    return out

@@ -3,6 +3,8 @@ import random
 
 COUNTERS = ["requests_total", "cpu_seconds_total"]
 GAUGES = ["memory_bytes", "temperature", "wild", "limit", "steady"]
+NATIVE = ["native_requests", "native_requests", "native_float", "native_gauge", "native_custom", "native_mixed",
+          "native_odd"]
 LABELS = ["job", "instance", "code", "zone"]
 VECTOR, MATRIX, SCALAR = "vector", "matrix", "scalar"
 
@@ -51,7 +53,7 @@ AGGREGATORS = ["sum", "avg", "count", "min", "max", "group", "stddev", "stdvar"]
 ARITHMETIC = ["+", "-", "*", "/", "%", "^", "atan2"]
 COMPARISON = ["==", "!=", "<", ">", "<=", ">="]
 SETS = ["and", "or", "unless"]
-# Native histograms only: on floats they answer nothing, and must say so alike.
+# Of native histograms: on floats they answer nothing, and must say so alike.
 HISTOGRAM_ONLY = ["histogram_avg", "histogram_count", "histogram_sum", "histogram_stddev", "histogram_stdvar"]
 SORTS = ["sort({})", "sort_desc({})", 'sort_by_label({}, "instance", "job")',
          'sort_by_label_desc({}, "zone", "code")', "sort_by_label({})"]
@@ -71,6 +73,11 @@ class Generator:
     def __init__(self, seed, start_s, duration_s):
         self.rng = random.Random(seed)
         self.start, self.duration = start_s, duration_s
+        self.native = 0.7 if self.rng.random() < 0.5 else 0  # how many of the metrics are native histograms
+
+    def name(self, floats):
+        """A metric: one of @floats, or native histograms in whatever place."""
+        return self.rng.choice(NATIVE if self.rng.random() < self.native else floats)
 
     def matchers(self):
         rng = self.rng
@@ -93,8 +100,7 @@ class Generator:
         return out
 
     def selector(self, names=None):
-        return Node(VECTOR, self.escape(self.rng.choice(names or COUNTERS + GAUGES) + self.matchers()
-                                        + self.shift()))
+        return Node(VECTOR, self.escape(self.name(names or COUNTERS + GAUGES) + self.matchers() + self.shift()))
 
     @staticmethod
     def escape(text):
@@ -109,7 +115,7 @@ class Generator:
             step = rng.choice(["", "30s", "1m", "2m", "37s"])
             inner = self.vector(depth - 2)
             return Node(MATRIX, "({})[" + f"{self.range()}:{step}]" + self.shift(), [inner])
-        name = rng.choice(names or COUNTERS + GAUGES)
+        name = self.name(names or COUNTERS + GAUGES)
         return Node(MATRIX, self.escape(f"{name}{self.matchers()}[{self.range()}]{self.shift()}"))
 
     def scalar(self, depth):
@@ -148,8 +154,22 @@ class Generator:
             return Node(VECTOR, f"quantile{self.grouping()} ({q}, " + "{})", [inner])
         return Node(VECTOR, f'count_values{self.grouping()} ("v", ' + "{})", [inner])
 
+    def of_native(self, depth):
+        """A function that looks into native histograms."""
+        rng, inner = self.rng, self.vector(depth - 1)
+        kind = rng.random()
+        if kind < 0.5:
+            return Node(VECTOR, rng.choice(HISTOGRAM_ONLY) + "({})", [inner])
+        if kind < 0.75:
+            q = rng.choice(["0.5", "0.9", "0.99", "0", "1", "-1", "2", "NaN"])
+            return Node(VECTOR, f"histogram_quantile({q}, " + "{})", [inner])
+        low, high = rng.choice(["0", "-1", "-Inf", "0.0005", "0.3"]), rng.choice(["1", "0.3", "+Inf", "0", "NaN"])
+        return Node(VECTOR, f"histogram_fraction({low}, {high}, " + "{})", [inner])
+
     def call(self, depth):
         rng = self.rng
+        if rng.random() < self.native * 0.4:
+            return self.of_native(depth)
         kind = rng.random()
         if kind < 0.45:
             fn = rng.choice(RANGE_FUNCTIONS)

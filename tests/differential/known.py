@@ -1,0 +1,137 @@
+"""known - differences to Prometheus 3.5 that are not ours to mend, each with its reason."""
+import json
+import re
+
+import compare
+
+# A difference that is not ours to mend: (name, why, when(query, ours, theirs, difference)).
+RULES = [
+    ("ties", "which of several equal series topk and bottomk keep, and in which order sort puts them, is not defined",
+     lambda q, ours, theirs, d: re.search(r"\b(topk|bottomk|sort|sort_desc)\b", q) and ties(ours, theirs)),
+    ("limitk-choice", "limitk keeps the series that storage names first, which is no order of the language",
+     lambda q, ours, theirs, d: "limitk" in q and evaluated(ours, theirs)),
+    ("mad-nan", "after 3.5 a NaN in the window makes mad_over_time NaN",
+     lambda q, ours, theirs, d: "mad_over_time" in q and ("wild" in q or ": NaN, theirs" in d) and
+     evaluated(ours, theirs)),
+    ("duplicates-named", "an error names two of the series in the way, and 3.5 takes them in storage order",
+     lambda q, ours, theirs, d: ours[0] == theirs[0] == "error" and
+     all("found duplicate series for the match group" in str(a[1]) for a in (ours, theirs))),
+    ("error-order", "of several errors Prometheus tells the first in time, we tell the first in a block of steps",
+     lambda q, ours, theirs, d: ours[0] == theirs[0] == "error" and
+     all("matching labels must be unique" in str(a[1]) or "multiple matches for labels" in str(a[1])
+         for a in (ours, theirs))),
+    ("dropped-match", "since 3.6 a one-to-one match counts even if a comparison drops its result or there is none",
+     lambda q, ours, theirs, d: ours[0] == "error" and "multiple matches for labels" in str(ours[1]) and
+     theirs[0] == "ok" and (has_note(theirs, OPERATOR_NOTE) or
+                            re.search(r"[<>=!]=|[<>]", re.sub(r"\{[^}]*\}", "", q)))),
+    ("sort-note", "after 3.5 the sort functions warn that range queries are ordered by labels anyway",
+     lambda q, ours, theirs, d: d.startswith("notes") and notes_but(ours, theirs, SORT_NOTE)),
+    ("reset-note", "after 3.5 adding a histogram that was reset to one that was not is warned of",
+     lambda q, ours, theirs, d: d.startswith("notes") and notes_but(ours, theirs, RESET_NOTE)),
+    ("nan-note", "3.5 tells of NaN observations without the metric's name, and points to another argument",
+     lambda q, ours, theirs, d: d.startswith("notes") and notes_but(ours, theirs, NAN_NOTE)),
+    ("operator-notes", "of the samples that an operator has no result for Prometheus notes the last one in a step, we note each kind",
+     lambda q, ours, theirs, d: d.startswith("notes") and notes_but(ours, theirs, OPERATOR_NOTE) and
+     set(theirs[1]["notes"]) <= set(ours[1]["notes"])),
+    ("mixed-notes", "of several reasons to have no result Prometheus warns of what it meets first, we of floats first",
+     lambda q, ours, theirs, d: d.startswith("notes") and notes_but(ours, theirs, MIXED_NOTE) and
+     has_note(ours, MIXED_NOTE) and has_note(theirs, MIXED_NOTE)),
+    ("note-place", "of a note that several places give one is kept, which hangs on who is evaluated last",
+     lambda q, ours, theirs, d: d.startswith("notes") and texts(ours) == texts(theirs) and
+     q.count("quantile") > 1 and notes_but(ours, theirs, "quantile value")),
+    ("several-notes", "several of the notes above at once",
+     lambda q, ours, theirs, d: d.startswith("notes") and
+     notes_but(ours, theirs, "|".join([SORT_NOTE, RESET_NOTE, NAN_NOTE, MIXED_NOTE, OPERATOR_NOTE]))),
+    ("custom-bounds", "3.5 does not add histograms of different custom bounds, later ones add what their common bounds tell",
+     lambda q, ours, theirs, d: evaluated(ours, theirs) and re.search("native_(custom|mixed)", q) and
+     (has_note(theirs, "incompatible custom buckets") or has_note(ours, "custom buckets were reconciled"))),
+    ("nan-quantile", "with observations of NaN 3.5 looks for every quantile in the last bucket",
+     lambda q, ours, theirs, d: has_note(ours, NAN_NOTE) and "histogram_quantile" in q),
+    ("negated", "Prometheus keeps the empty buckets that storage listed when it negates, as their product with NaN shows",
+     lambda q, ours, theirs, d: re.search(r"-(native_|[a-z_]*\()", q) and re.search("buckets?|quantile", d + q) and
+     evaluated(ours, theirs)),
+    ("negated-names", "Prometheus refuses to negate series that differ by name alone, also if never at the same time",
+     lambda q, ours, theirs, d: re.search(r"-[a-z_]*\(", q) and ours[0] == "ok" and
+     "vector cannot contain metrics with the same labelset" in str(theirs[1])),
+    ("inner-buckets", "of a bucket inside of its own histogram's zero bucket Prometheus's sums keep or lose the count, by their order",
+     lambda q, ours, theirs, d: "native_odd" in q and evaluated(ours, theirs) and
+     re.search(r"\b(sum|avg|rate|increase|i?delta|sum_over_time|avg_over_time)\b| [-+] ", q)),
+    ("sort-missing", "to sort_by_label a missing label is neither less nor greater: such series stay where they were",
+     lambda q, ours, theirs, d: "sort_by_label" in q and "in another order" in d),
+    ("classic-fraction", "3.5 answers NaN where histogram_fraction meets classic buckets",
+     lambda q, ours, theirs, d: "histogram_fraction" in q and evaluated(ours, theirs)),
+    ("cancelled", "what is left when almost equal numbers are subtracted has their last bit, and depends on their order",
+     lambda q, ours, theirs, d: value_differs(d) and (last_bit_of_one(d) or (
+         re.search(r"\bstd(dev|var)\b", q) and re.search(r"\b(ts_of_|time|1e9)", q)))),
+    ("amplified", "a last bit of a deviation or an average, magnified: sin or hour of a large number, acosh near 1",
+     lambda q, ours, theirs, d: re.search(r"\b(a?(sin|cos|tan)h?|ln|log2|log10|minute|hour|days?_[a-z_]+|month)\(|[%^]", q) and
+     re.search(r"\b(sum|avg|stddev|stdvar|quantile|deriv|predict_linear)", q) and value_differs(d)),
+    ("amplified-power", "a last bit of a power or an exponential, magnified: sin, cos and tan of a huge number or at a zero, remainders, and what they choose",
+     lambda q, ours, theirs, d: re.search(r"\b(sin|cos|tan)\(|%", q) and re.search(r"\^|atan2|\b(exp|sinh|cosh)\(", q) and
+     (value_differs(d) or " points, theirs " in d)),
+    ("overflow-order", "sums near the largest double overflow or not depending on the order of series",
+     lambda q, ours, theirs, d: "wild" in q and re.search(r"\b(sum|avg|stddev|stdvar)\b", q) and
+     value_differs(d) and "Inf" in d),
+    ("libm", "the last bit of a transcendental function becomes a label of count_values",
+     lambda q, ours, theirs, d: "count_values" in q and evaluated(ours, theirs) and re.search(
+         r"\^|atan2|exp|ln|log|sin|cos|tan|sqrt|deg|rad|std(dev|var)|avg|deriv|predict|quantile", q)),
+]
+
+
+def evaluated(ours, theirs):
+    """Both answered, or failed at matching, which hangs on the series at hand; no other error is excused."""
+    return all(a[0] == "ok" or re.search("match group|matching labels|multiple matches|same labelset", str(a[1]))
+               for a in (ours, theirs))
+
+
+SORT_NOTE = "is ineffective for range queries"
+RESET_NOTE = "conflicting counter resets"
+NAN_NOTE = "has NaN observations"
+MIXED_NOTE = "a mix of histograms"
+OPERATOR_NOTE = "for binary operator"
+
+
+def has_note(answer, text):
+    return answer[0] == "ok" and any(text in n for n in answer[1]["notes"])
+
+
+def texts(answer):
+    """The notes without the places they point to."""
+    return [re.sub(r" \(\d+:\d+\)$", "", n) for n in answer[1]["notes"]]
+
+
+def notes_but(ours, theirs, pattern):
+    """The notes of both are the same, but for those that @pattern finds."""
+    return [n for n in ours[1]["notes"] if not re.search(pattern, n)] == \
+        [n for n in theirs[1]["notes"] if not re.search(pattern, n)]
+
+
+def value_differs(difference):
+    """Same series at the same times; only a value is another."""
+    return re.search(r" at [0-9.]+: (histogram with [a-z]+ )?[^ ]+, theirs ", difference)
+
+
+def last_bit_of_one(difference):
+    """The two values differ by no more than a rounding of numbers around 1."""
+    ours, theirs = re.search(r" at [0-9.]+: (?:.* )?([^ ]+), theirs (.*)$", difference).groups()
+    return abs(compare.number(ours) - compare.number(theirs)) <= 1e-15
+
+
+def values_by_time(answer):
+    return sorted((t, json.dumps(v) if isinstance(v, dict) else format(compare.number(v), ".9g"))
+                  for ps in compare.points(answer[1]).values() for t, v in ps)
+
+
+def ties(ours, theirs):
+    """Both answers hold the same values per step, on other series or in another order."""
+    return ours[0] == theirs[0] == "ok" and values_by_time(ours) == values_by_time(theirs)
+
+
+# Found by asking twice, with a collection of garbage in between.
+REUSED = "reused-memory"
+REUSED_WHY = "3.5 now and then reads histograms of an earlier query out of memory that it uses again"
+
+
+def rule_for(query, ours, theirs, difference):
+    """The name of the first rule that explains a difference, or None."""
+    return next((name for name, _, applies in RULES if applies(query, ours, theirs, difference)), None)
