@@ -1,6 +1,8 @@
 /* arith.c - operators on native histograms. */
 #include "promql/histogram/arith.h"
 
+#include <string.h>
+
 #include "promql/histogram/build.h"
 
 /* A number times or divided by @by. */
@@ -58,6 +60,29 @@ static bool fit(const struct pq_histogram *a, const struct pq_histogram *b)
     return same;
 }
 
+/* Histograms of one series mostly list the same buckets. */
+static bool same_spans(const struct pq_side_walk *x, const struct pq_side_walk *y)
+{
+    return x->span_count == y->span_count && x->bucket_count == y->bucket_count &&
+           (x->spans == y->spans || x->span_count == 0 ||
+            memcmp(x->spans, y->spans, x->span_count * sizeof(*x->spans)) == 0);
+}
+
+static void combine_alike(const struct pq_side_walk *x, const struct pq_side_walk *y, double factor,
+                          double scale, struct pq_side_writer *writer)
+{
+    size_t at = 0;
+    int64_t index = 0;
+
+    for (size_t s = 0; s < x->span_count; s++) {
+        size_t end = QF_MIN(at + x->spans[s].length, x->bucket_count);
+
+        index += x->spans[s].offset;
+        for (; at < end; at++)
+            pq_side_put(writer, index++, (x->buckets[at] + factor * y->buckets[at]) * scale);
+    }
+}
+
 /* Both sides at once, bucket by bucket. */
 static bool combine_side(struct qf_arena *arena, const struct pq_histogram *a,
                          const struct pq_histogram *b, enum pq_side side, double factor,
@@ -71,19 +96,24 @@ static bool combine_side(struct qf_arena *arena, const struct pq_histogram *a,
 
     if (!pq_side_write(&writer, arena, x.bucket_count + y.bucket_count))
         return false;
-    x_more = pq_side_next(&x, &x_index, &x_count);
-    y_more = pq_side_next(&y, &y_index, &y_count);
+    if (same_spans(&x, &y)) {
+        combine_alike(&x, &y, factor, scale, &writer);
+        pq_side_set(to, side, &writer);
+        return true;
+    }
+    x_more = pq_side_ahead(&x, &x_index, &x_count);
+    y_more = pq_side_ahead(&y, &y_index, &y_count);
     while (x_more || y_more) {
         int64_t index = !y_more || (x_more && x_index < y_index) ? x_index : y_index;
         double count = 0;
 
         if (x_more && x_index == index) {
             count = x_count;
-            x_more = pq_side_next(&x, &x_index, &x_count);
+            x_more = pq_side_ahead(&x, &x_index, &x_count);
         }
         if (y_more && y_index == index) {
             count += factor * y_count;
-            y_more = pq_side_next(&y, &y_index, &y_count);
+            y_more = pq_side_ahead(&y, &y_index, &y_count);
         }
         pq_side_put(&writer, index, count * scale);
     }

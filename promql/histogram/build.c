@@ -12,18 +12,6 @@ bool pq_side_write(struct pq_side_writer *writer, struct qf_arena *arena, size_t
     return writer->spans && writer->buckets;
 }
 
-void pq_side_put(struct pq_side_writer *writer, int64_t index, double count)
-{
-    if (count == 0)
-        return;
-    if (writer->span_count == 0 || index != writer->next)
-        writer->spans[writer->span_count++] =
-            (struct pq_span){ (int32_t)(index - writer->next), 0 };
-    writer->spans[writer->span_count - 1].length++;
-    writer->buckets[writer->bucket_count++] = count;
-    writer->next = index + 1;
-}
-
 void pq_side_set(struct pq_histogram *h, enum pq_side side, const struct pq_side_writer *writer)
 {
     if (side == PQ_POSITIVE) {

@@ -17,7 +17,17 @@ struct pq_side_writer {
 /* Room for @count buckets. False: budget spent. */
 QF_MUST_CHECK bool pq_side_write(struct pq_side_writer *writer, struct qf_arena *arena,
                                  size_t count);
-void pq_side_put(struct pq_side_writer *writer, int64_t index, double count);
+static inline void pq_side_put(struct pq_side_writer *writer, int64_t index, double count)
+{
+    if (count == 0)
+        return;
+    if (writer->span_count == 0 || index != writer->next)
+        writer->spans[writer->span_count++] =
+            (struct pq_span){ (int32_t)(index - writer->next), 0 };
+    writer->spans[writer->span_count - 1].length++;
+    writer->buckets[writer->bucket_count++] = count;
+    writer->next = index + 1;
+}
 /* Make what was put that side of @h. A zeroed writer is an empty side. */
 void pq_side_set(struct pq_histogram *h, enum pq_side side, const struct pq_side_writer *writer);
 

@@ -53,6 +53,27 @@ bool pq_side_step(struct pq_side_walk *walk, int64_t *ret_index, double *ret_cou
 /* The next bucket that is not empty; false at the end. */
 bool pq_side_next(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count);
 
+/* pq_side_next() of a walk outwards, for the loops that see every bucket of every sample: inlined,
+ * the walk stays in registers. */
+static inline bool pq_side_ahead(struct pq_side_walk *walk, int64_t *ret_index, double *ret_count)
+{
+    for (;;) {
+        while (walk->left == 0) {
+            if (walk->span == walk->span_count)
+                return false;
+            walk->index += walk->spans[walk->span].offset;
+            walk->left = walk->spans[walk->span++].length;
+        }
+        if (walk->bucket == walk->bucket_count)
+            return false;
+        walk->left--;
+        *ret_index = walk->index++;
+        *ret_count = walk->buckets[walk->bucket++];
+        if (*ret_count != 0)
+            return true;
+    }
+}
+
 /* A bucket on the number line. */
 struct pq_interval {
     double low, high, count;

@@ -140,7 +140,7 @@ static bool load_side(struct pq_histogram_sum *sum, const struct pq_histogram *h
     if (!reserve(sum->arena, side, walk.bucket_count))
         return false;
     side->count = 0;
-    while (pq_side_next(&walk, &index, &count))
+    while (pq_side_ahead(&walk, &index, &count))
         side->cells[side->count++] = (struct pq_hsum_cell){ index, { factor * count, 0, 0 } };
     return true;
 }
@@ -196,7 +196,7 @@ static size_t missing_cells(const struct pq_histogram_sum *sum, const struct pq_
     int64_t index, last = INT64_MIN;
     double count;
 
-    while (pq_side_next(&walk, &index, &count)) {
+    while (pq_side_ahead(&walk, &index, &count)) {
         index = pq_coarser_index(index, steps);
         while (at < side->count && side->cells[at].index < index)
             at++;
@@ -233,24 +233,49 @@ static bool make_cells(struct pq_histogram_sum *sum, const struct pq_histogram *
     return true;
 }
 
-static bool add_side(struct pq_histogram_sum *sum, const struct pq_histogram *h, enum pq_side which,
-                     int32_t steps, double factor)
+/* Where the cells for buckets begin that the sum has no cell for yet. */
+struct unplaced {
+    bool any;
+    int64_t index;
+};
+
+/* Add the buckets of a side from index @from on, as far as there are cells. */
+static inline struct unplaced add_cells(struct pq_hsum_side *side, struct pq_side_walk walk,
+                                        int64_t from, int32_t steps, double factor, bool exact)
 {
-    bool exact = sum->mode != PQ_HSUM_PLAIN;
-    size_t missing = missing_cells(sum, h, which, steps), at = 0;
-    struct pq_side_walk walk = pq_side_begin(h, which);
-    struct pq_hsum_side *side = &sum->sides[which];
+    size_t at = 0;
     int64_t index;
     double count;
 
-    if (missing > 0 && !make_cells(sum, h, which, steps, missing))
-        return false;
-    while (pq_side_next(&walk, &index, &count)) {
-        index = pq_coarser_index(index, steps);
-        while (side->cells[at].index < index)
+    while (pq_side_ahead(&walk, &index, &count)) {
+        int64_t cell = pq_coarser_index(index, steps);
+
+        if (index < from)
+            continue;
+        while (at < side->count && side->cells[at].index < cell)
             at++;
+        if (at == side->count || side->cells[at].index != cell)
+            return (struct unplaced){ true, index };
         term_add(&side->cells[at].term, factor * count, exact);
     }
+    return (struct unplaced){ 0 };
+}
+
+/* Mostly all cells are there: buckets are read once. */
+static bool add_side(struct pq_histogram_sum *sum, const struct pq_histogram *h, enum pq_side which,
+                     int32_t steps, double factor)
+{
+    struct pq_hsum_side *side = &sum->sides[which];
+    struct pq_side_walk walk = pq_side_begin(h, which);
+    bool exact = sum->mode != PQ_HSUM_PLAIN;
+    struct unplaced left = exact ? add_cells(side, walk, INT64_MIN, steps, factor, true)
+                                 : add_cells(side, walk, INT64_MIN, steps, factor, false);
+
+    if (!left.any)
+        return true;
+    if (!make_cells(sum, h, which, steps, missing_cells(sum, h, which, steps)))
+        return false;
+    (void)add_cells(side, walk, left.index, steps, factor, exact);
     return true;
 }
 
