@@ -50,9 +50,15 @@ RULES = [
     ("negated", "Prometheus keeps the empty buckets that storage listed when it negates, as their product with NaN shows",
      lambda q, ours, theirs, d: re.search(r"-(native_|[a-z_]*\()", q) and re.search("buckets?|quantile", d + q) and
      evaluated(ours, theirs)),
-    ("negated-names", "Prometheus refuses to negate series that differ by name alone, also if never at the same time",
-     lambda q, ours, theirs, d: re.search(r"-[a-z_]*\(", q) and ours[0] == "ok" and
+    ("negated-hint", "after 3.5 a negated histogram is a gauge",
+     lambda q, ours, theirs, d: re.search(r"-[a-z_]|-1", q) and d.startswith("notes") and
+     notes_but(ours, theirs, "is not a gauge")),
+    ("same-in-time", "Prometheus refuses to negate or rename series into the same one, also if never at the same time",
+     lambda q, ours, theirs, d: re.search(r"-[a-z_]*\(|label_(replace|join)", q) and ours[0] == "ok" and
      "vector cannot contain metrics with the same labelset" in str(theirs[1])),
+    ("cancelled-bucket", "a bucket that a subtraction leaves a last bit in is none where it leaves nothing",
+     lambda q, ours, theirs, d: re.search(r"histogram with bucket", d) and
+     any(abs(float(c)) < 1e-14 for c in re.findall(r"'([-0-9.e]+)'\]", d))),
     ("inner-buckets", "of a bucket inside of its own histogram's zero bucket Prometheus's sums keep or lose the count, by their order",
      lambda q, ours, theirs, d: "native_odd" in q and evaluated(ours, theirs) and
      re.search(r"\b(sum|avg|rate|increase|i?delta|sum_over_time|avg_over_time)\b| [-+] ", q)),
