@@ -116,7 +116,22 @@ uint64_t ql_log_bytes(const struct ql_log *log)
     return bytes;
 }
 
-static struct ql_file *newest(struct ql_log *log)
+uint64_t ql_log_bytes_from(const struct ql_log *log, uint64_t index)
+{
+    const struct ql_position *position = position_of(log, index);
+    uint64_t bytes = 0;
+
+    for (size_t i = log->files.count; position && i > 0; i--) {
+        const struct ql_file *file = &log->files.items[i - 1];
+
+        if (file->number == position->file)
+            return bytes + file->size - position->offset;
+        bytes += file->size;
+    }
+    return bytes;
+}
+
+static struct ql_file *newest(const struct ql_log *log)
 {
     return log->files.count ? &log->files.items[log->files.count - 1] : NULL;
 }
@@ -295,21 +310,44 @@ qf_rc ql_log_append(struct ql_log *log, const struct ql_entry *entries, size_t c
     return rc == QF_OK ? write_frame(log, entries, count, err) : rc;
 }
 
-qf_rc ql_log_sync(struct ql_log *log, struct qf_err *err)
+bool ql_log_sync_begin(const struct ql_log *log, struct ql_sync *ret_sync)
 {
-    struct ql_file *file = newest(log);
-    qf_rc rc = check_alive(log, err);
+    const struct ql_file *file = newest(log);
 
-    if (rc != QF_OK || !file || !ql_log_dirty(log))
-        return rc;
-    rc = log->disk->ops->sync(log->disk, file->handle, err);
+    if (log->failed || !file || !ql_log_dirty(log))
+        return false;
+    *ret_sync = (struct ql_sync){ .file = file->handle,
+                                  .index = ql_log_last(log),
+                                  .term = ql_log_term(log, ql_log_last(log)),
+                                  .frames = log->frames,
+                                  .mark = log->mark_written,
+                                  .end = file->size,
+                                  .mark_end = log->marked_end };
+    return true;
+}
+
+qf_rc ql_log_sync_end(struct ql_log *log, const struct ql_sync *sync, qf_rc rc)
+{
     if (rc != QF_OK)
         return give_up(log, rc);
-    log->frames_synced = log->frames;
-    log->frames_marked = log->mark_written;
-    log->synced_mark_end = log->marked_end;
-    log->synced_end = file->size;
+    /* A new file was begun meanwhile: all of this one was synced then. */
+    if (sync->frames <= log->frames_synced)
+        return QF_OK;
+    log->frames_synced = sync->frames;
+    log->frames_marked = sync->mark;
+    log->synced_mark_end = sync->mark_end;
+    log->synced_end = sync->end;
     return QF_OK;
+}
+
+qf_rc ql_log_sync(struct ql_log *log, struct qf_err *err)
+{
+    struct ql_sync sync;
+    qf_rc rc = check_alive(log, err);
+
+    if (rc != QF_OK || !ql_log_sync_begin(log, &sync))
+        return rc;
+    return ql_log_sync_end(log, &sync, log->disk->ops->sync(log->disk, sync.file, err));
 }
 
 bool ql_log_mark_due(const struct ql_log *log)
@@ -317,14 +355,19 @@ bool ql_log_mark_due(const struct ql_log *log)
     return !ql_log_dirty(log) && log->frames_filled > log->frames_marked;
 }
 
-qf_rc ql_log_mark(struct ql_log *log, struct qf_err *err)
+qf_rc ql_log_mark_write(struct ql_log *log, struct qf_err *err)
 {
     qf_rc rc = check_alive(log, err);
 
-    if (rc != QF_OK || !ql_log_mark_due(log))
-        return rc;
-    rc = write_frame(log, NULL, 0, err);
-    return rc == QF_OK ? ql_log_sync(log, err) : rc;
+    return rc == QF_OK && ql_log_mark_due(log) ? write_frame(log, NULL, 0, err) : rc;
+}
+
+qf_rc ql_log_mark(struct ql_log *log, struct qf_err *err)
+{
+    bool due = ql_log_mark_due(log);
+    qf_rc rc = ql_log_mark_write(log, err);
+
+    return rc == QF_OK && due ? ql_log_sync(log, err) : rc;
 }
 
 bool ql_log_marked(const struct ql_log *log, char ret_name[QL_NAME_SIZE], uint64_t *ret_end)

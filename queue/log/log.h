@@ -71,10 +71,25 @@ QF_MUST_CHECK qf_rc ql_log_append(struct ql_log *log, const struct ql_entry *ent
 /* Make everything appended so far durable. Any error: the process must end. */
 QF_MUST_CHECK qf_rc ql_log_sync(struct ql_log *log, struct qf_err *err);
 
+/* The same in two halves, so that another thread can wait for the disk: what is appended so far, and
+ * the file to be synced (disk->ops->sync). Between the halves the log may be read and appended to,
+ * but nothing may be dropped, and the log neither replaced nor freed. */
+struct ql_sync {
+    int file;
+    uint64_t index, term; /* the last entry it covers; 0 if the log is empty */
+    uint64_t frames, mark, end, mark_end;
+};
+/* False: there is nothing to sync, or the log has failed. */
+QF_MUST_CHECK bool ql_log_sync_begin(const struct ql_log *log, struct ql_sync *ret_sync);
+/* @rc is what the sync said; it is returned. Any error: the process must end. */
+qf_rc ql_log_sync_end(struct ql_log *log, const struct ql_sync *sync, qf_rc rc);
+
 /* True if something is durable that no frame says so of. */
 bool ql_log_mark_due(const struct ql_log *log);
 /* Write and sync an empty frame with the mark. QF_ENOSPC as for append. */
 QF_MUST_CHECK qf_rc ql_log_mark(struct ql_log *log, struct qf_err *err);
+/* Only write it: the next sync makes it durable. */
+QF_MUST_CHECK qf_rc ql_log_mark_write(struct ql_log *log, struct qf_err *err);
 
 uint64_t ql_log_first(const struct ql_log *log);            /* first index, or where it begins */
 uint64_t ql_log_last(const struct ql_log *log);             /* first - 1 if it is empty */
@@ -82,6 +97,8 @@ uint64_t ql_log_term(const struct ql_log *log, uint64_t i); /* 0 if it is not th
 enum ql_type ql_log_type(const struct ql_log *log, uint64_t index); /* of one that is there */
 bool ql_log_dirty(const struct ql_log *log);                        /* there is something to sync */
 uint64_t ql_log_bytes(const struct ql_log *log);                    /* of all files */
+/* Bytes of the files from entry @index on; 0 if it is not there. Greater indexes have fewer. */
+uint64_t ql_log_bytes_from(const struct ql_log *log, uint64_t index);
 
 /* Read entry @index, checked, into @buf, which @ret_entry borrows. QF_ENOTFOUND: it is not in the
  * log. QF_ECORRUPT: the disk changed it; the process must end, and opening will say more. */

@@ -386,6 +386,70 @@ TEST(a_failed_sync_is_never_tried_again)
     CHECK_EQ(ql_log_last(world.log), 3);
 }
 
+/* What is appended while another thread waits for the disk is not covered by that sync. */
+TEST(a_sync_in_two_halves_covers_what_was_there_when_it_began)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    struct ql_disk *disk = sim_disk_of(world.disk);
+    struct ql_sync sync;
+
+    CHECK(!ql_log_sync_begin(world.log, &sync));
+    grow(&world, 3, 10);
+    CHECK(ql_log_sync_begin(world.log, &sync));
+    CHECK_EQ(sync.index, 3);
+    CHECK_EQ(sync.term, 1);
+    CHECK_EQ(disk->ops->sync(disk, sync.file, NULL), QF_OK);
+    grow(&world, 4, 10);
+    CHECK_EQ(ql_log_sync_end(world.log, &sync, QF_OK), QF_OK);
+    CHECK(ql_log_dirty(world.log));
+    sync_log(&world);
+    CHECK(!ql_log_dirty(world.log));
+}
+
+/* A new file is begun between the halves: that made the old one durable already. */
+TEST(a_sync_in_two_halves_may_be_overtaken_by_a_new_file)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    struct ql_disk *disk = sim_disk_of(world.disk);
+    struct ql_sync sync;
+
+    grow(&world, 3, 1000);
+    CHECK(ql_log_sync_begin(world.log, &sync));
+    CHECK_EQ(disk->ops->sync(disk, sync.file, NULL), QF_OK);
+    grow(&world, 5, 1000); /* files of 4096 bytes */
+    CHECK_EQ(ql_log_sync_end(world.log, &sync, QF_OK), QF_OK);
+    CHECK(ql_log_dirty(world.log));
+    sync_log(&world);
+    CHECK_OK(reopen(&world, &options), &world.err);
+    CHECK_EQ(ql_log_last(world.log), 5);
+}
+
+TEST(a_sync_in_two_halves_that_fails_ends_the_log)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    struct ql_sync sync;
+
+    grow(&world, 3, 10);
+    CHECK(ql_log_sync_begin(world.log, &sync));
+    CHECK_EQ(ql_log_sync_end(world.log, &sync, QF_EIO), QF_EIO);
+    CHECK(!ql_log_sync_begin(world.log, &sync));
+    CHECK_EQ(append_text(&world, 4, 1, "x"), QF_EIO);
+}
+
+/* Retention by size asks how much would be left from an entry on. */
+TEST(bytes_from_an_entry_on_grow_towards_the_beginning)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+
+    CHECK_EQ(ql_log_bytes_from(world.log, 1), 0);
+    grow(&world, 20, 1000);
+    for (uint64_t i = 2; i <= 20; i++)
+        CHECK(ql_log_bytes_from(world.log, i) < ql_log_bytes_from(world.log, i - 1));
+    CHECK(ql_log_bytes_from(world.log, 20) > 1000);
+    CHECK(ql_log_bytes_from(world.log, 1) <= ql_log_bytes(world.log));
+    CHECK_EQ(ql_log_bytes_from(world.log, 21), 0);
+}
+
 TEST(a_failed_write_is_never_tried_again)
 {
     QF_CLEANUP(world_done) struct world world = begin();
