@@ -58,7 +58,7 @@ static enum qh_method method_of(const char *word)
     } methods[] = {
         { "GET", QH_METHOD_GET },       { "POST", QH_METHOD_POST },
         { "HEAD", QH_METHOD_HEAD },     { "OPTIONS", QH_METHOD_OPTIONS },
-        { "DELETE", QH_METHOD_DELETE },
+        { "DELETE", QH_METHOD_DELETE }, { "PUT", QH_METHOD_PUT },
     };
 
     for (size_t i = 0; i < QF_COUNT_OF(methods); i++)

@@ -15,6 +15,7 @@ enum qh_method {
     QH_METHOD_OPTIONS = 8,
     QH_METHOD_DELETE = 16,
     QH_METHOD_OTHER = 32,
+    QH_METHOD_PUT = 64,
 };
 
 struct qh_param {

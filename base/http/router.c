@@ -76,8 +76,8 @@ static void refuse_method(struct qh_visit *visit, unsigned methods)
 {
     char allow[64];
 
-    (void)snprintf(allow, sizeof(allow), "%s%s%sOPTIONS", methods & QH_METHOD_GET ? "GET, " : "",
-                   methods & QH_METHOD_POST ? "POST, " : "",
+    (void)snprintf(allow, sizeof(allow), "%s%s%s%sOPTIONS", methods & QH_METHOD_GET ? "GET, " : "",
+                   methods & QH_METHOD_POST ? "POST, " : "", methods & QH_METHOD_PUT ? "PUT, " : "",
                    methods & QH_METHOD_DELETE ? "DELETE, " : "");
     qh_stream_header(visit->stream, "Allow", allow);
     qh_visit_text(visit, 405, "Method Not Allowed\n");
