@@ -1,0 +1,161 @@
+/* meta.c - what follows from the records and members of `meta`: which queues are open, who is in them. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queue/log/bytes.h"
+#include "queue/node/node_int.h"
+
+/* So many records of meta are replaced by one with the whole table. */
+#define COMPACT_AFTER 1000
+
+static bool in_table(const struct qn_node *node, uint64_t id)
+{
+    for (size_t i = 0; i < node->table.rows.count; i++)
+        if (node->table.rows.items[i].id == id)
+            return true;
+    return false;
+}
+
+/* Answer whoever waits for a queue that is gone, and remove its files. */
+static void remove_queue(struct qn_queue *queue)
+{
+    struct qn_node *node = queue->node;
+    struct ql_disk *meta = qn_meta(node)->disk;
+    struct qf_err err = { 0 };
+    char folder[QN_FOLDER_SIZE], made[QL_NAME_SIZE];
+
+    QF_LOG_INFO("queue deleted", QF_KV_STR("queue", queue->name));
+    memcpy(folder, queue->folder, sizeof(folder));
+    (void)snprintf(made, sizeof(made), "made-%" PRIu64, queue->id);
+    queue->closing = true;
+    for (struct qn_ask *ask = node->open, *next; ask; ask = next) {
+        next = ask->open_next;
+        if (strcmp(ask->queue, queue->name) == 0 && ask->verb != QN_DELETE &&
+            ask->verb != QN_CREATE)
+            qn_ask_fail(ask, QF_ENOTFOUND, "the queue was deleted");
+    }
+    qn_takers_fail(queue, "the queue was deleted");
+    if (!queue->syncing)
+        qn_queue_close(queue);
+    /* Files that are still open go when they are closed. */
+    if (node->options.folders.remove(node->options.folders.ctx, folder, &err) != QF_OK)
+        QF_LOG_WARN("the folder of a deleted queue stays: remove it", QF_KV_STR("reason", err.msg));
+    (void)meta->ops->remove(meta, made, NULL);
+}
+
+/* Open what is in the table and remove what is not. */
+static void reconcile(struct qn_node *node)
+{
+    for (size_t i = node->queue_count; i > 1; i--) {
+        struct qn_queue *queue = node->queues[i - 1];
+
+        if (!queue->closing && !in_table(node, queue->id))
+            remove_queue(queue);
+    }
+    for (size_t i = 0; i < node->table.rows.count && !atomic_load(&node->dead); i++) {
+        const struct qn_row *row = &node->table.rows.items[i];
+        struct qf_err err = { 0 };
+
+        if (qn_queue_by_id(node, row->id) || node->queue_count > QN_QUEUES_MAX)
+            continue;
+        if (qn_queue_open(node, row, &err) != QF_OK)
+            qn_fatal(node, &err);
+    }
+}
+
+void qn_meta_fold(struct qn_node *node)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct qn_queue *meta = qn_meta(node);
+    const struct qc_state *state = qc_state(meta->core);
+    uint64_t at = QF_MAX(node->folded + 1, state->first);
+    bool changed = false;
+
+    at = QF_MAX(at, ql_log_first(meta->store.log));
+    for (; at <= state->applied; at++) {
+        struct qn_record record;
+
+        if (qn_record_at(meta, at, at + 1, &buf, &record))
+            changed |= qn_table_apply(&node->table, at, record.data);
+    }
+    node->folded = state->applied;
+    if (changed) {
+        reconcile(node);
+        qn_snapshot_if_due(meta, true); /* so that a restart knows its queues without a leader */
+    }
+}
+
+void qn_meta_forget(struct qn_node *node)
+{
+    node->folded = 0;
+    node->table.rows.count = 0;
+}
+
+void qn_meta_compact(struct qn_node *node)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf data = QF_STRBUF_INIT, buf = QF_STRBUF_INIT;
+    struct qn_queue *meta = qn_meta(node);
+    const struct qc_state *state = qc_state(meta->core);
+    unsigned char envelope[QN_ENVELOPE];
+
+    /* With nothing under way: the table must say all that is before it. */
+    if (!qc_serves(meta->core) || state->applied < meta->trim_asked + COMPACT_AFTER ||
+        state->applied - state->first < COMPACT_AFTER || meta->held.count ||
+        state->applied != ql_log_last(meta->store.log))
+        return;
+    meta->trim_asked = state->applied;
+    ql_put(envelope, (uint64_t)qf_clock_wall_ms(), sizeof(envelope));
+    qf_strbuf_add(&data, envelope, sizeof(envelope));
+    qn_record_table(&data, &node->table);
+    qc_command_encode(&buf,
+                      &(struct qc_command){ .kind = QC_OFFER, .data = qf_strbuf_view(&data) });
+    qn_propose(meta, &(struct qc_event){ .kind = QC_EVENT_COMMAND, .data = qf_strbuf_view(&buf) });
+    if (ql_log_last(meta->store.log) != meta->trim_asked + 1)
+        return;
+    /* If this one is lost the first does no harm. */
+    qf_strbuf_reset(&buf);
+    qc_command_encode(
+        &buf, &(struct qc_command){ .kind = QC_TRIM, .offset = ql_log_last(meta->store.log) });
+    qn_propose(meta, &(struct qc_event){ .kind = QC_EVENT_COMMAND, .data = qf_strbuf_view(&buf) });
+}
+
+/* The first difference between the members of a queue and those of meta, as a change; adding comes
+ * first, removing last, so that there are never fewer than need be. */
+static bool next_change(const struct qc_members *have, const struct qc_members *want,
+                        struct qc_event *ret_event)
+{
+    for (uint32_t i = 0; i < want->count; i++) {
+        const struct qc_member *member = &want->items[i], *here = qc_members_find(have, member->id);
+
+        *ret_event = (struct qc_event){ .kind = QC_EVENT_CHANGE,
+                                        .member = member->id,
+                                        .name = member->name };
+        ret_event->change = !here ? QC_ADD : member->role == QC_VOTER ? QC_PROMOTE : QC_DEMOTE;
+        if (!here || here->role != member->role)
+            return true;
+    }
+    for (uint32_t i = 0; i < have->count; i++) {
+        if (qc_members_find(want, have->items[i].id))
+            continue;
+        *ret_event = (struct qc_event){ .kind = QC_EVENT_CHANGE,
+                                        .change = QC_REMOVE,
+                                        .member = have->items[i].id,
+                                        .name = have->items[i].name };
+        return true;
+    }
+    return false;
+}
+
+void qn_meta_follow(struct qn_queue *queue)
+{
+    struct qc_members have, want = qc_state(qn_meta(queue->node)->core)->members;
+    struct qc_event event;
+
+    if (!qc_serves(queue->core) || !want.count)
+        return;
+    qc_members(queue->core, &have);
+    if (next_change(&have, &want, &event))
+        qn_propose(queue, &event);
+}

@@ -1,0 +1,345 @@
+/* node.c - the owner of all queues: its loop, its clock, its beginning and end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "queue/node/node_int.h"
+
+/* Notes dealt with before the disk is asked to sync again and time is looked at. */
+#define NOTES_AT_ONCE 1024
+/* Peers' messages and notes of the disk beside asks. */
+#define NOTES_MAX 8192
+#define IDLE_MS 1000
+
+int64_t qn_now(void)
+{
+    return qf_clock_mono_ms();
+}
+
+void qn_fatal(struct qn_node *node, const struct qf_err *err)
+{
+    if (!atomic_exchange(&node->dead, true))
+        node->options.fatal(node->options.ctx, err->msg);
+}
+
+struct qn_figures *qn_figures(struct qn_node *node)
+{
+    return &node->figures;
+}
+
+uint64_t qn_cluster(const struct qn_node *node)
+{
+    return atomic_load(&node->cluster);
+}
+
+uint64_t qn_incarnation(const struct qn_node *node)
+{
+    return node->incarnation;
+}
+
+/* --- notes --- */
+
+static void free_note(void *arg)
+{
+    struct qn_note *note = arg;
+
+    free(note->bytes);
+    free(note);
+}
+
+static void hand_over_all(struct qn_node *node)
+{
+    node->draining = true;
+    for (size_t i = 0; i < node->queue_count; i++) {
+        struct qn_queue *queue = node->queues[i];
+        struct qc_members members;
+
+        if (!queue->core || queue->closing || !qc_leads(queue->core))
+            continue;
+        qc_members(queue->core, &members);
+        if (qc_members_voters(&members) > 1)
+            qn_propose(queue, &(struct qc_event){ .kind = QC_EVENT_TRANSFER });
+    }
+}
+
+static void on_note(struct qn_node *node, struct qn_note *note)
+{
+    switch (note->kind) {
+    case QN_NOTE_ASK:
+        qn_ask_begin(node, note->ask);
+        break;
+    case QN_NOTE_SYNCED:
+        qn_on_synced(note->sync);
+        break;
+    case QN_NOTE_MESSAGE:
+    case QN_NOTE_CALL:
+    case QN_NOTE_CALLED:
+    case QN_NOTE_FETCHED:
+        qn_on_note_of_peer(node, note);
+        break;
+    case QN_NOTE_DRAIN:
+        hand_over_all(node);
+        break;
+    case QN_NOTE_STOP:
+        node->stopping = true;
+        break;
+    }
+    free_note(note);
+}
+
+/* --- time --- */
+
+static void tell_space(struct qn_queue *queue, uint64_t *total)
+{
+    uint64_t bytes;
+
+    if (queue->disk->ops->space(queue->disk, &bytes, NULL) != QF_OK)
+        return;
+    *total = bytes;
+    qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_SPACE, .bytes = bytes });
+}
+
+static void keep_house(struct qn_node *node, int64_t now)
+{
+    uint64_t led = 0, leaderless = 0, log_bytes = 0, space = 0;
+
+    for (size_t i = 0; i < node->queue_count && !atomic_load(&node->dead); i++) {
+        struct qn_queue *queue = node->queues[i];
+
+        if (!queue->core || queue->closing)
+            continue;
+        tell_space(queue, &space);
+        qn_keep(queue, now);
+        if (queue->id)
+            qn_meta_follow(queue);
+        led += qc_leads(queue->core);
+        leaderless += !qc_leader(queue->core);
+        log_bytes += ql_log_bytes(queue->store.log);
+    }
+    if (atomic_load(&node->cluster))
+        qn_meta_compact(node);
+    if (node->draining)
+        hand_over_all(node);
+    atomic_store(&node->figures.queues, node->queue_count);
+    atomic_store(&node->figures.led, led);
+    atomic_store(&node->figures.leaderless, leaderless);
+    atomic_store(&node->figures.log_bytes, log_bytes);
+    atomic_store(&node->figures.space_bytes, space);
+    atomic_store(&node->figures.member, atomic_load(&node->cluster) != 0);
+}
+
+static void mark_if_idle(struct qn_queue *queue, int64_t now)
+{
+    struct qf_err err = { 0 };
+    qf_rc rc;
+
+    if (queue->syncing || now < queue->appended_ms + QN_MARK_MS ||
+        !ql_log_mark_due(queue->store.log))
+        return;
+    rc = ql_log_mark_write(queue->store.log, &err);
+    queue->appended_ms = now; /* no room: later */
+    if (rc != QF_OK && rc != QF_ENOSPC)
+        qn_fatal(queue->node, &err);
+}
+
+static void tick_queue(struct qn_queue *queue, int64_t now)
+{
+    if (!queue->core || queue->closing)
+        return;
+    if (queue->held.count && now >= queue->held_due_ms)
+        qn_retry_held(queue);
+    if ((uint64_t)now >= qc_deadline(queue->core))
+        qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_TICK });
+    mark_if_idle(queue, now);
+    qn_sync_begin(queue);
+}
+
+static void tick(struct qn_node *node)
+{
+    int64_t now = qn_now();
+
+    for (size_t i = 0; i < node->queue_count && !atomic_load(&node->dead); i++)
+        tick_queue(node->queues[i], now);
+    if (now >= node->housekeeping_ms) {
+        node->housekeeping_ms = now + QN_HOUSEKEEPING_MS;
+        keep_house(node, now);
+    }
+    if (now >= node->asks_ms || node->parked) {
+        node->asks_ms = now + QN_MARK_MS;
+        qn_ask_tick(node, now);
+    }
+}
+
+static int64_t queue_due(const struct qn_queue *queue, int64_t now)
+{
+    uint64_t deadline;
+    int64_t due = now + IDLE_MS;
+
+    if (!queue->core || queue->closing)
+        return due;
+    deadline = qc_deadline(queue->core);
+    if (deadline < (uint64_t)due)
+        due = (int64_t)deadline;
+    if (queue->held.count)
+        due = QF_MIN(due, queue->held_due_ms);
+    if (!queue->syncing && ql_log_mark_due(queue->store.log))
+        due = QF_MIN(due, queue->appended_ms + QN_MARK_MS);
+    return due;
+}
+
+/* How long the owner may wait for the next note. */
+static int64_t patience(struct qn_node *node)
+{
+    int64_t now = qn_now(), due = QF_MIN(node->housekeeping_ms, now + IDLE_MS);
+
+    for (size_t i = 0; i < node->queue_count; i++)
+        due = QF_MIN(due, queue_due(node->queues[i], now));
+    if (node->parked)
+        due = QF_MIN(due, now + 20);
+    if (node->open)
+        due = QF_MIN(due, now + QN_MARK_MS);
+    return QF_MAX(due - now, INT64_C(0));
+}
+
+static void run(void *arg)
+{
+    struct qn_node *node = arg;
+
+    while (!node->stopping) {
+        struct qn_note *note = qf_mailbox_receive(node->box, patience(node));
+
+        for (size_t i = 0; note && i < NOTES_AT_ONCE; i++) {
+            on_note(node, note);
+            note = i + 1 < NOTES_AT_ONCE ? qf_mailbox_try_receive(node->box) : NULL;
+        }
+        if (!atomic_load(&node->dead))
+            tick(node);
+    }
+}
+
+/* --- beginning and end --- */
+
+static void set_defaults(struct qn_options *options)
+{
+    if (!options->reserve_bytes)
+        options->reserve_bytes = UINT64_C(16) << 20;
+    if (!options->leader_wait_ms)
+        options->leader_wait_ms = 2000;
+    if (!options->asks_max)
+        options->asks_max = 8192;
+}
+
+static void free_all(struct qn_node *node)
+{
+    /* Whatever is still asked for is answered while there are queues. */
+    while (node->open)
+        qn_ask_fail(node->open, QF_EUNAVAILABLE, "this node is stopping: ask another one");
+    for (struct qn_ask *ask = node->parked, *next; ask; ask = next) {
+        next = ask->next;
+        ask->waiting = false;
+        (void)qn_ask_free(ask);
+    }
+    while (node->ghosts)
+        qn_ask_bury(node->ghosts);
+    while (node->queue_count) {
+        qn_takers_fail(node->queues[node->queue_count - 1], "this node is stopping");
+        qn_queue_close(node->queues[node->queue_count - 1]);
+    }
+    qn_table_clear(&node->table);
+    node->box = qf_mailbox_free(node->box, free_note);
+    node->sync_box = qf_mailbox_free(node->sync_box, NULL);
+    free(node);
+}
+
+static qf_rc start_threads(struct qn_node *node, struct qf_err *err)
+{
+    node->syncer = qf_thread_start("queue-sync", qn_syncer_run, node);
+    if (node->syncer)
+        node->owner = qf_thread_start("queue", run, node);
+    return node->owner ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+}
+
+qf_rc qn_start(const struct qn_options *options, struct qn_node **ret_node, struct qf_err *err)
+{
+    struct qn_node *node = qf_xcalloc(1, sizeof(*node));
+    qf_rc rc;
+
+    node->options = *options;
+    set_defaults(&node->options);
+    (void)snprintf(node->name, sizeof(node->name), "%s", options->name);
+    node->box = qf_mailbox_new(node->options.asks_max + NOTES_MAX);
+    node->sync_box = qf_mailbox_new(QN_QUEUES_MAX + 2);
+    rc = qn_queue_open_meta(node, err);
+    if (rc == QF_OK && atomic_load(&node->cluster))
+        qn_meta_fold(node);
+    if (rc == QF_OK && atomic_load(&node->dead))
+        rc = qf_err_set(err, QF_ECORRUPT, "a queue could not be opened");
+    if (rc == QF_OK) {
+        keep_house(node, qn_now());
+        rc = start_threads(node, err);
+    }
+    *ret_node = node;
+    if (rc != QF_OK)
+        *ret_node = qn_stop(node);
+    return rc;
+}
+
+/* Requests of asks that were answered but not ended by a core die with the cores. */
+static void forget_requests(struct qn_node *node)
+{
+    for (size_t i = 0; i < node->queue_count; i++)
+        node->queues[i]->ends.count = 0;
+}
+
+struct qn_node *qn_stop(struct qn_node *node)
+{
+    struct qn_note *note;
+
+    if (!node)
+        return NULL;
+    note = qf_xcalloc(1, sizeof(*note));
+    note->kind = QN_NOTE_STOP;
+    if (!node->owner || !qf_mailbox_send(node->box, note, -1))
+        free(note);
+    node->owner = qf_thread_join(node->owner);
+    qf_mailbox_close(node->box);
+    qf_mailbox_close(node->sync_box);
+    node->syncer = qf_thread_join(node->syncer);
+    forget_requests(node);
+    for (note = qf_mailbox_try_receive(node->box); note; note = qf_mailbox_try_receive(node->box)) {
+        if (note->kind == QN_NOTE_ASK) {
+            atomic_store(&node->dead, true);
+            qn_ask_begin(node, note->ask);
+        }
+        free_note(note);
+    }
+    free_all(node);
+    return NULL;
+}
+
+bool qn_ask(struct qn_node *node, struct qn_ask *ask)
+{
+    struct qn_note *note;
+
+    if (atomic_load(&node->figures.asks) >= node->options.asks_max)
+        return false;
+    note = qf_xcalloc(1, sizeof(*note));
+    note->kind = QN_NOTE_ASK;
+    note->ask = ask;
+    if (qf_mailbox_try_send(node->box, note))
+        return true;
+    free(note);
+    return false;
+}
+
+void qn_drain(struct qn_node *node)
+{
+    struct qn_note *note = qf_xcalloc(1, sizeof(*note));
+
+    note->kind = QN_NOTE_DRAIN;
+    if (!qf_mailbox_send(node->box, note, 1000))
+        free(note);
+}

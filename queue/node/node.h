@@ -1,0 +1,103 @@
+/* node.h - one node with many queues: files, threads and time around the cores (queue/core).
+ *
+ * One thread, the owner, drives all cores and writes all logs; a second one waits for the disk
+ * (fdatasync): while it does, whatever comes in is written behind, and the next sync covers all of
+ * that (group commit). A queue's effects are performed in the order in which core.h wants them.
+ *
+ * Which queues there are is said by the queue `meta` (table.h). Its members are the members of the
+ * cluster: the leaders of the other queues bring theirs in line, one change at a time.
+ *
+ * A failed sync or write ends the process (`fatal`), and is never tried again. So does damage. A disk
+ * without room refuses records and goes on. */
+#ifndef QUEUE_NODE_NODE_H
+#define QUEUE_NODE_NODE_H
+
+#include <stdatomic.h>
+
+#include "queue/node/ask.h"
+
+/* How a call or a fetch ended: see queue/peer/peer.h. */
+typedef void qn_called(void *arg, qf_rc rc, struct qf_str bytes);
+
+/* Other nodes, by name. Any thread; nothing waits. */
+struct qn_transport {
+    void *ctx;
+    bool (*send)(void *ctx, const char *to, const char *queue, struct qf_str bytes);
+    qf_rc (*call)(void *ctx, const char *to, const char *method, struct qf_str bytes,
+                  int64_t deadline_ms, qn_called *done, void *arg);
+    void (*reply)(void *reply, qf_rc rc, struct qf_str bytes);
+    qf_rc (*fetch)(void *ctx, const char *from, const char *queue, uint64_t index, uint64_t term,
+                   const char *path, qn_called *done, void *arg);
+    void (*joined)(void *ctx, uint64_t cluster); /* this node is part of it now */
+};
+
+/* Folders, one for each queue; queue/node/folders.h has those of a real disk. A disk's `sync` may be
+ * called from another thread than the rest. */
+struct qn_folders {
+    void *ctx;
+    /* QF_ENOTFOUND: there is none, and @create is false. */
+    qf_rc (*open)(void *ctx, const char *folder, bool create, struct ql_disk **ret_disk,
+                  struct qf_err *err);
+    void (*close)(void *ctx, struct ql_disk *disk);
+    qf_rc (*remove)(void *ctx, const char *folder, struct qf_err *err);
+    /* Where file @name of @folder is, for fetches. */
+    void (*path)(void *ctx, const char *folder, const char *name, struct qf_strbuf *buf);
+};
+
+struct qn_options {
+    const char *name; /* of this node; 1 to 63 bytes */
+    bool bootstrap;   /* make a new cluster, unless the folder has one */
+    struct qn_folders folders;
+    struct qn_transport transport; /* send NULL: this node is alone */
+    /* Zero means the default. */
+    uint64_t reserve_bytes; /* of the disk, for all but records: 16 MiB */
+    uint64_t file_bytes;    /* of a log file: 64 MiB */
+    uint32_t election_ms;   /* 1000 */
+    uint32_t heartbeat_ms;  /* 100 */
+    int64_t leader_wait_ms; /* how long an ask waits for a leader: 2 s */
+    uint32_t asks_max;      /* under way: 8192 */
+    /* Something after which the process must end; @why says what to do. On any thread. */
+    void (*fatal)(void *ctx, const char *why);
+    /* A sync took this long; may be NULL. On the thread that waits for the disk. */
+    void (*synced)(void *ctx, double seconds);
+    void *ctx;
+};
+
+/* Counted by the node, read by anyone. */
+struct qn_figures {
+    atomic_uint_fast64_t records, record_bytes;      /* acknowledged */
+    atomic_uint_fast64_t read_records, read_bytes;   /* given out */
+    atomic_uint_fast64_t refused;                    /* asks that ended with an error */
+    atomic_uint_fast64_t forwarded;                  /* asks that another node answered */
+    atomic_uint_fast64_t syncs, snapshots, installs; /* of all queues */
+    atomic_uint_fast64_t elections;                  /* won */
+    atomic_uint_fast64_t messages_dropped;           /* of peers: not for us, or no room */
+    /* Now. */
+    atomic_uint_fast64_t queues, led, leaderless, log_bytes, space_bytes, asks;
+    atomic_bool member; /* of a cluster */
+};
+
+/* Open all queues and start. QF_ECORRUPT, QF_EUNSUPPORTED, QF_EIO: @err names the file and says what
+ * to do; QF_EINVAL: options that do not fit the folder. */
+QF_MUST_CHECK qf_rc qn_start(const struct qn_options *options, struct qn_node **ret_node,
+                             struct qf_err *err);
+/* End the threads; asks under way are answered with QF_EUNAVAILABLE. Nothing is lost: what was
+ * acknowledged is on the disk. Accepts NULL, returns NULL. */
+struct qn_node *qn_stop(struct qn_node *node);
+
+/* The ask is the node's until it is answered. False: too many are under way, and it stays the
+ * caller's. Any thread. */
+QF_MUST_CHECK bool qn_ask(struct qn_node *node, struct qn_ask *ask);
+/* From now on hand the leadership of every queue over. Any thread. */
+void qn_drain(struct qn_node *node);
+
+/* What the transport hears. Bytes are copied. */
+void qn_hear(struct qn_node *node, const char *from, const char *queue, struct qf_str bytes);
+void qn_called_by(struct qn_node *node, const char *from, const char *method, struct qf_str bytes,
+                  void *reply);
+
+struct qn_figures *qn_figures(struct qn_node *node);
+uint64_t qn_cluster(const struct qn_node *node);     /* 0: none yet */
+uint64_t qn_incarnation(const struct qn_node *node); /* of the folder */
+
+#endif

@@ -1,0 +1,219 @@
+/* node_int.h - the inside of a node. Everything here belongs to the owner's thread. */
+#ifndef QUEUE_NODE_NODE_INT_H
+#define QUEUE_NODE_NODE_INT_H
+
+#include "base/sys/mailbox.h"
+#include "base/sys/thread.h"
+#include "queue/core/core.h"
+#include "queue/node/node.h"
+
+enum {
+    QN_FOLDER_SIZE = 32,
+    QN_ADDRESS_SIZE = 63,
+    QN_ENVELOPE = 8, /* of a record: when the leader took it */
+    QN_MARK_MS = 100,
+    QN_HOUSEKEEPING_MS = 1000,
+    QN_TIMEOUT_MS = 10000
+};
+
+struct qn_queue;
+
+/* One request to a core: its address is the request's number. */
+struct qn_part {
+    struct qn_ask *ask;
+};
+
+/* A request has ended; dealt with after all effects of the step. */
+struct qn_end {
+    struct qn_part *part;
+    qf_rc rc;
+    uint64_t index;
+};
+
+/* What the thread that waits for the disk is given, and gives back. */
+struct qn_sync {
+    struct qn_queue *queue;
+    struct ql_disk *disk;
+    struct ql_sync sync;
+    qf_rc rc;
+    struct qf_err err;
+    atomic_bool finished;
+    bool taken; /* the owner has waited for it: its note says nothing new */
+};
+
+/* When a consumer was last seen to move. */
+struct qn_seen {
+    char name[QC_CONSUMER_SIZE];
+    uint64_t changed;
+    int64_t at_ms;
+};
+
+/* Entries that found no room on the disk. */
+struct qn_held {
+    struct ql_entry entry; /* its data is owned */
+    bool urgent;
+};
+
+struct qn_queue {
+    struct qn_node *node;
+    uint64_t id; /* 0: meta */
+    char name[QN_NAME_SIZE];
+    char tenant[QF_TENANT_MAX + 1];
+    char folder[QN_FOLDER_SIZE];
+    char address[QN_ADDRESS_SIZE]; /* what peers call it */
+    struct qn_queue_options options;
+    struct ql_disk *disk;
+    struct ql_store store;
+    struct qc_core *core; /* NULL: meta of a node in no cluster yet */
+    bool led;
+    bool closing; /* deleted: goes when no sync is under way */
+
+    struct qn_sync sync;
+    bool syncing;
+    uint64_t drop_below; /* waits for the end of a sync; 0: nothing */
+    QF_VEC(struct qn_held) held;
+    int64_t held_due_ms, appended_ms;
+
+    QF_VEC(struct qn_end) ends;
+    bool stepping;
+
+    uint64_t snapshot_bytes; /* of the log at the last snapshot */
+    uint64_t trim_asked;     /* the last TRIM this leader proposed */
+    int64_t trim_due_ms;
+    struct qn_seen seen[QC_CONSUMERS_MAX];
+    uint32_t seen_count;
+    int64_t record_time_ms; /* of the last record this leader took */
+
+    struct qn_ask *taking; /* the one TAKE under way, and those behind it */
+    struct qn_ask *takers, **takers_end;
+    uint32_t taker_count;
+
+    bool fetching, fetched_there;
+    uint64_t fetch_term;
+    void *bundle; /* what was fetched */
+};
+
+enum qn_note_kind {
+    QN_NOTE_ASK,
+    QN_NOTE_SYNCED,
+    QN_NOTE_MESSAGE,
+    QN_NOTE_CALL,
+    QN_NOTE_CALLED,
+    QN_NOTE_FETCHED,
+    QN_NOTE_DRAIN,
+    QN_NOTE_STOP
+};
+
+struct qn_note {
+    enum qn_note_kind kind;
+    struct qn_ask *ask;
+    struct qn_sync *sync;
+    char from[QC_NAME_SIZE], what[QC_NAME_SIZE]; /* a node; a queue's address or a method */
+    char *bytes;
+    size_t len;
+    qf_rc rc;
+    void *reply;
+    uint64_t queue_id;
+};
+
+/* Who an incarnation is, as messages say. */
+struct qn_known {
+    uint64_t id;
+    char name[QC_NAME_SIZE];
+};
+
+struct qn_node {
+    struct qn_options options;
+    char name[QC_NAME_SIZE];
+    atomic_uint_fast64_t cluster;
+    uint64_t incarnation;
+    struct qn_figures figures;
+    struct qf_mailbox *box, *sync_box;
+    struct qf_thread *owner, *syncer;
+    struct qn_queue *queues[QN_QUEUES_MAX + 1]; /* the first is meta */
+    size_t queue_count;
+    struct qn_table table;
+    uint64_t folded; /* how far of meta is in the table */
+    struct qn_ask *parked;
+    uint32_t parked_count;
+    struct qn_ask *open;   /* all that were taken and not answered: for their deadlines */
+    struct qn_ask *ghosts; /* answered, but a core has yet to end their requests */
+    int64_t housekeeping_ms, asks_ms;
+    struct qn_known known[32];
+    uint32_t known_next;
+    struct qn_part own; /* of requests that no ask made */
+    atomic_bool dead;
+    bool draining, stopping;
+};
+
+int64_t qn_now(void);
+/* The process must end: say why; nothing is done any more from here on. */
+void qn_fatal(struct qn_node *node, const struct qf_err *err);
+
+/* queue.c: one queue's files and core. */
+qf_rc qn_queue_open_meta(struct qn_node *node, struct qf_err *err);
+qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_err *err);
+void qn_queue_close(struct qn_queue *queue);
+struct qn_queue *qn_queue_find(struct qn_node *node, const char *name);
+struct qn_queue *qn_queue_by_address(struct qn_node *node, const char *address);
+struct qn_queue *qn_queue_by_id(struct qn_node *node, uint64_t id);
+static inline struct qn_queue *qn_meta(const struct qn_node *node)
+{
+    return node->queues[0];
+}
+qf_rc qn_queue_begin(struct qn_queue *queue, struct qf_err *err); /* make and start its core */
+
+/* perform.c: events in, effects performed. */
+void qn_step(struct qn_queue *queue, struct qc_event *event);
+void qn_perform(struct qn_queue *queue, struct qc_effects effects);
+void qn_retry_held(struct qn_queue *queue);
+void qn_flush_drop(struct qn_queue *queue);
+void qn_forget_held(struct qn_queue *queue);
+
+/* sync.c */
+void qn_sync_begin(struct qn_queue *queue); /* if there is something to sync, and none under way */
+void qn_sync_wait(struct qn_queue *queue);  /* for the one under way */
+void qn_on_synced(struct qn_sync *sync);
+void qn_syncer_run(void *node);
+
+/* meta.c */
+void qn_meta_fold(struct qn_node *node);
+void qn_meta_forget(struct qn_node *node); /* the log was replaced: fold again from its beginning */
+void qn_meta_follow(struct qn_queue *queue);
+void qn_meta_compact(struct qn_node *node);
+
+/* keep.c: snapshots, marks, retention. */
+void qn_keep(struct qn_queue *queue, int64_t now);
+void qn_snapshot_if_due(struct qn_queue *queue, bool now);
+
+/* ask.c */
+void qn_ask_begin(struct qn_node *node, struct qn_ask *ask);
+void qn_ask_ended(struct qn_queue *queue, const struct qn_end *end);
+void qn_ask_fail(struct qn_ask *ask, qf_rc rc, const char *why);
+void qn_ask_answer(struct qn_ask *ask);
+void qn_ask_bury(struct qn_ask *ask); /* free a ghost */
+void qn_ask_tick(struct qn_node *node, int64_t now);
+/* A request that nobody waits for. */
+void qn_propose(struct qn_queue *queue, struct qc_event *event);
+void qn_take_next(struct qn_queue *queue);
+void qn_takers_fail(struct qn_queue *queue, const char *why);
+/* read.c: records from @from to below @end into the answer. */
+qf_rc qn_read(struct qn_queue *queue, struct qn_ask *ask, uint64_t from, uint64_t end);
+/* The envelope of the record at @index, or of the first one behind it up to @end. */
+bool qn_record_at(struct qn_queue *queue, uint64_t index, uint64_t end, struct qf_strbuf *buf,
+                  struct qn_record *ret_record);
+/* show.c: as JSON. */
+void qn_show_all(struct qn_node *node, const struct qn_ask *ask, struct qf_strbuf *buf);
+void qn_show(struct qn_queue *queue, struct qf_strbuf *buf);
+void qn_show_offsets(struct qn_queue *queue, struct qf_strbuf *buf);
+
+/* peers.c */
+void qn_send(struct qn_queue *queue, const struct qc_message *message);
+void qn_fetch(struct qn_queue *queue, const struct qc_message *message);
+bool qn_install(struct qn_queue *queue);
+void qn_on_note_of_peer(struct qn_node *node, struct qn_note *note);
+const char *qn_name_of(const struct qn_queue *queue, uint64_t id); /* NULL: nobody knows */
+bool qn_forward(struct qn_queue *queue, struct qn_ask *ask, const char *leader);
+void qn_bundle_free(struct qn_queue *queue);
+
+#endif
