@@ -1,0 +1,130 @@
+/* cmd_ingest.c - promfabric ingest: the ingest role as a process. */
+#include <string.h>
+
+#include "cli/daemon.h"
+#include "ingest/ingest.h"
+
+int cli_ingest(int argc, char **argv);
+
+static struct in_options o;
+static struct cli_list peers;
+static struct cli_log log_flags;
+
+static const struct cli_flag flags[] = {
+    { "data", CLI_FLAG_STR, &o.data, "DIR", "./ingest",
+      "folder of this node alone, for its queues" },
+    { "ingest-id", CLI_FLAG_STR, &o.ingest_id, "NAME", NULL,
+      "stable name of this node; the host name if absent" },
+    { "bootstrap", CLI_FLAG_BOOL, &o.bootstrap, NULL, NULL,
+      "make a new cluster of this node alone; does nothing if --data has one" },
+    { "peer", CLI_FLAG_LIST, &peers, "NAME=HOST:PORT", NULL,
+      "where another node of the cluster is dialled; repeatable" },
+    { "http-listen", CLI_FLAG_STR, &o.http_listen, "HOST:PORT", "127.0.0.1:8083",
+      "queues, administration, metrics and probes; port 0 takes a free one" },
+    { "peer-listen", CLI_FLAG_STR, &o.peer_listen, "HOST:PORT", "127.0.0.1:8084",
+      "streams of other ingest nodes (gRPC); port 0 takes a free one" },
+    { "advertise-url", CLI_FLAG_STR, &o.advertise_url, "URL", NULL,
+      "how other nodes reach --http-listen; made from it if absent" },
+    { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
+      "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
+      "Authorization: Bearer KEY" },
+    { "record-bytes-max", CLI_FLAG_BYTES, &o.record_bytes_max, "BYTES", "1MiB",
+      "size of one record; at most 16MiB" },
+    { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "16MiB",
+      "size of a request's body" },
+    { "http-bodies-bytes", CLI_FLAG_BYTES, &o.bodies_bytes_max, "BYTES", "256MiB",
+      "of all bodies that are being read or worked on" },
+    { "http-threads", CLI_FLAG_U64, &o.http_threads, "N", "4", "threads of the HTTP server" },
+    { "http-connections", CLI_FLAG_U64, &o.connections_max, "N", "2048", "connections at once" },
+    { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
+      "connections without progress are closed" },
+    { "requests-max", CLI_FLAG_U64, &o.requests_max, "N", "8192",
+      "requests about queues that wait at once; more are refused" },
+    { "disk-reserve", CLI_FLAG_BYTES, &o.reserve_bytes, "BYTES", "64MiB",
+      "of the disk, that records leave to everything else" },
+    { "log-file-bytes", CLI_FLAG_BYTES, &o.log_file_bytes, "BYTES", "64MiB",
+      "size of a file of a log: what is no longer kept goes file by file" },
+    { "leader-wait", CLI_FLAG_DURATION, &o.leader_wait_ms, "DURATION", "2s",
+      "how long a request waits for a queue to have a leader" },
+    { "election-timeout", CLI_FLAG_DURATION, &o.election_ms, "DURATION", "1s",
+      "a leader that is silent for so long, up to twice so long, is replaced" },
+    { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "20s",
+      "after SIGTERM: the longest wait for requests under way" },
+    { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
+      "certificate of the HTTP server (PEM)" },
+    { "http-tls-key", CLI_FLAG_STR, &o.http_tls_key, "FILE", NULL, "its key (PEM)" },
+    { "peer-tls-ca", CLI_FLAG_STR, &o.peer_tls_ca, "FILE", NULL,
+      "other nodes must show a certificate signed by one of these (PEM)" },
+    { "peer-tls-cert", CLI_FLAG_STR, &o.peer_tls_cert, "FILE", NULL,
+      "certificate shown to other nodes (PEM)" },
+    { "peer-tls-key", CLI_FLAG_STR, &o.peer_tls_key, "FILE", NULL, "its key (PEM)" },
+    { "peer-tls-name", CLI_FLAG_STR, &o.peer_tls_name, "NAME", NULL,
+      "a name that the certificate of every ingest node has" },
+    CLI_LOG_FLAGS(log_flags),
+};
+
+static const struct cli_spec spec = {
+    .usage = "promfabric ingest [FLAG...]",
+    .summary =
+        "Keeps durable queues, alone or with other nodes. Start the first node of a cluster\n"
+        "with --bootstrap, the others without, and add them with promfabric queue members.\n"
+        "SIGTERM drains: leadership is handed over, requests are answered, then it exits.",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+};
+
+static bool check_peers(void)
+{
+    for (size_t i = 0; i < peers.count; i++) {
+        const char *equals = strchr(peers.items[i], '=');
+
+        if (!equals || equals == peers.items[i] || equals - peers.items[i] > 63 ||
+            !strchr(equals, ':'))
+            return cli_bad("--peer: expected NAME=HOST:PORT");
+    }
+    return true;
+}
+
+static bool check_options(void)
+{
+    if (!check_peers())
+        return false;
+    if (o.record_bytes_max < 1 || o.record_bytes_max > UINT64_C(16) << 20)
+        return cli_bad("--record-bytes-max: 1 byte to 16MiB");
+    if (o.body_bytes_max < o.record_bytes_max || o.body_bytes_max > UINT64_C(20) << 20)
+        return cli_bad("--http-body-bytes: at least --record-bytes-max, at most 20MiB");
+    if (o.requests_max < 1 || o.requests_max > 65536)
+        return cli_bad("--requests-max: 1 to 65536");
+    if (o.election_ms < 100 || o.election_ms > 60000)
+        return cli_bad("--election-timeout: 100ms to 60s");
+    if (o.log_file_bytes < UINT64_C(1) << 20)
+        return cli_bad("--log-file-bytes: at least 1MiB");
+    if (o.http_threads < 1 || o.http_threads > 256 || o.connections_max < 1)
+        return cli_bad("--http-threads: 1 to 256; --http-connections: not 0");
+    if (!o.http_tls_cert != !o.http_tls_key)
+        return cli_bad("--http-tls-cert and --http-tls-key go together");
+    if (!o.peer_tls_cert != !o.peer_tls_key || !o.peer_tls_cert != !o.peer_tls_ca)
+        return cli_bad("--peer-tls-ca, --peer-tls-cert and --peer-tls-key go together");
+    o.peers = peers.items;
+    o.peer_count = peers.count;
+    return true;
+}
+
+static int run(int signal_fd)
+{
+    struct qf_err err = { 0 };
+
+    if (in_ingest_run(&o, signal_fd, &err) == QF_OK)
+        return 0;
+    (void)cli_bad(err.msg);
+    return err.rc == QF_EINVAL ? 2 : 1;
+}
+
+int cli_ingest(int argc, char **argv)
+{
+    static const struct cli_daemon daemon = {
+        .name = "ingest", .spec = &spec, .log = &log_flags, .check = check_options, .run = run
+    };
+
+    return cli_daemon_main(&daemon, argc, argv);
+}

@@ -1,0 +1,27 @@
+/* routes.h - the HTTP of the ingest role: queues, their administration, metrics and probes. */
+#ifndef INGEST_HTTP_ROUTES_H
+#define INGEST_HTTP_ROUTES_H
+
+#include <stdatomic.h>
+
+#include "base/http/listener.h"
+#include "base/http/tenants.h"
+#include "base/sys/pool.h"
+#include "ingest/metrics.h"
+#include "queue/node/node.h"
+
+struct in_routes {
+    struct qn_node *node;
+    struct qf_pool *pool; /* turns records into JSON */
+    struct in_metrics *metrics;
+    struct qh_tenants *tenants;
+    uint64_t record_bytes_max;
+    atomic_bool ready, draining;
+};
+
+/* For struct qh_listener_options: @ctx is a struct in_routes. */
+bool in_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream);
+void in_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream);
+void in_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
+
+#endif

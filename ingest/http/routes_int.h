@@ -1,0 +1,38 @@
+/* routes_int.h - what the families of routes share. Each is a file route_<family>.c: handlers, and
+ * at its end the table of their paths. */
+#ifndef INGEST_HTTP_ROUTES_INT_H
+#define INGEST_HTTP_ROUTES_INT_H
+
+#include "base/http/router.h"
+#include "ingest/http/routes.h"
+
+extern const struct qh_routes in_queue_routes;       /* records and offsets */
+extern const struct qh_routes in_admin_routes;       /* queues and members */
+extern const struct qh_routes in_operate_routes;     /* metrics and probes */
+extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
+
+static inline struct in_routes *in_routes_of(const struct qh_visit *visit)
+{
+    return visit->role;
+}
+
+/* {"error":NAME,"message":TEXT}; what may be tried again says when. */
+void in_fail(struct qh_visit *visit, const struct qf_err *err);
+
+/* An ask about the queue that the path names; NULL: it was answered that it is no name. */
+struct qn_ask *in_visit_ask(struct qh_visit *visit, enum qn_verb verb, struct qf_str queue);
+/* Have it answered. */
+void in_visit_submit(struct qh_visit *visit, struct qn_ask *ask);
+
+/* Parameters. False, and answered, if there is one that is not what it should be. */
+bool in_param_u64(struct qh_visit *visit, const char *name, uint64_t standard, uint64_t max,
+                  uint64_t *ret_value);
+/* A name of one's own choice, 1 to @size - 1 bytes of text without control characters; @out is ""
+ * if it is absent. */
+bool in_param_text(struct qh_visit *visit, const char *name, char *out, size_t size);
+bool in_param_level(struct qh_visit *visit, bool *ret_set, enum qc_level *ret_level);
+
+/* answer.c: what the client hears of an ask. Frees it. */
+void in_answer(struct qn_ask *ask, struct qh_stream *stream);
+
+#endif

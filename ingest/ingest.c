@@ -1,0 +1,253 @@
+/* ingest.c - start, watch over and stop the parts of the ingest role. */
+#include "ingest/ingest.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/http/listener.h"
+#include "base/net/address.h"
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "base/sys/signals.h"
+#include "ingest/http/routes.h"
+#include "queue/node/folders.h"
+
+#define TICK_MS 250
+#define KEYS_INTERVAL_MS 1000
+#define ENCODE_THREADS 2
+#define ENCODE_QUEUE 1024
+
+struct ingest {
+    const struct in_options *options;
+    char name[QC_NAME_SIZE];
+    struct in_metrics metrics;
+    struct qn_data *data;
+    struct qn_node *node;
+    struct qf_pool *pool;
+    struct qh_tenants *tenants;
+    qf_time_ms keys_due_ms;
+    qf_rc keys_rc;
+    struct in_routes routes;
+    struct qh_listener *listener;
+};
+
+static qf_rc name_node(struct ingest *ingest, struct qf_err *err)
+{
+    const char *given = ingest->options->ingest_id;
+    char host[256] = "";
+
+    if (!given || !*given) {
+        if (gethostname(host, sizeof(host) - 1) != 0 || !host[0])
+            return qf_err_set(err, QF_EINVAL, "this host has no name: give one with --ingest-id");
+        given = host;
+    }
+    if (strlen(given) >= sizeof(ingest->name))
+        return qf_err_set(err, QF_EINVAL, "--ingest-id %s: at most 63 bytes", given);
+    (void)snprintf(ingest->name, sizeof(ingest->name), "%s", given);
+    return QF_OK;
+}
+
+/* What is on the disk can no longer be trusted to be what was promised: the process ends here, so that
+ * nobody is told otherwise. */
+static void die(void *ctx, const char *why)
+{
+    (void)ctx;
+    QF_LOG_ERROR("this node cannot go on", QF_KV_STR("reason", why));
+    _exit(1);
+}
+
+static void observe_sync(void *ctx, double seconds)
+{
+    struct ingest *ingest = ctx;
+
+    qf_metric_observe(ingest->metrics.sync_seconds, seconds);
+}
+
+/* --- start --- */
+
+static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    struct qn_options node = { .name = ingest->name,
+                               .bootstrap = options->bootstrap,
+                               .reserve_bytes = options->reserve_bytes,
+                               .file_bytes = options->log_file_bytes,
+                               .election_ms = (uint32_t)options->election_ms,
+                               .heartbeat_ms = (uint32_t)options->election_ms / 10,
+                               .leader_wait_ms = options->leader_wait_ms,
+                               .asks_max = (uint32_t)options->requests_max,
+                               .fatal = die,
+                               .synced = observe_sync,
+                               .ctx = ingest };
+    qf_rc rc = qn_data_open(options->data, &ingest->data, err);
+
+    if (rc != QF_OK)
+        return rc;
+    node.folders = qn_data_folders(ingest->data);
+    return qn_start(&node, &ingest->node, err);
+}
+
+static qf_rc start_http(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct qh_listener_options listener = {
+        .listen = options->http_listen,
+        .threads = (size_t)options->http_threads,
+        .connections_max = (size_t)options->connections_max,
+        .body_bytes_max = options->body_bytes_max,
+        .bodies_bytes_max = options->bodies_bytes_max,
+        .stream_bytes_max = 16 << 20,
+        .idle_timeout_ms = options->idle_timeout_ms,
+        .tls_cert_file = options->http_tls_cert,
+        .tls_key_file = options->http_tls_key,
+        .admit = in_routes_admit,
+        .handle = in_routes_handle,
+        .finished = in_routes_finished,
+        .ctx = &ingest->routes,
+    };
+
+    ingest->tenants = qh_tenants_new(options->key_file, err);
+    if (!ingest->tenants)
+        return err->rc;
+    ingest->pool = qf_pool_new("encode", ENCODE_THREADS, ENCODE_QUEUE);
+    if (!ingest->pool)
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+    ingest->routes.node = ingest->node;
+    ingest->routes.pool = ingest->pool;
+    ingest->routes.metrics = &ingest->metrics;
+    ingest->routes.tenants = ingest->tenants;
+    ingest->routes.record_bytes_max = options->record_bytes_max;
+    ingest->listener = qh_listener_new(&listener, err);
+    return ingest->listener ? QF_OK : err->rc;
+}
+
+static qf_rc start(struct ingest *ingest, struct qf_err *err)
+{
+    qf_rc rc = name_node(ingest, err);
+
+    if (rc == QF_OK)
+        rc = start_node(ingest, err);
+    if (rc == QF_OK)
+        rc = start_http(ingest, err);
+    return rc;
+}
+
+/* --- run --- */
+
+static void refresh_keys(struct ingest *ingest, qf_time_ms now)
+{
+    struct qf_err err = { 0 };
+    bool changed;
+    qf_rc rc;
+
+    if (now < ingest->keys_due_ms)
+        return;
+    ingest->keys_due_ms = now + KEYS_INTERVAL_MS;
+    rc = qh_tenants_refresh(ingest->tenants, &changed, &err);
+    if (rc == QF_OK && changed)
+        QF_LOG_INFO("API keys read again", QF_KV_STR("file", ingest->options->key_file));
+    if (rc != QF_OK && ingest->keys_rc == QF_OK)
+        QF_LOG_WARN("API keys cannot be read, those read before stay", QF_KV_STR("error", err.msg));
+    ingest->keys_rc = rc;
+}
+
+static void tick(struct ingest *ingest)
+{
+    struct qn_figures *figures = qn_figures(ingest->node);
+
+    qh_listener_tick(ingest->listener);
+    refresh_keys(ingest, qf_clock_mono_ms());
+    atomic_store(&ingest->routes.ready,
+                 atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0);
+}
+
+static bool signaled(int signal_fd, int timeout_ms)
+{
+    struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
+    int number;
+
+    if (poll(&poller, 1, timeout_ms) <= 0)
+        return false;
+    while ((number = qf_signals_next(signal_fd)) != 0)
+        if (number == SIGTERM || number == SIGINT)
+            return true;
+    return false;
+}
+
+static bool is_idle(struct ingest *ingest)
+{
+    return qh_listener_active(ingest->listener) == 0;
+}
+
+/* Hand leadership over, answer what is under way. */
+static void drain(struct ingest *ingest, int signal_fd)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + ingest->options->drain_timeout_ms;
+
+    atomic_store(&ingest->routes.ready, false);
+    atomic_store(&ingest->routes.draining, true);
+    qf_metric_set(ingest->metrics.draining, 0, 1);
+    QF_LOG_INFO("draining", QF_KV_U64("led", atomic_load(&qn_figures(ingest->node)->led)));
+    qn_drain(ingest->node);
+    while (!is_idle(ingest)) {
+        if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
+            QF_LOG_WARN("drain cut short",
+                        QF_KV_U64("requests", qh_listener_active(ingest->listener)));
+            return;
+        }
+        qh_listener_tick(ingest->listener);
+    }
+}
+
+static void stop(struct ingest *ingest)
+{
+    ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
+    ingest->node = qn_stop(ingest->node);
+    ingest->pool = qf_pool_free(ingest->pool);
+    ingest->tenants = qh_tenants_free(ingest->tenants);
+    ingest->data = qn_data_close(ingest->data);
+    in_metrics_done(&ingest->metrics);
+}
+
+static void announce(const struct ingest *ingest)
+{
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    uint16_t port;
+
+    if (qf_address_split(ingest->options->http_listen, &host, &port, NULL) != QF_OK)
+        return;
+    printf("listening http=%s:%u ingest_id=%s\n", *host ? host : "0.0.0.0",
+           (unsigned)qh_listener_port(ingest->listener), ingest->name);
+    (void)fflush(stdout);
+    QF_LOG_INFO("serving", QF_KV_STR("ingest_id", ingest->name),
+                QF_KV_U64("port", qh_listener_port(ingest->listener)),
+                QF_KV_STR("data", ingest->options->data));
+    if (!qn_cluster(ingest->node))
+        QF_LOG_WARN("this node is in no cluster yet: add it at a member (promfabric queue members "
+                    "--add NAME), or start it with --bootstrap to make a new one");
+}
+
+qf_rc in_ingest_run(const struct in_options *options, int signal_fd, struct qf_err *err)
+{
+    struct ingest *ingest = qf_xcalloc(1, sizeof(*ingest));
+    qf_rc rc;
+
+    ingest->options = options;
+    in_metrics_init(&ingest->metrics);
+    rc = start(ingest, err);
+    if (rc == QF_OK) {
+        announce(ingest);
+        tick(ingest);
+        while (!signaled(signal_fd, TICK_MS))
+            tick(ingest);
+        drain(ingest, signal_fd);
+    }
+    stop(ingest);
+    free(ingest);
+    return rc;
+}

@@ -1,0 +1,38 @@
+/* ingest.h - the ingest role: a node of the cluster that keeps queues (queue/node), and its HTTP.
+ *
+ * Threads: the caller's, which looks after time and signals; the node's owner and the one that waits
+ * for the disk; two that turn records into JSON; those of the HTTP server; the transport's. */
+#ifndef INGEST_INGEST_H
+#define INGEST_INGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/pure/err.h"
+
+struct in_options {
+    const char *data;      /* folder of this node alone */
+    const char *ingest_id; /* NULL: the host name */
+    bool bootstrap;
+    const char *const *peers; /* "NAME=HOST:PORT" */
+    size_t peer_count;
+    const char *http_listen, *peer_listen;
+    const char *advertise_url; /* how peers reach http_listen; NULL: made from it */
+    const char *key_file;
+    const char *http_tls_cert, *http_tls_key;
+    const char *peer_tls_ca, *peer_tls_cert, *peer_tls_key, *peer_tls_name;
+    uint64_t record_bytes_max, body_bytes_max, bodies_bytes_max;
+    uint64_t http_threads, connections_max;
+    uint64_t reserve_bytes, log_file_bytes;
+    uint64_t requests_max;
+    int64_t leader_wait_ms, drain_timeout_ms, election_ms, idle_timeout_ms;
+};
+
+/* Run until SIGTERM or SIGINT, then drain: leadership is handed over, requests under way are answered,
+ * at most drain_timeout_ms; a second signal ends that too. Prints one line "listening http=HOST:PORT
+ * peer=HOST:PORT ingest_id=NAME" to stdout. QF_OK, or why it could not start. */
+QF_MUST_CHECK qf_rc in_ingest_run(const struct in_options *options, int signal_fd,
+                                  struct qf_err *err);
+
+#endif

@@ -1,0 +1,22 @@
+/* metrics.c - registration of the ingest role's metrics. */
+#include "ingest/metrics.h"
+
+static const char *const in_status_classes[] = { "2xx", "4xx", "5xx", NULL };
+
+void in_metrics_init(struct in_metrics *metrics)
+{
+    struct qf_metrics *r = metrics->registry = qf_metrics_new();
+
+#define IN_COUNTER(field, name, help)                                                              \
+    metrics->field = qf_metrics_counter(r, name, help, NULL, NULL);
+#define IN_COUNTER_BY(field, name, help, label, values)                                            \
+    metrics->field = qf_metrics_counter(r, name, help, label, values);
+#define IN_GAUGE(field, name, help) metrics->field = qf_metrics_gauge(r, name, help, NULL, NULL);
+#define IN_HISTOGRAM(field, name, help) metrics->field = qf_metrics_histogram(r, name, help, NULL);
+#include "ingest/metrics.def"
+}
+
+void in_metrics_done(struct in_metrics *metrics)
+{
+    metrics->registry = qf_metrics_free(metrics->registry);
+}
