@@ -13,7 +13,8 @@ static struct qa_api_options o;
 static struct cli_list workers, features;
 static const char *discovery;
 static struct cli_log log_flags;
-static uint64_t http_threads, eval_threads, connections_max, address_connections_max;
+static uint64_t http_threads, eval_threads, connections_max, address_connections_max,
+    quarantine_after;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store_url, "URL", "./store",
@@ -77,6 +78,10 @@ static const struct cli_flag flags[] = {
     { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
       "a work item that takes FACTOR times as long as expected is sent to a second worker; 0: "
       "never" },
+    { "quarantine-after", CLI_FLAG_U64, &quarantine_after, "N", "2",
+      "a segment that N workers died of is not read for a while; 0: always" },
+    { "quarantine-time", CLI_FLAG_DURATION, &o.quarantine_ms, "DURATION", "10m",
+      "how long it is not read" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
     { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
@@ -151,6 +156,8 @@ static bool check_options(void)
         return cli_bad("--queries-max and --queries-active: expected 1 to 65535");
     if (!(o.hedge_after == 0 || (o.hedge_after >= 1 && o.hedge_after <= 1e6)))
         return cli_bad("--hedge-after: expected 0, or 1 to 1000000");
+    if (quarantine_after > 1000 || o.quarantine_ms < 1)
+        return cli_bad("--quarantine-after: at most 1000; --quarantine-time: more than 0");
     if (!o.tls_cert_file != !o.tls_key_file)
         return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))
@@ -162,6 +169,7 @@ static bool check_options(void)
     o.discovery.worker_count = workers.count;
     o.http_threads = http_threads;
     o.eval_threads = eval_threads;
+    o.quarantine_after = (uint32_t)quarantine_after;
     o.connections_max = connections_max;
     o.address_connections_max = address_connections_max;
     return true;

@@ -163,6 +163,8 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .query_timeout_ms = options->query_timeout_ms,
         .worker_wait_ms = options->worker_wait_ms,
         .hedge_after = options->hedge_after,
+        .quarantine_after = options->quarantine_after,
+        .quarantine_ms = options->quarantine_ms,
         .slow_query_ms = options->slow_query_ms,
         .fetch_concurrency_max = options->fetch_concurrency,
         .tls_ca_file = options->control_ca_file,

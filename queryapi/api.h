@@ -31,8 +31,10 @@ struct qa_api_options {
     uint64_t queries_max, queries_active_max, tenant_queue_max, items_max;
     uint64_t queries_memory_bytes; /* of all queries; 0: half of the machine's */
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
-    int64_t small_scan_ms; /* see qa_query_env.small_scan_us */
-    double hedge_after;    /* see qa_coord_options.hedge_after */
+    int64_t small_scan_ms;     /* see qa_query_env.small_scan_us */
+    double hedge_after;        /* see qa_coord_options.hedge_after */
+    uint32_t quarantine_after; /* see qa_coord_options */
+    int64_t quarantine_ms;
     uint64_t query_artifact_bytes, spool_bytes, artifact_memory_bytes;
     uint64_t fetch_concurrency;
     int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;

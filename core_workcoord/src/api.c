@@ -13,6 +13,7 @@ struct wc_api_limits wc_api_limits_default(void)
         .queries_max = 1024,
         .items_max = 65536,
         .attempts_max = 8,
+        .deaths_max = 2,
         .heartbeat_ms = WC_HEARTBEAT_MS,
         .heartbeats_max = WC_HEARTBEATS_MISSED_MAX,
         .dial_min_ms = 100,
@@ -33,6 +34,7 @@ static struct wc_api_limits completed(const struct wc_api_limits *given)
     limits.queries_max = limits.queries_max ? limits.queries_max : standard.queries_max;
     limits.items_max = limits.items_max ? limits.items_max : standard.items_max;
     limits.attempts_max = limits.attempts_max ? limits.attempts_max : standard.attempts_max;
+    limits.deaths_max = limits.deaths_max ? limits.deaths_max : standard.deaths_max;
     limits.heartbeat_ms = limits.heartbeat_ms ? limits.heartbeat_ms : standard.heartbeat_ms;
     limits.heartbeats_max = limits.heartbeats_max ? limits.heartbeats_max : standard.heartbeats_max;
     limits.hedge_delay_ms = limits.hedge_delay_ms ? limits.hedge_delay_ms : standard.hedge_delay_ms;
@@ -44,8 +46,8 @@ static struct wc_api_limits completed(const struct wc_api_limits *given)
     return limits;
 }
 
-/* Most effects one step can have. Per item: CANCEL of both attempts and ASSIGN or HEDGE, or ACK,
- * COMMITTED and CANCEL. Per worker: LOST, HANGUP, DIAL, HEARTBEAT. Per query: ENDED. One more for
+/* Most effects one step can have. Per item: CANCEL of both attempts and ASSIGN or HEDGE, or BLAMED,
+ * CANCEL and ASSIGN, or ACK, COMMITTED and CANCEL. Per worker: LOST, HANGUP, DIAL, HEARTBEAT. Per query: ENDED. One more for
  * an answer to a stranger. */
 static size_t effects_max(const struct wc_api_limits *limits)
 {

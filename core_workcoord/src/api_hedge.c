@@ -41,6 +41,7 @@ static void believe_reject(struct wc_api *wc, struct wc_item *item)
 static void begin_fetch(struct wc_api *wc, struct wc_item *item)
 {
     wc->stats.ready++;
+    item->deaths = 0; /* it can be run, so nobody died of it */
     item->hedge.checksum = wc->event->checksum;
     (void)wc_item_emit(wc, item, WC_API_DO_FETCH, item->hedge.peer, item->hedge.attempt);
 }

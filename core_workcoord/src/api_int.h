@@ -78,7 +78,7 @@ struct wc_item {
     struct wc_leaf_id leaf;
     uint64_t affinity;
     uint32_t query, peer; /* slots; peer: WC_NONE unless assigned, accepted or ready */
-    uint32_t attempt, failures;
+    uint32_t attempt, failures, deaths;
     uint32_t attempts; /* the highest number given out */
     qf_time_ms expect_ms;
     struct wc_hedge hedge;
@@ -199,6 +199,10 @@ void wc_item_hear(struct wc_api *wc, uint32_t item, enum wc_item_heard heard);
 void wc_item_on_message(struct wc_api *wc, uint32_t peer); /* ACCEPTED REJECTED READY FAILED */
 void wc_item_on_fetch(struct wc_api *wc);                  /* FETCHED FETCH_FAILED */
 
+/* The worker @peer died while it ran attempt @attempt of the item. */
+void wc_item_blame(struct wc_api *wc, uint32_t item, uint32_t peer, uint32_t attempt);
+/* Too many workers died of it. */
+bool wc_item_condemned(const struct wc_api *wc, const struct wc_item *item);
 /* Cancel an attempt on a worker, unless its stream is just being lost. */
 void wc_item_cancel_on(struct wc_api *wc, const struct wc_item *item, uint32_t peer,
                        uint32_t attempt);

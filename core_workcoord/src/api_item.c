@@ -76,6 +76,7 @@ static void believe_reject(struct wc_api *wc, struct wc_item *item)
 static void begin_fetch(struct wc_api *wc, struct wc_item *item)
 {
     wc->stats.ready++;
+    item->deaths = 0; /* it can be run, so nobody died of it */
     item->checksum = wc->event->checksum;
     emit_to_peer(wc, item, WC_API_DO_FETCH);
 }
@@ -240,15 +241,30 @@ static void set_state(struct wc_api *wc, uint32_t slot, enum wc_item_state next)
     }
 }
 
-/* What to tell the client when there are no attempts left, or none are of use. */
-static qf_rc reason(const struct wc_api_event *event)
+void wc_item_blame(struct wc_api *wc, uint32_t slot, uint32_t peer, uint32_t attempt)
 {
+    wc->items[slot].deaths++;
+    wc->stats.blamed++;
+    (void)wc_item_emit(wc, &wc->items[slot], WC_API_DO_BLAMED, peer, attempt);
+}
+
+bool wc_item_condemned(const struct wc_api *wc, const struct wc_item *item)
+{
+    return item->deaths >= wc->limits.deaths_max;
+}
+
+/* What to tell the client when there are no attempts left, or none are of use. */
+static qf_rc reason(const struct wc_api *wc, const struct wc_item *item)
+{
+    const struct wc_api_event *event = wc->event;
     static const qf_rc fetch[WC_FETCH__COUNT] = {
         [WC_FETCH_IO] = QF_EIO,
         [WC_FETCH_CHECKSUM] = QF_ECORRUPT,
         [WC_FETCH_EXPIRED] = QF_ENOTFOUND,
     };
 
+    if (wc_item_condemned(wc, item))
+        return QF_EQUARANTINED;
     if (event->type == WC_API_EV_FAILED)
         return event->failure.rc < 0 ? event->failure.rc : QF_EINTERNAL;
     if (event->type == WC_API_EV_FETCH_FAILED)
@@ -284,8 +300,9 @@ void wc_item_hear(struct wc_api *wc, uint32_t slot, enum wc_item_heard heard)
     if (move->next == WC_ITEM_FETCHED && query->committed == query->items.count)
         wc_query_end(wc, item->query, QF_OK, (struct wc_work_id){ 0 });
     else if (move->next == WC_ITEM_FAILED ||
-             ((move->flags & COSTS) && item->failures >= wc->limits.attempts_max))
-        wc_query_end(wc, item->query, reason(wc->event), item->work);
+             ((move->flags & COSTS) &&
+              (item->failures >= wc->limits.attempts_max || wc_item_condemned(wc, item))))
+        wc_query_end(wc, item->query, reason(wc, item), item->work);
     else if (wc_hedge_alive(item) && move->next == WC_ITEM_PENDING)
         wc_hedge_adopt(wc, slot);
 }

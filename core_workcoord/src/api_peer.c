@@ -121,6 +121,30 @@ static void open_stream(struct wc_api *wc, uint32_t slot)
                       wc_time_add(wc->now, wc->limits.heartbeat_ms));
 }
 
+/* What a worker was running when it died may be what it died of. What it had not begun is not. */
+static void blame_running(struct wc_api *wc, uint32_t slot)
+{
+    const struct wc_peer *peer = &wc->peers[slot];
+    uint32_t at;
+
+    if (wc->event->type != WC_API_EV_DISCONNECTED || !wc->event->died || peer->draining)
+        return;
+    for (at = peer->items[WC_PEER_STARTED].head; at != WC_NONE; at = wc->item_place_links[at].next)
+        if (wc->items[at].state == WC_ITEM_ACCEPTED)
+            wc_item_blame(wc, at, slot, wc->items[at].attempt);
+    for (at = peer->hedges.head; at != WC_NONE; at = wc->item_hedge_links[at].next)
+        if (wc->items[at].hedge.state == WC_HEDGE_ACCEPTED)
+            wc_item_blame(wc, at, slot, wc->items[at].hedge.attempt);
+}
+
+/* The item may be run by its own worker still; one that cost too many is taken from that as well. */
+static void lose_hedge(struct wc_api *wc, uint32_t slot)
+{
+    wc_hedge_hear(wc, slot, WC_HEDGE_HEARD_LOST);
+    if (wc_item_condemned(wc, &wc->items[slot]))
+        wc_item_hear(wc, slot, WC_ITEM_HEARD_HEDGE_FAILED);
+}
+
 /* The session is dead, and with it everything not yet fetched from it. */
 static void end_stream(struct wc_api *wc, uint32_t slot)
 {
@@ -128,13 +152,14 @@ static void end_stream(struct wc_api *wc, uint32_t slot)
 
     emit_for(wc, slot, WC_API_DO_LOST)->rc = QF_EUNAVAILABLE;
     wc->stats.workers_lost++;
+    blame_running(wc, slot);
     peer->session = (struct wc_session_id){ 0 };
     for (int list = 0; list < WC_PEER__LISTS; list++) {
         while (peer->items[list].count)
             wc_item_hear(wc, peer->items[list].head, WC_ITEM_HEARD_LOST);
     }
     while (peer->hedges.count)
-        wc_hedge_hear(wc, peer->hedges.head, WC_HEDGE_HEARD_LOST);
+        lose_hedge(wc, peer->hedges.head);
     peer->accepting = false;
     set_draining(wc, peer, false);
     wc_timers_clear(&wc->timers, slot);

@@ -52,6 +52,7 @@ static void add_item(struct wc_api *wc, uint32_t query, const struct wc_api_item
         .leaf = spec->leaf,
         .affinity = spec->affinity,
         .expect_ms = spec->expect_ms,
+        .deaths = spec->deaths,
         .query = query,
         .peer = WC_NONE,
         .state = WC_ITEM_PENDING,

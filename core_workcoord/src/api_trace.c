@@ -28,6 +28,8 @@ static void event_details(const struct wc_api *wc, struct wc_line *line)
     if (event->type == WC_API_EV_STATUS)
         (void)wc_line_add(line, "%s%s", event->status.accepting ? " accepting" : "",
                           event->status.draining ? " draining" : "");
+    if (event->type == WC_API_EV_DISCONNECTED && event->died)
+        (void)wc_line_add(line, " died");
     if (event->type == WC_API_EV_REJECTED)
         (void)wc_line_add(line, " %s", wc_reject_name(event->reject));
     if (event->type == WC_API_EV_FAILED)

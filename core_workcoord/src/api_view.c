@@ -82,6 +82,7 @@ bool wc_api_item(const struct wc_api *wc, struct wc_work_id work, struct wc_api_
         .state = (enum wc_item_state)item->state,
         .attempt = item->attempt,
         .failures = item->failures,
+        .deaths = item->deaths,
         .checksum = item->checksum,
     };
     if (item->peer != WC_NONE)

@@ -58,6 +58,9 @@ static void perform_work(struct qa_coord *coord, struct event *cause,
     case WC_API_DO_LOST:
         log_lost(coord, effect);
         break;
+    case WC_API_DO_BLAMED:
+        co_blame(coord, effect);
+        break;
     case WC_API_DO_ASSIGN:
     case WC_API_DO_HEDGE:
         co_assign(coord, effect);
@@ -156,6 +159,9 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
         break;
     case MSG_CANCEL:
         co_cancel_by_name(coord, msg->text, msg->tenant, msg->stream);
+        break;
+    case MSG_LIFT:
+        co_lift(coord, msg->text, msg->stream);
         break;
     case MSG_INSPECT:
         co_inspect(coord, (enum qa_inspect)msg->number, msg->tenant, msg->stream);
@@ -265,11 +271,13 @@ static bool make_machines(struct qa_coord *coord)
     work.queries_max = life.queries_max = (uint32_t)coord->options.queries_max;
     work.worker_wait_ms = coord->options.worker_wait_ms;
     work.hedge_after = coord->options.hedge_after;
+    work.deaths_max =
+        coord->options.quarantine_after ? coord->options.quarantine_after : UINT32_MAX;
     life.active_max = (uint32_t)QF_MIN(coord->options.queries_active_max, (size_t)UINT32_MAX);
     life.tenant_queue_max = (uint32_t)QF_MIN(coord->options.tenant_queue_max, (size_t)UINT32_MAX);
     coord->life = wc_life_new(&life);
     coord->wc = wc_api_new(&work);
-    if (!coord->life || !coord->wc)
+    if (!coord->life || !coord->wc || !co_quarantine_init(coord))
         return false;
     if (qf_log_enabled(QF_LOG_LEVEL_DEBUG)) {
         wc_life_trace(coord->life, trace, NULL);
@@ -378,6 +386,7 @@ void co_free(struct qa_coord *coord)
     qf_mailbox_close(coord->box);
     (void)qf_mailbox_free(coord->box, drop_msg);
     (void)wc_api_free(coord->wc);
+    co_quarantine_done(coord);
     (void)wc_life_free(coord->life);
     for (size_t i = 0; i < coord->endpoints.count; i++) {
         free(coord->endpoints.items[i].address);
@@ -413,6 +422,13 @@ void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qf_str t
     co_post(coord, (struct msg){ .kind = MSG_CANCEL,
                                  .text = qf_xmemdup0(name.data, name.len),
                                  .tenant = qf_xmemdup0(tenant.data, tenant.len),
+                                 .stream = qh_stream_ref(stream) });
+}
+
+void qa_coord_lift(struct qa_coord *coord, struct qf_str segment, struct qh_stream *stream)
+{
+    co_post(coord, (struct msg){ .kind = MSG_LIFT,
+                                 .text = qf_xmemdup0(segment.data, segment.len),
                                  .stream = qh_stream_ref(stream) });
 }
 

@@ -32,8 +32,10 @@ struct qa_coord_options {
     size_t tenant_queue_max;           /* waiting queries of one tenant; beyond it 429 */
     int64_t query_timeout_ms;
     int64_t worker_wait_ms;
-    double hedge_after;    /* see wc_api_limits.hedge_after; 0: no hedges */
-    int64_t slow_query_ms; /* < 0: none */
+    double hedge_after;        /* see wc_api_limits.hedge_after; 0: no hedges */
+    uint32_t quarantine_after; /* workers that a segment may cost; 0: any number */
+    int64_t quarantine_ms;     /* how long it is not read then */
+    int64_t slow_query_ms;     /* < 0: none */
     size_t fetch_concurrency_max;
     const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */
     const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */
@@ -54,7 +56,15 @@ void qa_coord_submit(struct qa_coord *coord, struct qa_query *query);
 void qa_coord_cancel(struct qa_coord *coord, struct qf_str name, struct qf_str tenant,
                      struct qh_stream *stream);
 
-enum qa_inspect { QA_INSPECT_WORKERS, QA_INSPECT_QUERIES, QA_INSPECT_SCALING };
+/* DELETE /api/v1/quarantine/<segment>: answers 200 or 404 through @stream. */
+void qa_coord_lift(struct qa_coord *coord, struct qf_str segment, struct qh_stream *stream);
+
+enum qa_inspect {
+    QA_INSPECT_WORKERS,
+    QA_INSPECT_QUERIES,
+    QA_INSPECT_SCALING,
+    QA_INSPECT_QUARANTINE,
+};
 /* Answer with what is going on now, as JSON. Of queries those of @tenant, or all if it is empty. */
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
                       struct qh_stream *stream);

@@ -12,6 +12,7 @@
 #include "queryapi/rpc/control_client.h"
 #include "workcoord/api.h"
 #include "workcoord/life.h"
+#include "workcoord/quarantine.h"
 #include "workcoord/rendezvous.h"
 
 enum msg_kind {
@@ -19,6 +20,7 @@ enum msg_kind {
     MSG_TURN_DONE, /* query */
     MSG_STREAM,    /* id, number: enum qh_stream_event */
     MSG_CANCEL,    /* text, tenant, stream */
+    MSG_LIFT,      /* text, stream */
     MSG_INSPECT,   /* number: enum qa_inspect, tenant, stream */
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
@@ -90,6 +92,10 @@ struct qa_coord {
      * them at most, so their number is bounded by that of the effects of a step. */
     QF_VEC(struct event) events;
     bool telling;
+    struct {
+        struct wc_quarantine *table; /* of segments, by the hash of their names */
+        char **names;                /* of what is in it, by its place; owned */
+    } quarantine;
     struct qa_fetch *fetches; /* downloads given to the fetcher and not yet back */
     struct wc_api_stats seen; /* counters already in the metrics */
 };
@@ -128,7 +134,7 @@ void co_progress(struct qa_coord *coord, struct qa_query *query);
 /* workers.c: endpoints, streams, messages, effects towards workers */
 void co_endpoints(struct qa_coord *coord, char *addresses);
 void co_message(void *ctx, uint64_t session, const struct pb_worker_message *message);
-void co_closed(void *ctx, uint64_t session, const char *why);
+void co_closed(void *ctx, uint64_t session, const char *why, bool broke);
 void co_dial(struct qa_coord *coord, struct wc_worker_id worker);
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect);
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect);
@@ -155,6 +161,20 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struc
 void co_fetch_drop(struct qa_coord *coord, struct qa_fetch *fetch);
 /* The core is done with the query: what is still being downloaded for it is not needed. */
 void co_forget_fetches(struct qa_coord *coord, uint64_t query);
+
+/* quarantine.c: segments that cost workers */
+bool co_quarantine_init(struct qa_coord *coord); /* False: no memory. */
+void co_quarantine_done(struct qa_coord *coord);
+/* Fill in what the data of the items has cost already. False: some of it is in quarantine. */
+bool co_vet(struct qa_coord *coord, const struct qa_query *query, struct wc_api_item_spec *items);
+/* What the client of a query hears that fails because of it. */
+void co_explain_quarantine(struct qa_coord *coord, struct qa_query *query);
+/* BLAMED */
+void co_blame(struct qa_coord *coord, const struct wc_api_effect *effect);
+/* It was run to a good end. */
+void co_absolve(struct qa_coord *coord, const struct qa_item *item);
+void co_lift(struct qa_coord *coord, const char *segment, struct qh_stream *stream);
+void co_put_quarantine(const struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now);
 
 /* inspect.c: what is going on, as JSON and as metrics */
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,

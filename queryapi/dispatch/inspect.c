@@ -139,6 +139,9 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant
     case QA_INSPECT_SCALING:
         put_scaling(coord, &buf, now);
         break;
+    case QA_INSPECT_QUARANTINE:
+        co_put_quarantine(coord, &buf, now);
+        break;
     }
     qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
     qf_strbuf_done(&buf);
@@ -171,6 +174,8 @@ void co_update_metrics(struct qa_coord *coord)
     qf_metric_set(m->work_queued, 0, queue.queued);
     qf_metric_set(m->work_running, 0, queue.running);
     qf_metric_set(m->work_oldest_seconds, 0, (double)queue.oldest_age_ms / 1000);
+    qf_metric_set(m->segments_quarantined, 0,
+                  wc_quarantine_held(coord->quarantine.table, qf_clock_mono_ms()));
     qf_metric_set(m->spool_bytes, 0, (double)atomic_load(&coord->spool_bytes));
 #define COUNT(metric, index, field)                                                                \
     qf_metric_add(m->metric, (index), (double)(now->field - seen->field))
@@ -187,6 +192,7 @@ void co_update_metrics(struct qa_coord *coord)
     COUNT(work_duplicates, 0, duplicates);
     COUNT(work_ignored, 0, illegal);
     COUNT(work_ignored, 0, stale);
+    COUNT(work_blamed, 0, blamed);
 #undef COUNT
     *seen = *now;
 }

@@ -199,7 +199,11 @@ void co_turn_done(struct qa_coord *coord, struct qa_query *query)
 
 void co_work_over(struct qa_coord *coord, struct wc_query_id query, qf_rc rc)
 {
+    struct qa_query *of = co_find_query(coord, query.v);
+
     co_forget_fetches(coord, query.v);
+    if (of && rc == QF_EQUARANTINED)
+        co_explain_quarantine(coord, of);
     co_tell_life(coord,
                  (struct wc_life_event){ .type = WC_LIFE_EV_WORK_OVER, .query = query, .rc = rc });
 }
@@ -281,6 +285,11 @@ static void work(struct qa_coord *coord, struct qa_query *query)
                                               .leaf.v = query->items[i].leaf_id,
                                               .affinity = query->items[i].affinity,
                                               .expect_ms = query->items[i].expect_ms };
+    }
+    if (!co_vet(coord, query, items)) {
+        free(items);
+        co_work_over(coord, (struct wc_query_id){ query->id }, QF_EQUARANTINED);
+        return;
     }
     co_progress(coord, query);
     co_tell(coord,

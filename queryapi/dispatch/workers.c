@@ -106,7 +106,7 @@ void co_dial(struct qa_coord *coord, struct wc_worker_id worker)
     qa_rpc_dial(coord->rpc, endpoint->session, endpoint->address);
 }
 
-void co_closed(void *ctx, uint64_t session, const char *why)
+void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
 {
     struct qa_coord *coord = ctx;
     struct endpoint *endpoint = endpoint_of_session(coord, session);
@@ -120,6 +120,7 @@ void co_closed(void *ctx, uint64_t session, const char *why)
                   QF_KV_STR("reason", why));
         endpoint->lost_ns = qf_clock_mono_ns();
         event.session.v = session;
+        event.died = broke;
     } else {
         QF_LOG_DEBUG("dial failed", QF_KV_STR("address", endpoint->address),
                      QF_KV_STR("reason", why));
@@ -288,6 +289,11 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
 static void hear_ready(struct qa_coord *coord, const struct endpoint *endpoint,
                        struct wc_api_event *event, const struct pb_ready *ready)
 {
+    struct qa_query *query;
+    struct qa_item *item = co_item_of(coord, event->work.v, &query);
+
+    if (item)
+        co_absolve(coord, item);
     event->type = WC_API_EV_READY;
     if (!qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                            &event->checksum) ||

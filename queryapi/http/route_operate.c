@@ -25,17 +25,37 @@ static struct qf_str sight(const struct qh_visit *visit)
     return visit->caller.sees_all ? QF_STR("") : visit->tenant;
 }
 
-/* Addresses and names of workers are no tenant's business. */
-static void handle_workers(struct qh_visit *visit)
+/* What is no tenant's business: false after an answer that says so. */
+static bool is_operator(struct qh_visit *visit, const char *what)
 {
     struct qf_err err = { 0 };
 
-    if (!visit->caller.sees_all) {
-        (void)qf_err_set(&err, QF_EDENIED, "workers are shown to operators: a key for all tenants");
-        visit->route->fail(visit, &err);
+    if (visit->caller.sees_all)
+        return true;
+    (void)qf_err_set(&err, QF_EDENIED, "%s to operators: a key for all tenants", what);
+    visit->route->fail(visit, &err);
+    return false;
+}
+
+/* They have addresses and names. */
+static void handle_workers(struct qh_visit *visit)
+{
+    if (!is_operator(visit, "workers are shown"))
         return;
-    }
     qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_WORKERS, QF_STR(""), visit->stream);
+}
+
+static void handle_quarantine(struct qh_visit *visit)
+{
+    if (is_operator(visit, "the quarantine is shown"))
+        qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUARANTINE, QF_STR(""),
+                         visit->stream);
+}
+
+static void handle_lift(struct qh_visit *visit)
+{
+    if (is_operator(visit, "lifting a quarantine is left"))
+        qa_coord_lift(qa_routes_of(visit)->coord, visit->rest, visit->stream);
 }
 
 static void handle_queries(struct qh_visit *visit)
@@ -55,6 +75,8 @@ static void handle_scaling(struct qh_visit *visit)
 
 static const struct qh_route routes[] = {
     { "/api/v1/workers", QH_METHOD_GET, false, handle_workers, qa_fail_json },
+    { "/api/v1/quarantine", QH_METHOD_GET, false, handle_quarantine, qa_fail_json },
+    { "/api/v1/quarantine/*", QH_METHOD_DELETE, false, handle_lift, qa_fail_json },
     { "/api/v1/queries", QH_METHOD_GET, false, handle_queries, qa_fail_json },
     { "/api/v1/queries/*", QH_METHOD_DELETE, false, handle_cancel, qa_fail_json },
     { "/monitor/scaling", QH_METHOD_GET, true, handle_scaling, qa_fail_json },

@@ -39,6 +39,7 @@ struct call {
     struct tag send, recv, status;
     int pending; /* batches under way */
     bool heard, closing;
+    bool broke; /* it ended without a word of ours or of the worker's */
     qf_time_ms dial_deadline;
     char why[200];
 
@@ -338,6 +339,7 @@ static void on_status(struct call *call)
 {
     char *details = grpc_slice_to_c_string(call->details);
 
+    call->broke = !call->why[0] && call->code == GRPC_STATUS_UNAVAILABLE;
     if (!call->why[0])
         (void)snprintf(call->why, sizeof(call->why), "%s (status %d)",
                        details[0] ? details : "the worker closed the stream", (int)call->code);
@@ -362,7 +364,7 @@ static void free_call(struct call *call)
     grpc_slice_unref(call->details);
     grpc_call_unref(call->call);
     grpc_channel_destroy(call->channel);
-    rpc->options.closed(rpc->options.ctx, call->session, call->why);
+    rpc->options.closed(rpc->options.ctx, call->session, call->why, call->broke);
     free(call);
 }
 

@@ -26,8 +26,9 @@ struct qa_rpc_options {
     void (*post)(void *ctx, void *tag, bool ok);
     /* On the coordinator's thread: */
     void (*message)(void *ctx, uint64_t session, const struct pb_worker_message *message);
-    /* The session is over; called exactly once per dial. */
-    void (*closed)(void *ctx, uint64_t session, const char *why);
+    /* The session is over; called exactly once per dial. @broke: the stream broke, and neither we nor
+     * the worker ended it. */
+    void (*closed)(void *ctx, uint64_t session, const char *why, bool broke);
     void *ctx;
     /* Zero means the default. */
     size_t queue_messages_max;   /* 65536 */

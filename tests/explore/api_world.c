@@ -41,6 +41,8 @@ static void on_assign(struct world *world, const struct wc_api_effect *effect)
         fail(world, "work sent to a worker without a stream");
     if (!peer->told || peer->draining)
         fail(world, "work sent to a worker that said it takes none");
+    if (world->model.blamed[effect->work.v - 1] >= DEATHS)
+        fail(world, "work sent although too many workers died of it");
     if (!wc_api_worker(world->wc, effect->worker, &view) || !view.available)
         fail(world, "work sent to a worker that is not available");
     for (int i = 0; i < RECORDS; i++) {
@@ -56,6 +58,7 @@ static void on_fetch(struct world *world, const struct wc_api_effect *effect)
 {
     uint32_t *fetches = world->model.fetches[effect->work.v - 1];
 
+    world->model.blamed[effect->work.v - 1] = 0;
     for (int i = 0; i < RECORDS; i++) {
         if (!fetches[i]) {
             fetches[i] = effect->attempt;
@@ -83,6 +86,9 @@ static void on_ended(struct world *world, const struct wc_api_effect *effect)
         fail(world, "ended twice");
     if ((effect->rc == QF_OK) != (world->model.committed == all))
         fail(world, "ended ok without every item, or failed with all of them");
+    if ((effect->rc == QF_EQUARANTINED) !=
+        (effect->work.v && world->model.blamed[effect->work.v - 1] >= DEATHS))
+        fail(world, "in quarantine without two deaths, or two deaths without quarantine");
     world->model.ended = true;
     memset(world->model.fetches, 0, sizeof(world->model.fetches));
 }
@@ -137,6 +143,11 @@ static void on_effect(struct world *world, const struct wc_api_effect *effect)
     case WC_API_DO_HEARTBEAT:
         fail(world, "time does not pass in this world");
         break;
+    case WC_API_DO_BLAMED:
+        if (!world->deadly || world->drained)
+            fail(world, "blamed although the worker did not die");
+        model->blamed[effect->work.v - 1]++;
+        break;
     case WC_API_DO_LOST:
     case WC_API_DO__COUNT:
         break;
@@ -169,6 +180,8 @@ static void step_worker(struct world *world, enum wc_api_event_type type, size_t
 
     if (type != WC_API_EV_DISCOVERED && type != WC_API_EV_REMOVED)
         event.session.v = peer->session;
+    if (type == WC_API_EV_DISCONNECTED)
+        event.died = world->deadly;
     if (type == WC_API_EV_STATUS) {
         event.status.worker_key = core_worker_key(worker + 1);
         event.status.accepting = peer->accepting;
@@ -313,6 +326,7 @@ static void apply_to_worker(struct world *world, enum kind kind, size_t w)
         step_worker(world, WC_API_EV_STATUS, w);
     } else if (kind == K_LOSE) {
         spend(world, LOSE);
+        world->drained = peer->draining;
         hang_up(world, w);
         step_worker(world, WC_API_EV_DISCONNECTED, w);
     } else if (kind == K_DRAIN || kind == K_PAUSE) {

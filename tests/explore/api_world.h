@@ -8,7 +8,7 @@
 #include "api_int.h"
 #include "tests/explore/explore.h"
 
-enum { WORKERS_MAX = 3, ITEMS_MAX = 3, RECORDS = 4, NOW = 1000 };
+enum { WORKERS_MAX = 3, ITEMS_MAX = 3, RECORDS = 4, NOW = 1000, DEATHS = 2 };
 
 enum fault { LOSE, DRAIN, PAUSE, REJECT, RETRY, FINAL, FETCH, DUP, CANCEL, REMOVE, HEDGE, FAULTS };
 
@@ -64,6 +64,7 @@ struct model {
     uint8_t any;                          /* ...and of any kind */
     uint8_t committed;                    /* bit per item */
     bool ended;
+    uint8_t blamed[ITEMS_MAX]; /* workers that died while they ran it, since it was last ready */
     uint64_t sessions;
 };
 
@@ -72,10 +73,12 @@ struct world {
     size_t workers, items;
     uint32_t share; /* items that may be with workers at once; 0: all */
     bool warm;
+    bool deadly; /* streams break because workers die */
     uint8_t any;
     uint8_t faults[FAULTS];
     struct model model, saved_models[EXPLORE_DEPTH_MAX + 1];
     void *saved[EXPLORE_DEPTH_MAX + 1];
+    bool drained;   /* the stream that is being lost was that of a draining worker */
     bool duplicate; /* the running move repeats a message */
     const char *error;
 };

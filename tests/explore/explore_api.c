@@ -2,13 +2,13 @@
  *
  * usage: explore_api [workers=N] [items=N] [lose=N] [drain=N] [pause=N] [reject=N] [retry=N]
  *                    [final=N] [fetch=N] [dup=N] [cancel=N] [remove=N] [hedge=N] [any=N] [warm]
- *                    [states=N]
+ *                    [deadly] [states=N]
  *
  * The core under test is the real one; workers and network are modelled as everything that can
  * happen: each worker answers what it was sent in any order relative to the others, messages to it
  * arrive at any time later, the stream breaks at any moment. The numbers bound how often each fault
  * happens in one history, `any` how often a fault of any kind does on top; `warm` starts with all
- * workers connected. */
+ * workers connected, `deadly` lets streams break because their workers died. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +367,10 @@ static bool option(struct world *world, const char *word, uint64_t *ret_states)
     }
     if (strcmp(word, "warm") == 0) {
         world->warm = true;
+        return true;
+    }
+    if (strcmp(word, "deadly") == 0) {
+        world->deadly = true;
         return true;
     }
     if (len == 6 && strncmp(word, "states", len) == 0) {

@@ -183,6 +183,10 @@ static void on_effect(struct sim *sim, uint32_t api, const struct wc_api_effect 
     case WC_API_DO_QUERY_ENDED:
         sim_query_work_over(sim, effect->query, effect->rc);
         break;
+    case WC_API_DO_BLAMED:
+        if (sim->sessions.items[effect->session.v - 1].open)
+            sim_fail(sim, "a worker whose stream is up is taken for dead");
+        break;
     case WC_API_DO_LOST:
     case WC_API_DO__COUNT:
         break;

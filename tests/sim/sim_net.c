@@ -45,7 +45,7 @@ void sim_send_worker(struct sim *sim, uint64_t id, const struct wc_worker_event 
 void sim_close(struct sim *sim, uint64_t id, bool tell_api, bool tell_worker)
 {
     struct sim_session *session = &sim->sessions.items[id - 1];
-    struct wc_api_event to_api = { .type = WC_API_EV_DISCONNECTED };
+    struct wc_api_event to_api = { .type = WC_API_EV_DISCONNECTED, .died = true };
     struct wc_worker_event to_worker = { .type = WC_WORKER_EV_SESSION_CLOSED };
 
     if (!session->open)

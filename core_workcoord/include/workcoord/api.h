@@ -61,6 +61,11 @@
  * once, whatever its queries; the others wait, first come first served, as pending. What its latest
  * QUERY_BEGIN said counts. Hedges are not counted: they have a bound of their own.
  *
+ * Deaths: a stream that broke (DISCONNECTED with `died`) of a worker that did not drain means that
+ * the worker may have died of what it was running. Each item it had accepted and not finished is
+ * BLAMED; one that has cost deaths_max workers, those that its data cost other queries before
+ * (`deaths` of its spec) included, is not given to another: the query ends with QF_EQUARANTINED.
+ *
  * Hedges: an item that a worker has had (assigned, accepted or ready) for hedge_after times as long
  * as its like takes (expect_ms) is sent to one more worker, the next in rendezvous order that has
  * not failed it. Of two attempts the first whose bytes are here commits, and the other is canceled.
@@ -91,6 +96,7 @@ struct wc_api_limits {
     uint32_t queries_max;  /* 1024: queries alive at once */
     uint32_t items_max;    /* 65536: items of all queries alive */
     uint32_t attempts_max; /* 8: accepted runs of one item that may come to nothing */
+    uint32_t deaths_max;   /* 2: workers that may die of one item; UINT32_MAX: any number */
 
     qf_time_ms heartbeat_ms;   /* WC_HEARTBEAT_MS: one HEARTBEAT to every worker this often */
     uint32_t heartbeats_max;   /* WC_HEARTBEATS_MISSED_MAX: silent for so many of them is lost */
@@ -114,7 +120,7 @@ struct wc_api_limits wc_api_limits_default(void);
     X(WC_API_EV_DISCOVERED, "discovered")     /* worker; again is harmless */                      \
     X(WC_API_EV_REMOVED, "removed")           /* worker; its accepted work may finish */           \
     X(WC_API_EV_CONNECTED, "connected")       /* worker, session */                                \
-    X(WC_API_EV_DISCONNECTED, "disconnected") /* worker, session; session 0: the dial failed */    \
+    X(WC_API_EV_DISCONNECTED, "disconnected") /* worker, session, .died; session 0: dial failed */ \
     X(WC_API_EV_STATUS, "status")             /* worker, session, .status */                       \
     X(WC_API_EV_HEARTBEAT, "heartbeat")       /* worker, session, .sent_at: our time, echoed */    \
     X(WC_API_EV_ACCEPTED, "accepted")         /* worker, session, work, attempt */                 \
@@ -133,6 +139,7 @@ struct wc_api_item_spec {
     struct wc_leaf_id leaf;
     uint64_t affinity;    /* wc_affinity_key() */
     qf_time_ms expect_ms; /* from its assignment to READY; 0: not known, never hedged */
+    uint32_t deaths;      /* workers that its data cost already; less than deaths_max */
 };
 
 struct wc_api_event {
@@ -160,6 +167,7 @@ struct wc_api_event {
             struct wc_tenant_id tenant;           /* whose it is... */
             uint32_t sent_max;                    /* ...and its share; 0: none */
         } begin;
+        bool died; /* the stream broke, and not because we or the worker ended it */
         qf_time_ms sent_at;
         enum wc_reject reject;
         enum wc_fetch_error fetch_error;
@@ -174,6 +182,7 @@ struct wc_api_event {
  *     HANGUP       close the stream; its DISCONNECTED is not needed (harmless if it comes)
  *     HEARTBEAT    send Heartbeat with time = now
  *     LOST         nothing: for logs and metrics only
+ *     BLAMED       remember that a worker died while it ran this; nothing needs to be sent
  *     ASSIGN       send AssignWork
  *     CANCEL       send CancelWork; it also frees the artifact
  *     FETCH        download the artifact this READY announced
@@ -187,6 +196,7 @@ struct wc_api_event {
     X(WC_API_DO_HANGUP, "hangup")       /* worker, session */                                      \
     X(WC_API_DO_HEARTBEAT, "heartbeat") /* worker, session */                                      \
     X(WC_API_DO_LOST, "lost")           /* worker, session, rc */                                  \
+    X(WC_API_DO_BLAMED, "blamed")       /* worker, session, query, leaf, work, attempt */          \
     X(WC_API_DO_ASSIGN, "assign")       /* worker, session, query, leaf, work, attempt */          \
     X(WC_API_DO_HEDGE, "hedge")         /* as ASSIGN: the same work, on one more worker */         \
     X(WC_API_DO_CANCEL, "cancel")       /* worker, session, query, work, attempt */                \
@@ -256,6 +266,7 @@ struct wc_api_stats {
                                                 all known workers */
     uint64_t failed_retryable, failed_final, fetch_failed[WC_FETCH__COUNT];
     uint64_t workers_lost, workers_silent, redials; /* silent: lost by missed heartbeats */
+    uint64_t blamed;                                /* items that were run when a worker died */
     uint64_t queries_begun, queries_ok, queries_failed, queries_canceled, queries_timed_out;
 };
 /* Constant time; gauges are kept up to date by the steps. */
@@ -295,6 +306,7 @@ struct wc_api_item_view {
     struct wc_worker_id worker;  /* of the current attempt: assigned, accepted, ready */
     uint32_t attempt;            /* 0 before the first assignment */
     uint32_t failures;           /* counted against attempts_max */
+    uint32_t deaths;             /* counted against deaths_max */
     struct wc_checksum checksum; /* ready, fetched */
     struct {
         enum wc_hedge_state state;

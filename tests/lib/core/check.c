@@ -70,6 +70,8 @@ static const char *check_item(const struct wc_api *wc, const struct wc_item *ite
         return "an item waits for its tenant's share, and for something else";
     if (item->failures >= wc->limits.attempts_max)
         return "an item outlived its attempts";
+    if (item->deaths >= wc->limits.deaths_max)
+        return "an item outlived the workers that died of it";
     if (item->late > item->attempts || item->attempt > item->attempts)
         return "an attempt of the future";
     return check_hedge(wc, item, slot);

@@ -25,12 +25,15 @@ struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue
                                         .query_timeout_ms = 60000,
                                         .worker_wait_ms = 30000,
                                         .hedge_after = 2,
+                                        .quarantine_after = 2,
+                                        .quarantine_ms = 60000,
                                         .slow_query_ms = 0 };
 
     desk_now = desk;
     qa_metrics_init(&desk->metrics);
     desk->env.memory_bytes_max = 1 << 20;
     desk->items = 1;
+    desk->segment.name = QF_STR("a.parquet");
     desk->coord = co_new(&options, &err);
     CHECK_MSG(desk->coord, "%s", err.msg);
     return desk;

@@ -26,10 +26,11 @@ struct desk {
     int64_t later_ms; /* how far the clock is ahead */
 
     /* How turns go. */
-    size_t items;      /* works of a plan */
-    int pauses;        /* so many answer turns end with a full stream */
-    qf_rc plan_rc;     /* a plan fails with it */
-    int64_t expect_ms; /* what a work is expected to take; twice that is too long */
+    size_t items;              /* works of a plan */
+    struct pb_segment segment; /* what each of them reads */
+    int pauses;                /* so many answer turns end with a full stream */
+    qf_rc plan_rc;             /* a plan fails with it */
+    int64_t expect_ms;         /* what a work is expected to take; twice that is too long */
 };
 
 /* The one that is in use; fakes write to it. */

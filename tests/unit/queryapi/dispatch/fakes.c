@@ -176,8 +176,11 @@ static void plan(struct qa_query *query)
     query->items = QF_ARENA_ARRAY(query->arena, struct qa_item, QF_MAX(desk_now->items, (size_t)1));
     query->item_count = desk_now->items;
     for (size_t i = 0; i < query->item_count; i++)
-        query->items[i] =
-            (struct qa_item){ .leaf_id = 1, .affinity = i, .expect_ms = desk_now->expect_ms };
+        query->items[i] = (struct qa_item){ .leaf_id = 1,
+                                            .affinity = i,
+                                            .expect_ms = desk_now->expect_ms,
+                                            .segments = &desk_now->segment,
+                                            .segment_count = 1 };
     query->next = QA_NEXT_WORK;
 }
 

@@ -63,12 +63,12 @@ TEST(a_closed_stream_moves_its_work)
 
     desk_worker_up(desk, 2);
     (void)desk_log(desk);
-    co_closed(desk->coord, 1, "gone");
+    co_closed(desk->coord, 1, "gone", false);
     CHECK_STR(desk_log(desk), "s2 assign k1#2");
     desk_time_passes(desk, 200);
     CHECK(strstr(desk_log(desk), "dial s3 a:1"));
-    co_closed(desk->coord, 3, "refused"); /* a failed dial is no lost stream */
-    co_closed(desk->coord, 99, "never heard of");
+    co_closed(desk->coord, 3, "refused", false); /* a failed dial is no lost stream */
+    co_closed(desk->coord, 99, "never heard of", false);
     CHECK_STR(desk_log(desk), "");
     (void)qh_stream_drop(client);
 }
@@ -225,7 +225,7 @@ TEST(endpoints_come_and_go)
     qa_coord_endpoints(desk->coord, (const char *const[]){ "b:1" }, 1);
     desk_pump(desk);
     CHECK_STR(desk_log(desk), "hang up s1: no longer wanted, or silent for too long");
-    co_closed(desk->coord, 1, "closed");
+    co_closed(desk->coord, 1, "closed", false);
     qa_coord_endpoints(desk->coord, (const char *const[]){ "b:1" }, 1);
     desk_pump(desk);
     CHECK_EQ(desk->coord->endpoints.count, 1);
