@@ -1,0 +1,393 @@
+/* record.c - what the log of a partition says, as bytes.
+ *
+ *     record   version, kind, tenant, then
+ *     SAMPLES  time, flags (key given), [key, body], eight amounts, number of series, series...
+ *     series   number (zigzag of the difference), flags, [labels], number of samples, samples...
+ *     sample   time (zigzag of the difference), [start], value of 8 bytes or histogram
+ *
+ * Numbers are varints, texts have their length before them. */
+#include "ingest/core/record.h"
+
+#include <assert.h>
+
+#include "base/pure/varint.h"
+#include "promql/histogram/codec.h"
+
+enum { SERIES_FRESH = 1, SERIES_STARTS = 2, SERIES_HISTOGRAMS = 4, SERIES_FLAGS = 7 };
+enum { VALUE_FLOAT, VALUE_HISTOGRAM };
+#define LABELS_MEMORY ((size_t)1 << 20)
+
+/* --- writing --- */
+
+static void put_varint(struct qf_strbuf *buf, uint64_t value)
+{
+    unsigned char bytes[QF_VARINT_MAX];
+
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
+}
+
+static void put_text(struct qf_strbuf *buf, struct qf_str text)
+{
+    put_varint(buf, text.len);
+    qf_strbuf_str(buf, text);
+}
+
+/* The difference of two numbers that a sender may have chosen: it wraps, and unwraps when read. */
+static int64_t difference(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static void put_head(struct qf_strbuf *buf, enum in_record_kind kind, struct qf_str tenant)
+{
+    assert(tenant.len <= IN_TENANT_MAX);
+    put_varint(buf, IN_RECORD_VERSION);
+    put_varint(buf, kind);
+    put_text(buf, tenant);
+}
+
+static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
+{
+    put_varint(buf, amounts->series);
+    put_varint(buf, amounts->samples);
+    put_varint(buf, amounts->histograms);
+    put_varint(buf, amounts->exemplars);
+}
+
+/* What the samples of a series have besides time and value. */
+static unsigned flags_of(const struct in_record_series *series)
+{
+    unsigned flags = series->fresh ? SERIES_FRESH : 0;
+
+    for (size_t i = 0; i < series->sample_count; i++) {
+        flags |= series->samples[i].start_ts ? SERIES_STARTS : 0;
+        flags |= series->samples[i].histogram ? SERIES_HISTOGRAMS : 0;
+    }
+    return flags;
+}
+
+static void put_labels(struct qf_strbuf *buf, struct qf_labels labels)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_labels_encode(&text, labels);
+    put_text(buf, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static void put_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    pq_histogram_encode(&text, histogram);
+    put_text(buf, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+}
+
+static void put_sample(struct qf_strbuf *buf, const struct in_sample *sample, unsigned flags)
+{
+    if (flags & SERIES_STARTS)
+        put_varint(buf, qf_zigzag(sample->start_ts));
+    if (flags & SERIES_HISTOGRAMS)
+        put_varint(buf, sample->histogram ? VALUE_HISTOGRAM : VALUE_FLOAT);
+    if (sample->histogram)
+        put_histogram(buf, sample->histogram);
+    else
+        qf_strbuf_add(buf, &sample->value, sizeof(sample->value));
+}
+
+void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record,
+                           const struct in_record_series *series, size_t count)
+{
+    uint32_t number = 0;
+    int64_t ts = 0;
+
+    put_head(buf, IN_SAMPLES, record->tenant);
+    put_varint(buf, qf_zigzag(record->time_ms));
+    put_varint(buf, record->key.given);
+    if (record->key.given) {
+        qf_strbuf_add(buf, record->key.key, IN_HASH_BYTES);
+        qf_strbuf_add(buf, record->key.body, IN_HASH_BYTES);
+    }
+    put_amounts(buf, &record->accepted);
+    put_amounts(buf, &record->refused);
+    put_varint(buf, count);
+    for (size_t i = 0; i < count; i++) {
+        unsigned flags = flags_of(&series[i]);
+
+        assert(series[i].number < IN_SERIES_MAX);
+        put_varint(buf, qf_zigzag((int64_t)series[i].number - number));
+        number = series[i].number;
+        put_varint(buf, flags);
+        if (series[i].fresh)
+            put_labels(buf, series[i].labels);
+        put_varint(buf, series[i].sample_count);
+        for (size_t j = 0; j < series[i].sample_count; j++) {
+            put_varint(buf, qf_zigzag(difference(series[i].samples[j].ts, ts)));
+            ts = series[i].samples[j].ts;
+            put_sample(buf, &series[i].samples[j], flags);
+        }
+    }
+}
+
+void in_record_put_seal(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation)
+{
+    put_head(buf, IN_SEAL, tenant);
+    put_varint(buf, generation);
+}
+
+void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
+                          const struct in_sealed_file *files, size_t count)
+{
+    assert(count <= IN_SEALED_FILES_MAX);
+    put_head(buf, IN_SEALED, tenant);
+    put_varint(buf, from);
+    put_varint(buf, to);
+    put_varint(buf, count);
+    for (size_t i = 0; i < count; i++) {
+        put_text(buf, files[i].name);
+        put_text(buf, files[i].etag);
+        put_varint(buf, files[i].size);
+    }
+}
+
+void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms)
+{
+    put_head(buf, IN_FLOOR, QF_STR(""));
+    put_varint(buf, qf_zigzag(floor_ms));
+}
+
+/* --- reading --- */
+
+static bool get_varint(struct qf_str *rest, uint64_t max, uint64_t *ret_value)
+{
+    size_t used = qf_varint_get(*rest, ret_value);
+
+    *rest = qf_str_sub(*rest, used, rest->len);
+    return used && *ret_value <= max;
+}
+
+static bool get_signed(struct qf_str *rest, int64_t *ret_value)
+{
+    uint64_t value;
+
+    if (!get_varint(rest, UINT64_MAX, &value))
+        return false;
+    *ret_value = qf_unzigzag(value);
+    return true;
+}
+
+static bool get_bytes(struct qf_str *rest, void *ret_bytes, size_t len)
+{
+    if (rest->len < len)
+        return false;
+    memcpy(ret_bytes, rest->data, len);
+    *rest = qf_str_sub(*rest, len, rest->len);
+    return true;
+}
+
+static bool get_text(struct qf_str *rest, struct qf_str *ret_text)
+{
+    uint64_t len;
+
+    if (!get_varint(rest, rest->len, &len) || len > rest->len)
+        return false;
+    *ret_text = qf_str_sub(*rest, 0, len);
+    *rest = qf_str_sub(*rest, len, rest->len);
+    return true;
+}
+
+static bool get_amounts(struct qf_str *rest, struct in_amounts *ret_amounts)
+{
+    return get_varint(rest, UINT64_MAX, &ret_amounts->series) &&
+           get_varint(rest, UINT64_MAX, &ret_amounts->samples) &&
+           get_varint(rest, UINT64_MAX, &ret_amounts->histograms) &&
+           get_varint(rest, UINT64_MAX, &ret_amounts->exemplars);
+}
+
+struct in_record_cursor in_record_series_of(const struct in_record *record)
+{
+    return (struct in_record_cursor){ .rest = record->series, .series_left = record->series_count };
+}
+
+/* The head of a series; @ret_labels are its labels as bytes, empty unless it is fresh. */
+static bool get_series(struct in_record_cursor *cursor, struct in_record_series *ret_series,
+                       struct qf_str *ret_labels)
+{
+    uint64_t flags;
+    int64_t step, number;
+
+    if (!get_signed(&cursor->rest, &step) ||
+        __builtin_add_overflow((int64_t)cursor->number, step, &number) || number < 0 ||
+        number >= IN_SERIES_MAX || !get_varint(&cursor->rest, SERIES_FLAGS, &flags))
+        return false;
+    cursor->number = (uint32_t)number;
+    cursor->starts = flags & SERIES_STARTS;
+    cursor->histograms = flags & SERIES_HISTOGRAMS;
+    *ret_series =
+        (struct in_record_series){ .number = cursor->number, .fresh = flags & SERIES_FRESH };
+    *ret_labels = QF_STR("");
+    if (ret_series->fresh && !get_text(&cursor->rest, ret_labels))
+        return false;
+    return get_varint(&cursor->rest, cursor->rest.len, &cursor->samples_left);
+}
+
+/* A sample; @ret_histogram is its histogram as bytes, empty for a float. */
+static bool get_sample(struct in_record_cursor *cursor, struct in_sample *ret_sample,
+                       struct qf_str *ret_histogram)
+{
+    uint64_t kind = VALUE_FLOAT;
+    int64_t step;
+
+    *ret_sample = (struct in_sample){ 0 };
+    *ret_histogram = QF_STR("");
+    if (!get_signed(&cursor->rest, &step) ||
+        (cursor->starts && !get_signed(&cursor->rest, &ret_sample->start_ts)) ||
+        (cursor->histograms && !get_varint(&cursor->rest, VALUE_HISTOGRAM, &kind)))
+        return false;
+    cursor->ts = ret_sample->ts = plus(cursor->ts, step);
+    cursor->samples_left--;
+    return kind == VALUE_HISTOGRAM
+               ? get_text(&cursor->rest, ret_histogram)
+               : get_bytes(&cursor->rest, &ret_sample->value, sizeof(ret_sample->value));
+}
+
+/* Walk over everything: what is fine here is fine when the cursor comes to it. @arena is scratch. */
+static bool check_series(const struct in_record *record, struct qf_arena *arena)
+{
+    struct in_record_cursor cursor = in_record_series_of(record);
+    struct in_record_series series;
+    const struct pq_histogram *histogram;
+    struct in_sample sample;
+    struct qf_labels labels;
+    struct qf_str bytes;
+
+    for (; cursor.series_left; cursor.series_left--) {
+        qf_arena_reset(arena);
+        if (!get_series(&cursor, &series, &bytes) ||
+            (series.fresh && qf_labels_decode(arena, bytes, &labels, NULL)))
+            return false;
+        while (cursor.samples_left) {
+            qf_arena_reset(arena);
+            if (!get_sample(&cursor, &sample, &bytes) ||
+                (bytes.len && pq_histogram_decode(arena, bytes, &histogram, NULL)))
+                return false;
+        }
+    }
+    return cursor.rest.len == 0;
+}
+
+static bool decode_samples(struct qf_str *rest, struct in_record *record)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = NULL;
+    uint64_t given, count;
+
+    if (!get_signed(rest, &record->time_ms) || !get_varint(rest, 1, &given))
+        return false;
+    record->key.given = given;
+    if (given && (!get_bytes(rest, record->key.key, IN_HASH_BYTES) ||
+                  !get_bytes(rest, record->key.body, IN_HASH_BYTES)))
+        return false;
+    if (!get_amounts(rest, &record->accepted) || !get_amounts(rest, &record->refused) ||
+        !get_varint(rest, UINT32_MAX, &count))
+        return false;
+    record->series = *rest;
+    record->series_count = (uint32_t)count;
+    *rest = QF_STR("");
+    arena = qf_arena_new(LABELS_MEMORY + 64 * record->series.len);
+    return check_series(record, arena);
+}
+
+bool in_record_next_file(struct qf_str *rest, struct in_sealed_file *ret_file)
+{
+    return rest->len && get_text(rest, &ret_file->name) && get_text(rest, &ret_file->etag) &&
+           get_varint(rest, UINT64_MAX, &ret_file->size);
+}
+
+static bool decode_sealed(struct qf_str *rest, struct in_record *record)
+{
+    struct in_sealed_file file;
+    uint64_t count;
+
+    if (!get_varint(rest, UINT64_MAX, &record->from) ||
+        !get_varint(rest, UINT64_MAX, &record->to) || record->from > record->to ||
+        !get_varint(rest, IN_SEALED_FILES_MAX, &count))
+        return false;
+    record->files = *rest;
+    record->file_count = (uint32_t)count;
+    for (uint32_t i = 0; i < record->file_count; i++)
+        if (!in_record_next_file(rest, &file) || file.name.len == 0)
+            return false;
+    return true;
+}
+
+/* What follows the head. */
+static bool decode_rest(struct qf_str *rest, struct in_record *record)
+{
+    if ((record->kind == IN_FLOOR) != (record->tenant.len == 0) ||
+        record->tenant.len > IN_TENANT_MAX)
+        return false;
+    switch (record->kind) {
+    case IN_SAMPLES:
+        return decode_samples(rest, record);
+    case IN_SEAL:
+        return get_varint(rest, UINT64_MAX, &record->generation);
+    case IN_SEALED:
+        return decode_sealed(rest, record);
+    case IN_FLOOR:
+        return get_signed(rest, &record->floor_ms);
+    }
+    return false;
+}
+
+qf_rc in_record_decode(struct qf_str bytes, struct in_record *ret_record, struct qf_err *err)
+{
+    struct qf_str rest = bytes;
+    uint64_t version, kind;
+
+    *ret_record = (struct in_record){ 0 };
+    if (!get_varint(&rest, UINT64_MAX, &version))
+        return qf_err_set(err, QF_ECORRUPT, "a record of the log is empty");
+    if (version != IN_RECORD_VERSION)
+        return qf_err_set(err, QF_EUNSUPPORTED,
+                          "a record of the log has version %llu, this is a node for version %d",
+                          (unsigned long long)version, IN_RECORD_VERSION);
+    if (!get_varint(&rest, IN_FLOOR, &kind) || kind < IN_SAMPLES ||
+        !get_text(&rest, &ret_record->tenant))
+        return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
+    ret_record->kind = (enum in_record_kind)kind;
+    if (!decode_rest(&rest, ret_record) || rest.len)
+        return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
+    return QF_OK;
+}
+
+bool in_record_next_series(struct in_record_cursor *cursor, struct qf_arena *arena,
+                           struct in_record_series *ret_series)
+{
+    struct in_sample sample;
+    struct qf_str bytes;
+    bool whole = true;
+
+    while (whole && cursor->samples_left) /* what the caller did not read of the series before */
+        whole = get_sample(cursor, &sample, &bytes);
+    if (!whole || cursor->series_left == 0)
+        return false;
+    cursor->series_left--;
+    return get_series(cursor, ret_series, &bytes) &&
+           (!ret_series->fresh ||
+            qf_labels_decode(arena, bytes, &ret_series->labels, NULL) == QF_OK);
+}
+
+bool in_record_next_sample(struct in_record_cursor *cursor, struct qf_arena *arena,
+                           struct in_sample *ret_sample)
+{
+    struct qf_str bytes;
+
+    return cursor->samples_left && get_sample(cursor, ret_sample, &bytes) &&
+           (!bytes.len || pq_histogram_decode(arena, bytes, &ret_sample->histogram, NULL) == QF_OK);
+}
