@@ -258,7 +258,7 @@ static bool get_sample(struct in_record_cursor *cursor, struct in_sample *ret_sa
 }
 
 /* Walk over everything: what is fine here is fine when the cursor comes to it. @arena is scratch. */
-static bool check_series(const struct in_record *record, struct qf_arena *arena)
+static bool check_series(struct in_record *record, struct qf_arena *arena)
 {
     struct in_record_cursor cursor = in_record_series_of(record);
     struct in_record_series series;
@@ -277,6 +277,9 @@ static bool check_series(const struct in_record *record, struct qf_arena *arena)
             if (!get_sample(&cursor, &sample, &bytes) ||
                 (bytes.len && pq_histogram_decode(arena, bytes, &histogram, NULL)))
                 return false;
+            record->sample_count++;
+            record->min_ts = QF_MIN(record->min_ts, sample.ts);
+            record->max_ts = QF_MAX(record->max_ts, sample.ts);
         }
     }
     return cursor.rest.len == 0;
@@ -298,6 +301,8 @@ static bool decode_samples(struct qf_str *rest, struct in_record *record)
         return false;
     record->series = *rest;
     record->series_count = (uint32_t)count;
+    record->min_ts = INT64_MAX;
+    record->max_ts = INT64_MIN;
     *rest = QF_STR("");
     arena = qf_arena_new(LABELS_MEMORY + 64 * record->series.len);
     return check_series(record, arena);

@@ -51,6 +51,8 @@ struct in_record {
     struct in_amounts accepted, refused; /* what the sender is told, also when it asks again */
     struct qf_str series;                /* for the cursor */
     uint32_t series_count;
+    uint64_t sample_count;  /* found when it is read, like these: */
+    int64_t min_ts, max_ts; /* INT64_MAX, INT64_MIN if there is no sample */
 
     uint64_t generation; /* SEAL: of the next range */
     uint64_t from, to;   /* SEALED: indices of the log */

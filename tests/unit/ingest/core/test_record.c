@@ -67,6 +67,7 @@ TEST(samples_come_back_as_they_were_written)
     CHECK(record.kind == IN_SAMPLES && qf_str_is(record.tenant, "team"));
     CHECK(record.time_ms == 1234567 && record.key.given && record.key.body[0] == 'f');
     CHECK(record.accepted.exemplars == 4 && record.refused.series == 5);
+    CHECK(record.sample_count == 6 && record.min_ts == INT64_MIN && record.max_ts == INT64_MAX);
     cursor = in_record_series_of(&record);
     for (size_t i = 0; i < QF_COUNT_OF(series); i++) {
         CHECK(in_record_next_series(&cursor, arena, &got));

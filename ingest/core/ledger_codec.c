@@ -1,0 +1,246 @@
+/* ledger_codec.c - a ledger as bytes, for snapshots. */
+#include <string.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/varint.h"
+#include "ingest/core/ledger_int.h"
+
+enum { VERSION = 1 };
+
+/* --- writing --- */
+
+static void put(struct qf_strbuf *buf, uint64_t value)
+{
+    unsigned char bytes[QF_VARINT_MAX];
+
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
+}
+
+static void put_signed(struct qf_strbuf *buf, int64_t value)
+{
+    put(buf, qf_zigzag(value));
+}
+
+static void put_text(struct qf_strbuf *buf, const char *text)
+{
+    put(buf, strlen(text));
+    qf_strbuf_puts(buf, text);
+}
+
+static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
+{
+    put(buf, amounts->series);
+    put(buf, amounts->samples);
+    put(buf, amounts->histograms);
+    put(buf, amounts->exemplars);
+}
+
+static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant)
+{
+    put_text(buf, tenant->name);
+    put(buf, tenant->sealed);
+    put(buf, tenant->generation);
+    put(buf, tenant->next_generation);
+    put_signed(buf, tenant->max_ts);
+    put(buf, tenant->files_after);
+    put(buf, tenant->range_count);
+    for (size_t i = 0; i < tenant->range_count; i++) {
+        put(buf, tenant->ranges[i].generation);
+        put(buf, tenant->ranges[i].from);
+        put(buf, tenant->ranges[i].to);
+        put_signed(buf, tenant->ranges[i].min_ts);
+        put_signed(buf, tenant->ranges[i].max_ts);
+        put(buf, tenant->ranges[i].samples);
+    }
+    put(buf, tenant->file_count);
+    for (size_t i = 0; i < tenant->file_count; i++) {
+        put_text(buf, tenant->files[i].name);
+        put_text(buf, tenant->files[i].etag);
+        put(buf, tenant->files[i].size);
+        put(buf, tenant->files[i].index);
+        put_signed(buf, tenant->files[i].time_ms);
+    }
+}
+
+void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
+{
+    put(buf, VERSION);
+    put(buf, ledger->applied);
+    put_signed(buf, ledger->time_ms);
+    put_signed(buf, ledger->floor_ms);
+    put(buf, ledger->tenant_count);
+    for (size_t i = 0; i < ledger->tenant_count; i++)
+        put_tenant(buf, ledger->tenants[i]);
+    put(buf, ledger->keys.count);
+    for (uint32_t i = 0; i < ledger->keys.count; i++) {
+        const struct in_key_entry *entry = in_keys_at(&ledger->keys, i);
+
+        qf_strbuf_add(buf, entry->key, IN_HASH_BYTES);
+        qf_strbuf_add(buf, entry->body, IN_HASH_BYTES);
+        put_amounts(buf, &entry->accepted);
+        put_amounts(buf, &entry->refused);
+        put_signed(buf, entry->time_ms);
+        put(buf, entry->index);
+    }
+}
+
+/* --- reading: a cursor with a sticky failure --- */
+
+struct cursor {
+    struct qf_str rest;
+    bool bad;
+};
+
+static uint64_t get(struct cursor *c, uint64_t max)
+{
+    uint64_t value = 0;
+    size_t used = c->bad ? 0 : qf_varint_get(c->rest, &value);
+
+    if (!used || value > max) {
+        c->bad = true;
+        return 0;
+    }
+    c->rest = qf_str_sub(c->rest, used, c->rest.len);
+    return value;
+}
+
+static int64_t get_signed(struct cursor *c)
+{
+    return qf_unzigzag(get(c, UINT64_MAX));
+}
+
+static struct qf_str get_bytes(struct cursor *c, size_t len)
+{
+    struct qf_str bytes = qf_str_sub(c->rest, 0, len);
+
+    if (c->bad || c->rest.len < len) {
+        c->bad = true;
+        return QF_STR("");
+    }
+    c->rest = qf_str_sub(c->rest, len, c->rest.len);
+    return bytes;
+}
+
+/* A text without a NUL in it, as whoever wrote it had it. */
+static struct qf_str get_text(struct cursor *c)
+{
+    struct qf_str text = get_bytes(c, get(c, c->rest.len));
+
+    if (memchr(text.data, 0, text.len))
+        c->bad = true;
+    return text;
+}
+
+static struct in_amounts get_amounts(struct cursor *c)
+{
+    struct in_amounts amounts;
+
+    amounts.series = get(c, UINT64_MAX);
+    amounts.samples = get(c, UINT64_MAX);
+    amounts.histograms = get(c, UINT64_MAX);
+    amounts.exemplars = get(c, UINT64_MAX);
+    return amounts;
+}
+
+/* Ranges follow each other, and only the last one may be open. */
+static void get_ranges(struct cursor *c, struct in_tenant *tenant, uint64_t applied)
+{
+    uint64_t count = get(c, IN_RANGES_MAX), behind = tenant->sealed;
+
+    for (uint64_t i = 0; i < count && !c->bad; i++) {
+        struct in_range *range = in_tenant_add_range(tenant);
+
+        range->generation = get(c, tenant->generation);
+        range->from = get(c, applied);
+        range->to = get(c, applied);
+        range->min_ts = get_signed(c);
+        range->max_ts = get_signed(c);
+        range->samples = get(c, UINT64_MAX);
+        if (range->from <= behind || (range->to ? range->to <= range->from : i + 1 < count))
+            c->bad = true;
+        behind = range->to;
+    }
+}
+
+static void get_files(struct cursor *c, struct in_tenant *tenant, uint64_t applied)
+{
+    uint64_t count = get(c, IN_RECENT_FILES_MAX);
+
+    for (uint64_t i = 0; i < count && !c->bad; i++) {
+        struct in_recent_file *file = in_tenant_add_file(tenant);
+        struct qf_str name = get_text(c);
+        struct qf_str etag = get_text(c);
+
+        file->name = qf_xmemdup0(name.data, name.len);
+        file->etag = qf_xmemdup0(etag.data, etag.len);
+        file->size = get(c, UINT64_MAX);
+        file->index = get(c, applied);
+        file->time_ms = get_signed(c);
+    }
+}
+
+static void get_tenant(struct cursor *c, struct in_ledger *ledger)
+{
+    size_t before = ledger->tenant_count;
+    struct qf_str name = get_text(c);
+    struct in_tenant *tenant = NULL;
+
+    if (!c->bad && name.len > 0 && name.len <= IN_TENANT_MAX)
+        tenant = in_ledger_make_tenant(ledger, name);
+    if (!tenant || ledger->tenant_count == before) { /* or there are two of one name */
+        c->bad = true;
+        return;
+    }
+    tenant->sealed = get(c, ledger->applied);
+    tenant->generation = get(c, UINT64_MAX / 2);
+    tenant->next_generation = get(c, IN_GENERATION_MAX);
+    tenant->max_ts = get_signed(c);
+    tenant->files_after = get(c, ledger->applied);
+    get_ranges(c, tenant, ledger->applied);
+    get_files(c, tenant, ledger->applied);
+}
+
+static void get_key(struct cursor *c, struct in_ledger *ledger)
+{
+    struct qf_str key = get_bytes(c, IN_HASH_BYTES);
+    struct qf_str body = get_bytes(c, IN_HASH_BYTES);
+    struct in_key_entry entry = { 0 };
+
+    entry.accepted = get_amounts(c);
+    entry.refused = get_amounts(c);
+    entry.time_ms = get_signed(c);
+    entry.index = get(c, ledger->applied);
+    if (c->bad)
+        return;
+    memcpy(entry.key, key.data, IN_HASH_BYTES);
+    memcpy(entry.body, body.data, IN_HASH_BYTES);
+    if (in_keys_find(&ledger->keys, entry.key))
+        c->bad = true;
+    else
+        in_keys_add(&ledger->keys, &entry);
+}
+
+qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct cursor c = { .rest = bytes };
+    uint64_t count;
+
+    if (get(&c, VERSION) != VERSION)
+        c.bad = true;
+    ledger->applied = get(&c, UINT64_MAX - 1);
+    ledger->time_ms = get_signed(&c);
+    ledger->floor_ms = get_signed(&c);
+    count = get(&c, IN_TENANTS_MAX);
+    for (uint64_t i = 0; i < count && !c.bad; i++)
+        get_tenant(&c, ledger);
+    count = get(&c, IN_KEYS_MAX);
+    for (uint64_t i = 0; i < count && !c.bad; i++)
+        get_key(&c, ledger);
+    if (c.bad || c.rest.len) {
+        (void)in_ledger_free(ledger);
+        return QF_ECORRUPT;
+    }
+    *ret_ledger = ledger;
+    return QF_OK;
+}

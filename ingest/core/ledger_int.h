@@ -1,0 +1,23 @@
+/* ledger_int.h - the ledger's own state, shared by its files. */
+#ifndef INGEST_CORE_LEDGER_INT_H
+#define INGEST_CORE_LEDGER_INT_H
+
+#include "base/pure/map.h"
+#include "ingest/core/ledger.h"
+
+struct in_ledger {
+    uint64_t applied;
+    int64_t time_ms, floor_ms;
+    struct qf_map names; /* to places in tenants */
+    struct in_tenant **tenants;
+    size_t tenant_count, tenant_capacity;
+    struct in_keys keys;
+};
+
+/* The tenant called @name, made if need be. NULL: there are too many. */
+struct in_tenant *in_ledger_make_tenant(struct in_ledger *ledger, struct qf_str name);
+/* One more range or file of a tenant, zeroed; bounds are the caller's business. */
+struct in_range *in_tenant_add_range(struct in_tenant *tenant);
+struct in_recent_file *in_tenant_add_file(struct in_tenant *tenant);
+
+#endif

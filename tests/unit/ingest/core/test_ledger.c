@@ -1,0 +1,320 @@
+#include "ingest/core/ledger.h"
+
+#include <stdio.h>
+
+#include "base/pure/prng.h"
+#include "tests/lib/test.h"
+
+/* --- records, as whoever proposes them makes them --- */
+
+static struct in_record samples(const char *tenant, int64_t time_ms, int64_t min_ts, int64_t max_ts)
+{
+    return (struct in_record){ .kind = IN_SAMPLES,
+                               .tenant = qf_str_from(tenant),
+                               .time_ms = time_ms,
+                               .sample_count = 2,
+                               .min_ts = min_ts,
+                               .max_ts = max_ts };
+}
+
+static struct in_record with_key(struct in_record record, char key, char body)
+{
+    record.key.given = true;
+    record.key.key[0] = (uint8_t)key;
+    record.key.body[0] = (uint8_t)body;
+    return record;
+}
+
+static struct in_record seal(const char *tenant, uint64_t generation)
+{
+    return (struct in_record){ .kind = IN_SEAL,
+                               .tenant = qf_str_from(tenant),
+                               .generation = generation };
+}
+
+/* Decoded from its bytes, which @buf keeps. */
+static struct in_record sealed(struct qf_strbuf *buf, const char *tenant, uint64_t from,
+                               uint64_t to, uint32_t file_count)
+{
+    static struct in_sealed_file files[IN_RECENT_FILES_MAX + 1];
+    struct in_record record;
+
+    for (uint32_t i = 0; i < file_count; i++)
+        files[i] = (struct in_sealed_file){ QF_STR("day/file"), QF_STR("tag"), i };
+    qf_strbuf_reset(buf);
+    in_record_put_sealed(buf, qf_str_from(tenant), from, to, files, file_count);
+    CHECK_EQ(in_record_decode(qf_strbuf_view(buf), &record, NULL), QF_OK);
+    return record;
+}
+
+static enum in_verdict apply(struct in_ledger *ledger, uint64_t index, struct in_record record)
+{
+    return in_ledger_apply(ledger, index, &record, NULL);
+}
+
+/* --- ranges --- */
+
+TEST(a_range_opens_closes_and_is_sealed)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 5, samples("t", 1000, 10, 20)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 6, samples("t", 1001, 5, 15)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK(in_tenant_open(tenant)->from == 5 && in_tenant_open(tenant)->generation == 1000000);
+    CHECK(in_tenant_open(tenant)->min_ts == 5 && in_tenant_open(tenant)->max_ts == 20);
+    CHECK(!in_tenant_next_to_seal(tenant) && in_ledger_needed_from(ledger) == 5);
+    CHECK_EQ(apply(ledger, 7, seal("t", 0)), IN_APPLIED);
+    CHECK(!in_tenant_open(tenant) && in_tenant_next_to_seal(tenant)->to == 7);
+    CHECK_EQ(apply(ledger, 8, samples("t", 1001, 30, 30)), IN_APPLIED);
+    CHECK(in_tenant_open(tenant)->from == 8 && in_tenant_open(tenant)->generation == 1001000);
+    CHECK_EQ(apply(ledger, 9, sealed(&buf, "t", 5, 7, 2)), IN_APPLIED);
+    CHECK(tenant->sealed == 7 && tenant->range_count == 1 && tenant->file_count == 2);
+    CHECK(in_ledger_needed_from(ledger) == 8 && in_ledger_applied(ledger) == 9);
+    CHECK_STR(tenant->files[1].name, "day/file");
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
+TEST(generations_grow_though_the_clock_goes_back)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 5000, 1, 1)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK(tenant->generation == 5000000);
+    CHECK_EQ(apply(ledger, 2, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK(tenant->generation == 5000001 && in_ledger_time(ledger) == 5000);
+    CHECK_EQ(apply(ledger, 4, seal("t", 7000000)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 5, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK(tenant->generation == 7000000);
+    CHECK_EQ(apply(ledger, 6, seal("t", IN_GENERATION_MAX + 1)), IN_OUT_OF_TURN);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(only_the_oldest_range_is_sealed_and_only_once)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    CHECK_EQ(apply(ledger, 1, seal("t", 0)), IN_OUT_OF_TURN);
+    CHECK_EQ(apply(ledger, 2, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, sealed(&buf, "t", 2, 3, 0)), IN_OUT_OF_TURN); /* still open */
+    CHECK_EQ(apply(ledger, 4, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 5, seal("t", 0)), IN_OUT_OF_TURN);
+    CHECK_EQ(apply(ledger, 6, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 7, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 8, sealed(&buf, "t", 6, 7, 0)), IN_OUT_OF_TURN); /* not the oldest */
+    CHECK_EQ(apply(ledger, 9, sealed(&buf, "t", 2, 5, 0)), IN_OUT_OF_TURN); /* another end */
+    CHECK_EQ(apply(ledger, 10, sealed(&buf, "u", 2, 4, 0)), IN_OUT_OF_TURN);
+    CHECK_EQ(apply(ledger, 11, sealed(&buf, "t", 2, 4, 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 12, sealed(&buf, "t", 2, 4, 0)), IN_OUT_OF_TURN); /* again */
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
+TEST(tenants_do_not_hold_each_other)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    CHECK_EQ(apply(ledger, 1, samples("a", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, samples("b", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, seal("a", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 4, sealed(&buf, "a", 1, 3, 1)), IN_APPLIED);
+    CHECK(in_ledger_needed_from(ledger) == 2);
+    CHECK_EQ(apply(ledger, 5, seal("b", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 6, sealed(&buf, "b", 2, 5, 1)), IN_APPLIED);
+    CHECK(in_ledger_needed_from(ledger) == 7);
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
+TEST(ranges_that_cannot_be_sealed_are_bounded)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    uint64_t index = 1;
+
+    for (int i = 0; i < IN_RANGES_MAX; i++) {
+        CHECK(in_ledger_room(ledger, QF_STR("t")));
+        CHECK_EQ(apply(ledger, index++, samples("t", 1, 1, 1)), IN_APPLIED);
+        CHECK(in_ledger_room(ledger, QF_STR("t")));
+        CHECK_EQ(apply(ledger, index++, seal("t", 0)), IN_APPLIED);
+    }
+    CHECK(!in_ledger_room(ledger, QF_STR("t")) && in_ledger_room(ledger, QF_STR("u")));
+    CHECK_EQ(apply(ledger, index, samples("t", 1, 1, 1)), IN_NO_ROOM);
+    (void)in_ledger_free(ledger);
+}
+
+/* --- keys, floor, files --- */
+
+TEST(a_request_sent_again_counts_once)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record first = with_key(samples("t", 1000, 1, 1), 'k', 'b'), again = first;
+    const struct in_key_entry *before;
+
+    first.accepted.samples = 2;
+    CHECK_EQ(apply(ledger, 1, first), IN_APPLIED);
+    CHECK_EQ(in_ledger_apply(ledger, 2, &again, &before), IN_REPEATED);
+    CHECK(before->index == 1 && before->accepted.samples == 2);
+    CHECK_EQ(apply(ledger, 3, with_key(samples("t", 1000, 1, 1), 'k', 'c')), IN_OTHER_BODY);
+    CHECK(in_tenant_open(in_ledger_tenant(ledger, QF_STR("t")))->samples == 2);
+    CHECK_EQ(apply(ledger, 4, samples("t", 1000, 1, 1)), IN_APPLIED); /* without a key: anew */
+    CHECK_EQ(apply(ledger, 5, samples("t", 1000, 1, 1)), IN_APPLIED);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(keys_are_forgotten_after_their_time)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record record = with_key(samples("t", 1000, 1, 1), 'k', 'b');
+
+    CHECK_EQ(apply(ledger, 1, record), IN_APPLIED);
+    record.time_ms = 1000 + IN_KEY_LIFE_MS;
+    CHECK_EQ(apply(ledger, 2, record), IN_REPEATED);
+    record.time_ms++;
+    CHECK_EQ(apply(ledger, 3, record), IN_APPLIED);
+    CHECK(in_ledger_key(ledger, record.key.key)->index == 3);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(the_oldest_keys_make_room)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record record = with_key(samples("t", 1, 1, 1), 0, 0);
+
+    for (uint32_t i = 0; i <= IN_KEYS_MAX; i++) {
+        memcpy(record.key.key, &(uint32_t){ i * 2654435761u }, sizeof(uint32_t));
+        CHECK_EQ(apply(ledger, i + 1, record), IN_APPLIED);
+    }
+    memset(record.key.key, 0, sizeof(record.key.key));
+    CHECK(!in_ledger_key(ledger, record.key.key));
+    memcpy(record.key.key, &(uint32_t){ 2654435761u }, sizeof(uint32_t));
+    CHECK(in_ledger_key(ledger, record.key.key)->index == 2);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(the_floor_only_rises)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record record = { .kind = IN_FLOOR, .floor_ms = 5 };
+
+    CHECK(in_ledger_floor(ledger) == INT64_MIN);
+    CHECK_EQ(apply(ledger, 1, record), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, record), IN_OUT_OF_TURN);
+    record.floor_ms = 4;
+    CHECK_EQ(apply(ledger, 3, record), IN_OUT_OF_TURN);
+    CHECK(in_ledger_floor(ledger) == 5);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(what_is_forgotten_of_sealed_files_is_known_to_be)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, sealed(&buf, "t", 1, 2, 3)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK(tenant->file_count == 3 && tenant->files_after == 0);
+    CHECK_EQ(apply(ledger, 4, samples("t", IN_FILE_LIFE_MS + 2, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 5, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 6, sealed(&buf, "t", 4, 5, 1)), IN_APPLIED);
+    CHECK(tenant->file_count == 1 && tenant->files_after == 3);
+    CHECK_EQ(apply(ledger, 7, samples("t", IN_FILE_LIFE_MS + 2, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 8, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 9, sealed(&buf, "t", 7, 8, IN_RECENT_FILES_MAX + 1)), IN_APPLIED);
+    CHECK(tenant->file_count == 0 && tenant->files_after == 9);
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
+/* --- snapshots --- */
+
+static struct in_record any_record(struct qf_prng *prng, const struct in_ledger *ledger,
+                                   struct qf_strbuf *buf)
+{
+    static const char *const names[] = { "a", "b", "c" };
+    const char *name = names[qf_prng_below(prng, 3)];
+    const struct in_tenant *tenant = in_ledger_tenant(ledger, qf_str_from(name));
+    const struct in_range *range = tenant ? in_tenant_next_to_seal(tenant) : NULL;
+    int64_t time_ms = (int64_t)qf_prng_below(prng, 2 * IN_FILE_LIFE_MS);
+    int64_t ts = (int64_t)qf_prng_below(prng, 1000);
+
+    switch (qf_prng_below(prng, 6)) {
+    case 0:
+        return seal(name, qf_prng_below(prng, 1000));
+    case 1:
+        return sealed(buf, name, range ? range->from : 1, range ? range->to : 2,
+                      (uint32_t)qf_prng_below(prng, 5));
+    case 2:
+        return (struct in_record){ .kind = IN_FLOOR, .floor_ms = ts };
+    case 3:
+        return with_key(samples(name, time_ms, ts, ts + 5), (char)qf_prng_below(prng, 20),
+                        (char)qf_prng_below(prng, 2));
+    default:
+        return samples(name, time_ms, ts, ts + 5);
+    }
+}
+
+static void check_equal(const struct in_ledger *a, const struct in_ledger *b)
+{
+    struct qf_strbuf left = QF_STRBUF_INIT, right = QF_STRBUF_INIT;
+
+    in_ledger_encode(&left, a);
+    in_ledger_encode(&right, b);
+    CHECK(qf_str_eq(qf_strbuf_view(&left), qf_strbuf_view(&right)));
+    qf_strbuf_done(&left);
+    qf_strbuf_done(&right);
+}
+
+/* A node that applies everything, and one that goes on from a snapshot again and again. */
+TEST(a_snapshot_goes_on_like_the_ledger_it_was_made_of)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct in_ledger *one = in_ledger_new(), *other = in_ledger_new();
+        struct qf_strbuf buf = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
+        struct qf_prng prng = { seed };
+
+        for (uint64_t index = 1; index <= 200; index++) {
+            struct in_record record = any_record(&prng, one, &buf);
+
+            CHECK_EQ(apply(one, index, record), apply(other, index, record));
+            if (qf_prng_below(&prng, 10) == 0) {
+                qf_strbuf_reset(&bytes);
+                in_ledger_encode(&bytes, other);
+                other = in_ledger_free(other);
+                CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &other), QF_OK);
+            }
+            CHECK(in_ledger_needed_from(one) == in_ledger_needed_from(other));
+        }
+        check_equal(one, other);
+        (void)in_ledger_free(one);
+        (void)in_ledger_free(other);
+        qf_strbuf_done(&buf);
+        qf_strbuf_done(&bytes);
+    }
+}
+
+TEST(snapshots_that_were_cut_are_refused)
+{
+    struct in_ledger *ledger = in_ledger_new(), *got = NULL;
+    struct qf_strbuf buf = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
+    struct qf_prng prng = { 9 };
+
+    for (uint64_t index = 1; index <= 60; index++)
+        (void)apply(ledger, index, any_record(&prng, ledger, &buf));
+    in_ledger_encode(&bytes, ledger);
+    for (size_t len = 0; len < bytes.len; len++)
+        CHECK_EQ(in_ledger_decode((struct qf_str){ bytes.data, len }, &got), QF_ECORRUPT);
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+    qf_strbuf_done(&bytes);
+}
