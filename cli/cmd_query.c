@@ -1,6 +1,7 @@
 /* cmd_query.c - promfabric query: a terminal client of the event stream.
  *
- * An instant result is a table; a range is one small chart per series. */
+ * An instant result is a table; a range is one small chart per series. A native histogram is drawn as
+ * bars, that of a range as it is at its end. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/vec.h"
 #include "cli/flags.h"
+#include "cli/histogram_chart.h"
 
 int cli_query(int argc, char **argv);
 
@@ -59,7 +61,7 @@ struct point {
 
 struct series {
     char *label;
-    char *histogram; /* the last value as JSON if it is one, else NULL */
+    json_t *histogram; /* the last value if it is one, else NULL */
     QF_VEC(struct point) points;
 };
 
@@ -96,7 +98,7 @@ static void hide_progress(struct client *client)
 static void on_result(struct client *client, const json_t *data)
 {
     const char *label = json_string_value(json_object_get(data, "label"));
-    const json_t *value = json_object_get(data, "value");
+    json_t *value = json_object_get(data, "value");
     struct series *series;
     uint64_t *index;
     bool new = false;
@@ -111,8 +113,8 @@ static void on_result(struct client *client, const json_t *data)
         index = qf_map_put(&client->by_label, qf_str_from(copy), client->series.count - 1, &new);
     }
     series = &client->series.items[*index];
-    free(series->histogram);
-    series->histogram = json_is_object(value) ? json_dumps(value, JSON_COMPACT) : NULL;
+    json_decref(series->histogram);
+    series->histogram = json_is_object(value) ? json_incref(value) : NULL;
     QF_VEC_PUSH(&series->points,
                 ((struct point){ json_integer_value(json_object_get(data, "timestamp")),
                                  number_of(value) }));
@@ -314,10 +316,14 @@ static void print_number(double value)
 
 static void print_last(const struct series *series)
 {
-    if (series->histogram)
-        printf("%s", series->histogram);
-    else
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf chart = QF_STRBUF_INIT;
+
+    if (!series->histogram) {
         print_number(series->points.items[series->points.count - 1].value);
+        return;
+    }
+    cli_histogram_chart(&chart, series->histogram);
+    printf("%s", qf_strbuf_cstr(&chart));
 }
 
 static void print_table(const struct client *client)
@@ -448,7 +454,7 @@ int cli_query(int argc, char **argv)
         print_series(&client);
     for (size_t i = 0; i < client.series.count; i++) {
         free(client.series.items[i].label);
-        free(client.series.items[i].histogram);
+        json_decref(client.series.items[i].histogram);
         QF_VEC_DONE(&client.series.items[i].points);
     }
     QF_VEC_DONE(&client.series);
