@@ -88,15 +88,21 @@ static int32_t get_i32(struct cursor *c)
 static const double *get_doubles(struct cursor *c, size_t *ret_count)
 {
     size_t count = get_varint(c, c->rest.len / sizeof(double));
-    double *values = count ? QF_ARENA_ARRAY(c->arena, double, count) : NULL;
+    size_t size = count * sizeof(double);
+    double *values = count ? qf_arena_alloc(c->arena, size) : NULL;
 
     *ret_count = 0;
     if (count && !values) {
         c->bad = c->spent = true;
         return NULL;
     }
-    for (size_t i = 0; i < count; i++)
-        values[i] = get_double(c);
+    if (size > c->rest.len) {
+        c->bad = true;
+        return NULL;
+    }
+    if (count)
+        memcpy(values, c->rest.data, size);
+    c->rest = qf_str_sub(c->rest, size, c->rest.len);
     *ret_count = count;
     return values;
 }
