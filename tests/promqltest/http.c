@@ -16,8 +16,6 @@
 #include "tests/promqltest/http_load.h"
 
 #define ANSWER_BYTES_MAX ((size_t)256 << 20)
-/* What the API answers to QF_EUNSUPPORTED alone. */
-#define UNSUPPORTED_STATUS 501
 
 struct http_engine {
     CURL *easy;
@@ -261,7 +259,7 @@ static void add_time(struct http_engine *engine, struct qf_strbuf *form, const c
 }
 
 static qf_rc post(struct http_engine *engine, const char *path, const struct qf_strbuf *form,
-                  struct qf_strbuf *answer, long *ret_status, struct qf_err *err)
+                  struct qf_strbuf *answer, struct qf_err *err)
 {
     char url[512], header[100];
     struct curl_slist *headers;
@@ -279,7 +277,6 @@ static qf_rc post(struct http_engine *engine, const char *path, const struct qf_
     (void)curl_easy_setopt(engine->easy, CURLOPT_TIMEOUT_MS, 60000L);
     code = curl_easy_perform(engine->easy);
     curl_slist_free_all(headers);
-    (void)curl_easy_getinfo(engine->easy, CURLINFO_RESPONSE_CODE, ret_status);
     if (code != CURLE_OK)
         return qf_err_set(err, QF_EIO, "%s: %s", url, curl_easy_strerror(code));
     return QF_OK;
@@ -297,7 +294,7 @@ static const char *bare_message(const char *error)
     return at ? at + strlen(position) : error;
 }
 
-static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer, long status,
+static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer,
                          struct pq_result *result, struct qf_err *err)
 {
     json_t *root = json_loadb(qf_strbuf_cstr(answer), answer->len, 0, NULL);
@@ -306,8 +303,7 @@ static qf_rc read_answer(struct qf_arena *arena, const struct qf_strbuf *answer,
 
     *result = (struct pq_result){ .notes.arena = arena };
     if (error)
-        rc = qf_err_set(err, status == UNSUPPORTED_STATUS ? QF_EUNSUPPORTED : QF_EEXEC, "%s",
-                        bare_message(error));
+        rc = qf_err_set(err, QF_EEXEC, "%s", bare_message(error));
     else if (!read_data(arena, json_object_get(root, "data"), result))
         rc = qf_err_set(err, QF_EPROTO, "not an answer: %.200s", qf_strbuf_cstr(answer));
     read_notes(json_object_get(root, "warnings"), PQ_NOTE_WARNING, &result->notes);
@@ -324,7 +320,6 @@ qf_rc http_engine_run(struct http_engine *engine, struct storage *storage, size_
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf form = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf answer = { .limit = ANSWER_BYTES_MAX };
     qf_rc rc = engine->changed ? load_all(engine, storage, shard_count, err) : QF_OK;
-    long status = 0;
 
     if (rc)
         return rc;
@@ -337,6 +332,6 @@ qf_rc http_engine_run(struct http_engine *engine, struct storage *storage, size_
         add_time(engine, &form, "time", params->start_ms);
     }
     rc = post(engine, params->step_ms ? "/api/v1/query_range" : "/api/v1/query", &form, &answer,
-              &status, err);
-    return rc ? rc : read_answer(arena, &answer, status, ret_result, err);
+              err);
+    return rc ? rc : read_answer(arena, &answer, ret_result, err);
 }

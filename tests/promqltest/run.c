@@ -20,8 +20,8 @@
 /* What Prometheus's own test engine allows. */
 #define SAMPLES_MAX 10000
 
-enum outcome { PASSED, FAILED, SKIPPED };
-static const char *const outcome_names[] = { "passed", "failed", "skipped" };
+enum outcome { PASSED, FAILED };
+static const char *const outcome_names[] = { "passed", "failed" };
 
 struct runner {
     const struct run_options *options;
@@ -42,7 +42,6 @@ struct attempt {
     struct pq_result result;
     struct qf_err err;
     qf_rc rc;
-    bool unsupported; /* the API says that it cannot answer this */
 };
 
 static qf_rc encode(void *ctx, const struct pq_leaf_result *result, struct qf_strbuf *buf,
@@ -105,7 +104,6 @@ static bool attempt_run(struct runner *runner, const struct pq_engine *engine,
         attempt->rc = http_engine_run(
             runner->options->http, runner->storage, runner->options->shard_count, attempt->arena,
             attempt_text(attempt, expr), &params, &attempt->result, &attempt->err);
-        attempt->unsupported = attempt->rc == QF_EUNSUPPORTED;
         return true;
     }
     attempt->rc = pq_engine_run(engine, attempt->arena, expr, eval->query, &params,
@@ -124,27 +122,6 @@ static void describe(const struct attempt *attempt, struct qf_strbuf *why)
     else
         qf_strbuf_printf(why, "at %lld", (long long)attempt->start_ms);
     qf_strbuf_puts(why, ")");
-}
-
-/* The engine refused because of native histograms, and one was handed out to it: @why says which. A
- * refusal of a query that met none is a failure like any other. */
-static bool needs_histograms(struct runner *runner, const struct attempt *attempt,
-                             struct qf_strbuf *why)
-{
-    struct storage_contact contact;
-    bool any = storage_contact(runner->storage, &contact);
-
-    if (attempt->unsupported) {
-        qf_strbuf_printf(why, "the API does not support it: %s", attempt->err.msg);
-        return true;
-    }
-    if (attempt->rc != QF_EUNSUPPORTED || !any)
-        return false;
-    qf_labels_print(why, contact.labels);
-    qf_strbuf_printf(why, " has a native histogram at %lld: %s", (long long)contact.ts,
-                     attempt->err.msg);
-    describe(attempt, why);
-    return true;
 }
 
 /* The answer of the query itself, or of a variant at another time. */
@@ -188,8 +165,6 @@ static enum outcome check_range_mode(struct runner *runner, const struct attempt
     bool good;
 
     (void)attempt_run(runner, &runner->engine, &attempt);
-    if (needs_histograms(runner, &attempt, why))
-        return SKIPPED;
     if (attempt.rc != QF_OK) {
         qf_strbuf_printf(why, "error: %s", attempt.err.msg);
         good = false;
@@ -244,8 +219,6 @@ static enum outcome check_at(struct runner *runner, const struct script_eval *ev
     *ret_more = attempt_run(runner, &runner->engine, &attempt);
     if (!*ret_more)
         return PASSED;
-    if (needs_histograms(runner, &attempt, why))
-        return SKIPPED;
     if (!judge_attempt(runner, &attempt, why) || !same_elsewhere(runner, &attempt, why)) {
         describe(&attempt, why);
         return FAILED;
@@ -308,16 +281,12 @@ static void run_eval_command(struct runner *runner, const struct script_command 
     }
     if (outcome == PASSED)
         counts->passed++;
-    else if (outcome == SKIPPED)
-        counts->skipped++;
     else
         counts->failed++;
     if (runner->options->verdicts)
         printf("verdict %s:%zu %s\n", runner->path, command->line, outcome_names[outcome]);
     if (outcome == FAILED)
         report(runner, "FAILED", command, qf_strbuf_cstr(&why));
-    if (outcome == SKIPPED && runner->options->verbose)
-        report(runner, "skipped", command, qf_strbuf_cstr(&why));
 }
 
 static void run_command(struct runner *runner, const struct script_command *command,
@@ -411,9 +380,7 @@ void run_file(const char *path, const struct run_options *options, struct run_co
     runner.storage = storage_free(runner.storage);
     runner.other_storage = storage_free(runner.other_storage);
     if (!options->list)
-        printf("%s: %zu passed, %zu failed, %zu skipped\n", path, mine.passed, mine.failed,
-               mine.skipped);
+        printf("%s: %zu passed, %zu failed, 0 skipped\n", path, mine.passed, mine.failed);
     counts->passed += mine.passed;
     counts->failed += mine.failed;
-    counts->skipped += mine.skipped;
 }

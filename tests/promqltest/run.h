@@ -13,7 +13,6 @@ struct run_options {
     size_t shard_count;
     const struct qf_regex *only; /* unanchored on "FILE:LINE QUERY"; NULL: all */
     bool list;                   /* name the evals, run nothing */
-    bool verbose;                /* also tell what was skipped, and why */
     bool verdicts;               /* a line "verdict FILE:LINE WORD" for each eval */
     bool no_codec;               /* hand leaf results over without encoding them */
     size_t compare_shards;       /* 0, or: the same bits must come with this many shards */
@@ -22,7 +21,7 @@ struct run_options {
 };
 
 struct run_counts {
-    size_t passed, failed, skipped;
+    size_t passed, failed;
 };
 
 /* Run the script in @path and print what failed; adds to @counts. A script that cannot be read

@@ -28,8 +28,6 @@ struct storage {
     struct qf_arena *arena;
     size_t shard_count;
     struct shard *shards;
-    bool any_contact;
-    struct storage_contact contact;
 };
 
 struct storage *storage_new(size_t shard_count)
@@ -59,7 +57,6 @@ void storage_clear(struct storage *storage)
         QF_VEC_DONE(&shard->series);
     }
     qf_arena_reset(storage->arena);
-    storage->any_contact = false;
 }
 
 struct storage *storage_free(struct storage *storage)
@@ -76,15 +73,6 @@ struct storage *storage_free(struct storage *storage)
 struct qf_arena *storage_arena(struct storage *storage)
 {
     return storage->arena;
-}
-
-bool storage_contact(struct storage *storage, struct storage_contact *ret_contact)
-{
-    bool any = storage->any_contact;
-
-    *ret_contact = storage->contact;
-    storage->any_contact = false;
-    return any;
 }
 
 /* The series with these labels, made if there is none. */
@@ -187,7 +175,6 @@ qf_rc storage_load(struct storage *storage, const struct script_load *load, stru
 
 struct memory_source {
     struct pq_source base;
-    struct storage *storage;
     const struct shard *shard;
     struct pq_select select;
     size_t at;
@@ -228,10 +215,6 @@ static bool cut(struct memory_source *source, const struct stored *stored,
         .start_ts = stored->any_start ? stored->start_ts.items + first : NULL,
         .count = end - first,
     };
-    for (size_t i = first; i < end && !source->storage->any_contact; i++) {
-        source->storage->any_contact = stored->histograms.items[i] != NULL;
-        source->storage->contact = (struct storage_contact){ stored->labels, stored->ts.items[i] };
-    }
     return true;
 }
 
@@ -269,7 +252,6 @@ qf_rc storage_open(void *ctx, size_t shard, const struct pq_select *select,
 
     (void)err;
     *source = (struct memory_source){ .base = { memory_next, memory_close },
-                                      .storage = storage,
                                       .shard = &storage->shards[shard],
                                       .select = *select };
     *ret_source = &source->base;

@@ -36,12 +36,4 @@ struct qf_arena *storage_arena(struct storage *storage);
 qf_rc storage_open(void *ctx, size_t shard, const struct pq_select *select,
                    struct pq_source **ret_source, struct qf_err *err);
 
-/* The first native histogram handed out since the last call. */
-struct storage_contact {
-    struct qf_labels labels;
-    int64_t ts;
-};
-/* False if there was none. */
-bool storage_contact(struct storage *storage, struct storage_contact *ret_contact);
-
 #endif
