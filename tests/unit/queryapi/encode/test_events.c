@@ -5,6 +5,19 @@
 
 #include "tests/lib/test.h"
 
+/* A histogram has the form that it has in Prometheus's JSON, in the place of the number. */
+TEST(histograms_are_values_of_events)
+{
+    const struct pq_histogram histogram = { .count = 2, .sum = 0.5, .zero_count = 2 };
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_sse_result(&buf, QF_STR("\"tags\":{}"), 1500, 0, &histogram);
+    CHECK_STR(qf_strbuf_cstr(&buf),
+              "data: {\"type\":\"result\",\"data\":{\"timestamp\":1500,\"value\":{\"count\":\"2\","
+              "\"sum\":\"0.5\",\"buckets\":[[3,\"-0\",\"0\",\"2\"]]},\"tags\":{}}}\n\n");
+    qf_strbuf_done(&buf);
+}
+
 TEST(events_are_one_data_line_and_a_blank_one)
 {
     struct qf_label labels[] = { { QF_STR("__name__"), QF_STR("up") },
