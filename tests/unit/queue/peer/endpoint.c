@@ -184,3 +184,13 @@ void endpoint_await_answers(struct endpoint *endpoint, size_t count)
 {
     await_count(endpoint, &endpoint->answers, count);
 }
+
+struct qp_reply *endpoint_held(struct endpoint *endpoint)
+{
+    struct qp_reply *held;
+
+    qf_lock_take(endpoint->lock);
+    held = endpoint->held;
+    qf_lock_drop(endpoint->lock);
+    return held;
+}

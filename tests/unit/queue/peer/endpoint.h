@@ -34,6 +34,8 @@ void endpoint_await_messages(struct endpoint *endpoint, size_t count);
 void endpoint_await_answers(struct endpoint *endpoint, size_t count);
 struct qp_peer_stat endpoint_stat(struct endpoint *endpoint, const char *peer);
 
+/* The reply of the last call "hold"; NULL: none came. */
+struct qp_reply *endpoint_held(struct endpoint *endpoint);
 /* A qp_done that notes what it is told. */
 void endpoint_answered(void *arg, qf_rc rc, struct qf_str bytes);
 

@@ -17,6 +17,7 @@ struct server {
     int fd;
     uint16_t port;
     struct qf_thread *thread;
+    struct qf_lock *lock; /* of what follows */
     char *bytes;
     size_t len;
     char etag[32];
@@ -86,7 +87,9 @@ static void serve(void *arg)
             have += (size_t)got;
         }
         atomic_fetch_add(&server->requests, 1);
+        qf_lock_take(server->lock);
         answer(server, fd, request);
+        qf_lock_drop(server->lock);
         (void)shutdown(fd, SHUT_WR);
         (void)close(fd);
     }
@@ -103,6 +106,7 @@ static void server_start(struct server *server)
     CHECK_EQ(listen(server->fd, 8), 0);
     CHECK_EQ(getsockname(server->fd, (struct sockaddr *)&address, &len), 0);
     server->port = ntohs(address.sin_port);
+    server->lock = qf_lock_new();
     server->thread = qf_thread_start("server", serve, server);
 }
 
@@ -118,6 +122,7 @@ static void server_stop(struct server *server)
     (void)close(fd);
     (void)close(server->fd);
     qf_freep(&server->bytes);
+    server->lock = qf_lock_free(server->lock);
 }
 
 /* Two nodes; b's HTTP is the server, which has a bundle of index 300. */
@@ -221,7 +226,9 @@ TEST(a_snapshot_is_fetched_with_the_token_of_the_hello)
     check_whole(&bench);
     parts_gone(&bench);
     (void)snprintf(want, sizeof(want), "Bearer %s", qp_token(bench.b.peers));
+    qf_lock_take(bench.server.lock);
     CHECK_STR(bench.server.authorization, want);
+    qf_lock_drop(bench.server.lock);
     bench_stop(&bench);
 }
 
@@ -281,7 +288,9 @@ TEST(a_snapshot_that_was_damaged_on_the_way_is_refused)
     struct bench bench = { 0 };
 
     bench_start(&bench, 0);
+    qf_lock_take(bench.server.lock);
     bench.server.bytes[bench.server.len / 2] ^= 1;
+    qf_lock_drop(bench.server.lock);
     CHECK_EQ(fetch(&bench, 300), QF_ECORRUPT);
     CHECK(access(bench.path, F_OK) != 0);
     parts_gone(&bench);
@@ -305,7 +314,9 @@ TEST(a_snapshot_that_is_not_there_or_too_long_is_not_tried_again)
     bench_start(&bench, 5000);
     CHECK_EQ(fetch(&bench, 300), QF_ENOTFOUND);
     CHECK_EQ(atomic_load(&bench.server.requests), 1);
+    qf_lock_take(bench.server.lock);
     bench.server.status = 0;
+    qf_lock_drop(bench.server.lock);
     CHECK_EQ(fetch(&bench, 300), QF_ELIMIT);
     CHECK_EQ(atomic_load(&bench.server.requests), 2);
     parts_gone(&bench);

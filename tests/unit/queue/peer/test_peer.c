@@ -126,7 +126,7 @@ TEST(a_call_that_nobody_answers_ends_once)
              QF_OK);
     endpoint_await_answers(&pair.a, 1);
     CHECK_EQ(pair.a.answer_rc, QF_ETIMEOUT);
-    late = pair.b.held;
+    late = endpoint_held(&pair.b);
     CHECK(late);
     qp_reply(late, QF_OK, QF_STR("too late"));
     CHECK_EQ(qp_call(pair.a.peers, "b", "echo", QF_STR(""), 5000, endpoint_answered, &pair.a),
