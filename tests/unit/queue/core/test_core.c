@@ -126,7 +126,7 @@ static void persist(struct node *node)
 static struct qc_message message(enum qc_message_kind kind, uint64_t from, uint64_t term)
 {
     return (struct qc_message){
-        .kind = kind, .cluster = CLUSTER, .from = from, .to = SELF, .term = term
+        .kind = kind, .cluster = CLUSTER, .from = from, .to = SELF, .term = term, .space = 1 << 20
     };
 }
 
@@ -141,16 +141,21 @@ static void change(struct node *node, uint64_t request, enum qc_change what, uin
                                   .request = request,
                                   .change = what,
                                   .member = member,
-                                  .name = "peer" });
+                                  .name = member == OTHER ? "other" : "peer" });
 }
 
-/* PEER has stored everything. */
-static void peer_stores(struct node *node)
+/* @from has stored everything. */
+static void stores(struct node *node, uint64_t from)
 {
-    struct qc_message result = message(QC_APPEND_RESULT, PEER, qc_term(node->core));
+    struct qc_message result = message(QC_APPEND_RESULT, from, qc_term(node->core));
 
     result.index = ql_log_last(node->store.log);
     receive(node, result);
+}
+
+static void peer_stores(struct node *node)
+{
+    stores(node, PEER);
 }
 
 /* SELF leads, PEER votes and has everything. */
@@ -166,6 +171,170 @@ static void lead_two(struct node *node, uint64_t unsafe)
     persist(node);
     peer_stores(node);
     CHECK(answered(node, 2, QF_OK));
+}
+
+/* SELF leads, PEER and OTHER vote and have everything. */
+static void lead_three(struct node *node, uint64_t unsafe)
+{
+    lead_two(node, unsafe);
+    step(node, (struct qc_event){ .kind = QC_EVENT_SPACE, .bytes = 1 << 20 });
+    change(node, 3, QC_ADD, OTHER);
+    persist(node);
+    peer_stores(node);
+    stores(node, OTHER);
+    change(node, 4, QC_PROMOTE, OTHER);
+    persist(node);
+    peer_stores(node);
+    CHECK(answered(node, 4, QF_OK));
+    stores(node, OTHER);
+}
+
+static void offer(struct node *node, uint64_t request, enum qc_level level)
+{
+    step(node,
+         (struct qc_event){
+             .kind = QC_EVENT_COMMAND, .request = request, .level = level, .data = QF_STR("\1x") });
+}
+
+/* Who has stored an offer when it is acknowledged. */
+TEST(level_one_waits_for_the_leaders_disk_alone)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_three(&node, 0);
+    offer(&node, 50, QC_LEVEL_ONE);
+    CHECK(!answered(&node, 50, QF_OK));
+    persist(&node);
+    CHECK(answered(&node, 50, QF_OK));
+    peer_stores(&node); /* once is enough */
+    CHECK(!answered(&node, 50, QF_OK));
+}
+
+TEST(level_quorum_waits_for_a_majority)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_three(&node, 0);
+    offer(&node, 50, QC_LEVEL_QUORUM);
+    persist(&node);
+    CHECK(!answered(&node, 50, QF_OK));
+    peer_stores(&node);
+    CHECK(answered(&node, 50, QF_OK));
+}
+
+/* Two followers are a majority, but the leader has not stored it: it is not applied here. */
+TEST(level_quorum_waits_for_the_leader_itself)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_three(&node, 0);
+    offer(&node, 50, QC_LEVEL_QUORUM);
+    peer_stores(&node);
+    stores(&node, OTHER);
+    CHECK(!answered(&node, 50, QF_OK));
+    persist(&node);
+    CHECK(answered(&node, 50, QF_OK));
+}
+
+TEST(level_all_waits_for_every_voter)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_three(&node, 0);
+    offer(&node, 50, QC_LEVEL_ALL);
+    persist(&node);
+    peer_stores(&node);
+    CHECK(!answered(&node, 50, QF_OK));
+    stores(&node, OTHER);
+    CHECK(answered(&node, 50, QF_OK));
+}
+
+/* Whoever loses leadership cannot say what became of what it has not acknowledged. */
+TEST(an_offer_under_way_at_the_loss_of_leadership_is_of_unknown_outcome)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_three(&node, 0);
+    offer(&node, 50, QC_LEVEL_QUORUM);
+    receive(&node, message(QC_APPEND, PEER, qc_term(node.core) + 1));
+    CHECK(answered(&node, 50, QF_EUNAVAILABLE));
+}
+
+/* How many entries the leader sends to the voter that it demotes, before that is committed. */
+static uint32_t demotion_sent(uint64_t unsafe)
+{
+    QF_CLEANUP(node_done) struct node node;
+    uint32_t sent = 0, others = 0;
+
+    lead_three(&node, unsafe);
+    change(&node, 60, QC_DEMOTE, PEER);
+    for (size_t i = 0; i < node.count; i++) {
+        const struct qc_message *out = &node.last[i].message;
+
+        if (node.last[i].kind != QC_EFFECT_SEND || out->kind != QC_APPEND)
+            continue;
+        sent += out->to == PEER ? out->count : 0;
+        others += out->to == OTHER ? out->count : 0;
+    }
+    CHECK_EQ(others, 1);
+    return sent;
+}
+
+/* With its demotion as the end of the longest log it would neither stand for election nor vote for
+ * who lacks it; if the leader died then, nobody could lead. */
+TEST(a_voter_hears_of_its_demotion_when_it_is_committed)
+{
+    CHECK_EQ(demotion_sent(0), 0);
+    CHECK_EQ(demotion_sent(QC_UNSAFE_DEMOTED_FIRST), 1);
+}
+
+static void send_change(struct node *node, uint64_t index, const struct qc_members *members)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct ql_entry entry = { index, 2, QL_CHANGE, { NULL, 0 } };
+    struct qc_message append = message(QC_APPEND, PEER, 2);
+
+    qc_members_encode(&buf, members);
+    entry.data = qf_strbuf_view(&buf);
+    append.index = index - 1;
+    append.index_term = index > 1 ? 2 : 0;
+    append.commit = 1; /* of a leader that does not know yet what is committed */
+    append.entries = &entry;
+    append.count = 1;
+    receive(node, append);
+    persist(node);
+}
+
+/* Members in force after two changes came, not known to be committed, and the second was taken back.
+ */
+static uint32_t members_after_taking_back(uint64_t unsafe)
+{
+    QF_CLEANUP(node_done) struct node node;
+    struct qc_members members = { 2, { { PEER, QC_VOTER, "peer" }, { SELF, QC_VOTER, "self" } } };
+    const struct ql_entry noop = { 3, 3, QL_NOOP, { NULL, 0 } };
+    struct qc_message append = message(QC_APPEND, PEER, 3);
+
+    begin(&node, false, unsafe);
+    send_change(&node, 1, &members);
+    members.items[members.count++] = (struct qc_member){ OTHER, QC_STANDBY, "other" };
+    send_change(&node, 2, &members);
+    members.items[2].role = QC_VOTER;
+    send_change(&node, 3, &members);
+    append.index = append.index_term = 2;
+    append.commit = 1;
+    append.entries = &noop;
+    append.count = 1;
+    receive(&node, append);
+    qc_members(node.core, &members);
+    return members.count;
+}
+
+/* A leader changes members only when the change before is committed: whoever gets the second one
+ * knows that the first one stands. */
+TEST(a_change_settles_the_one_before_it)
+{
+    CHECK_EQ(members_after_taking_back(0), 3);
+    CHECK_EQ(members_after_taking_back(QC_UNSAFE_CHANGE_PILE), 2);
 }
 
 /* A sole voter starts in a term that it has never used, durable before its first entry. */
