@@ -99,10 +99,8 @@ const char *history_refused(struct history *history, uint64_t value)
     return offered->offset ? "a record was refused that is there" : NULL;
 }
 
-static const char *check_bounds(const struct history *history, const struct history_begin *begin,
-                                uint64_t first, uint64_t last)
+static const char *check_bounds(const struct history_begin *begin, uint64_t first, uint64_t last)
 {
-    (void)history;
     if (last < begin->acked)
         return "stale read: it does not reach what was acknowledged before";
     if (last < begin->seen)
@@ -115,10 +113,17 @@ static const char *check_bounds(const struct history *history, const struct hist
 const char *history_read(struct history *history, const struct history_begin *begin, uint64_t first,
                          uint64_t last, const struct history_record *records, size_t count)
 {
-    const char *wrong = check_bounds(history, begin, first, last);
+    return history_read_from(history, begin, first, first, last, records, count);
+}
+
+const char *history_read_from(struct history *history, const struct history_begin *begin,
+                              uint64_t kept, uint64_t from, uint64_t last,
+                              const struct history_record *records, size_t count)
+{
+    const char *wrong = check_bounds(begin, kept, last);
     size_t next = 0;
 
-    for (uint64_t offset = first; !wrong && offset <= last; offset++) {
+    for (uint64_t offset = from; !wrong && offset <= last; offset++) {
         bool there = next < count && records[next].offset == offset;
 
         if (there)
@@ -130,8 +135,8 @@ const char *history_read(struct history *history, const struct history_begin *be
         wrong = "records out of order or out of bounds";
     if (last > history->seen)
         history->seen = last;
-    if (first > history->first)
-        history->first = first;
+    if (kept > history->first)
+        history->first = kept;
     return wrong;
 }
 

@@ -36,6 +36,10 @@ const char *history_refused(struct history *history, uint64_t value);
 /* A confirmed read of all records from @first to @last. */
 const char *history_read(struct history *history, const struct history_begin *begin, uint64_t first,
                          uint64_t last, const struct history_record *records, size_t count);
+/* The same of those from @from on, while @kept is the first one that is left. */
+const char *history_read_from(struct history *history, const struct history_begin *begin,
+                              uint64_t kept, uint64_t from, uint64_t last,
+                              const struct history_record *records, size_t count);
 /* A consumer's offset as a confirmed read showed it; @acked: its last acknowledged move before. */
 const char *history_offset(uint64_t shown, uint64_t acked);
 /* Records from @from to @to were handed out. */
