@@ -12,7 +12,8 @@
  *                      QC_EVENT_INSTALLED
  *   QC_EFFECT_STOP     the process ends
  *   everything else may be late or lost. A write that found no space is tried again, and no later
- *   effect of that kind before it.
+ *   effect of that kind before it; until it is done the log does not show what it replaces
+ *   (ql_log_hide): a sync that covers the old entries says nothing about the new ones.
  *
  * Requests: each gets exactly one QC_EFFECT_DONE. QF_EUNAVAILABLE may mean that nobody knows: the
  * entry may still be committed by another leader.

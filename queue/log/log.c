@@ -75,14 +75,27 @@ uint64_t ql_log_first(const struct ql_log *log)
     return log->first;
 }
 
-uint64_t ql_log_last(const struct ql_log *log)
+/* Of what is written, shown or not. */
+static uint64_t written_last(const struct ql_log *log)
 {
     return log->first + log->entries.count - 1;
 }
 
+uint64_t ql_log_last(const struct ql_log *log)
+{
+    uint64_t last = written_last(log);
+
+    return log->hidden && log->hidden <= last ? QF_MAX(log->hidden, log->first) - 1 : last;
+}
+
+void ql_log_hide(struct ql_log *log, uint64_t from)
+{
+    log->hidden = from;
+}
+
 static const struct ql_position *position_of(const struct ql_log *log, uint64_t index)
 {
-    if (index < log->first || index - log->first >= log->entries.count)
+    if (index < log->first || index > ql_log_last(log))
         return NULL;
     return &log->entries.items[index - log->first];
 }
@@ -194,7 +207,7 @@ bool ql_log_enter(struct ql_log *log, struct ql_file *file, uint64_t offset, str
         struct ql_entry entry;
         size_t next = ql_entry_get(body, at, &entry);
 
-        if (!next || !entry.term || (i > 0 && entry.index != ql_log_last(log) + 1))
+        if (!next || !entry.term || (i > 0 && entry.index != written_last(log) + 1))
             return false;
         /* Older files are gone: the first entry that is left says where the log begins, and so does
          * one that replaces entries of files that are gone. */
@@ -202,7 +215,7 @@ bool ql_log_enter(struct ql_log *log, struct ql_file *file, uint64_t offset, str
             log->entries.count = 0;
             log->first = entry.index;
         }
-        if (entry.index < log->first || entry.index > ql_log_last(log) + 1)
+        if (entry.index < log->first || entry.index > written_last(log) + 1)
             return false;
         log->entries.count = entry.index - log->first;
         QF_VEC_PUSH(&log->entries, (struct ql_position){ .term = entry.term,
@@ -262,7 +275,7 @@ static qf_rc check_batch(const struct ql_log *log, const struct ql_entry *entrie
             return qf_err_set(err, QF_EINVAL, "entries of a batch do not follow each other");
         bytes += ql_entry_bytes(entries[i].data.len);
     }
-    if (!count || entries[0].index < log->first || entries[0].index > ql_log_last(log) + 1)
+    if (!count || entries[0].index < log->first || entries[0].index > written_last(log) + 1)
         return qf_err_set(err, QF_EINVAL, "a batch that does not continue the log");
     if (bytes > QL_BATCH_MAX || entries[count - 1].index - log->first >= log->options.entries_max)
         return qf_err_set(err, QF_ELIMIT, "the log of %s is full", log->disk->label);
@@ -418,7 +431,7 @@ qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
 static bool oldest_is_spent(const struct ql_log *log, uint64_t index)
 {
     return log->files.count > 1 && log->files.items[0].last_index < index &&
-           (log->entries.count == 0 || log->files.items[0].last_index < ql_log_last(log));
+           (log->entries.count == 0 || log->files.items[0].last_index < written_last(log));
 }
 
 qf_rc ql_log_drop_before(struct ql_log *log, uint64_t index, struct qf_err *err)

@@ -100,6 +100,11 @@ uint64_t ql_log_bytes(const struct ql_log *log);                    /* of all fi
 /* Bytes of the files from entry @index on; 0 if it is not there. Greater indexes have fewer. */
 uint64_t ql_log_bytes_from(const struct ql_log *log, uint64_t index);
 
+/* Do not show entries from @from on: those that are to replace them wait for room on the disk. They
+ * are as if they were not there for last, term, type, read and syncs, but not for appending. 0: show
+ * all. Whoever keeps entries that found no room hides from the lowest index among them. */
+void ql_log_hide(struct ql_log *log, uint64_t from);
+
 /* Read entry @index, checked, into @buf, which @ret_entry borrows. QF_ENOTFOUND: it is not in the
  * log. QF_ECORRUPT: the disk changed it; the process must end, and opening will say more. */
 QF_MUST_CHECK qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,

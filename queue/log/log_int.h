@@ -26,6 +26,7 @@ struct ql_log {
     QF_VEC(struct ql_file) files; /* oldest first */
     QF_VEC(struct ql_position) entries;
     uint64_t first;         /* index of entries.items[0] */
+    uint64_t hidden;        /* entries from here on are not shown; 0: all are */
     uint64_t frames;        /* number of the last frame */
     uint64_t frames_synced; /* number of the last durable one */
     uint64_t frames_marked; /* the greatest sync mark of a durable frame */

@@ -110,7 +110,9 @@ static void change_weather(struct sim *sim)
 
 static void mark(struct sim *sim, uint32_t number)
 {
-    if (ql_log_mark(sim->nodes[number].store.log, NULL) != QF_OK)
+    qf_rc rc = ql_log_mark(sim->nodes[number].store.log, NULL);
+
+    if (rc != QF_OK && rc != QF_ENOSPC)
         sim_node_crash(sim, number, sim_below(sim, 2));
 }
 
@@ -161,6 +163,26 @@ void sim_chaos(struct sim *sim)
     }
 }
 
+/* Less room than one more record needs, or a little more than that, for a second or so; on any number
+ * of disks. What is random here has a source of its own: seeds without full disks stay as they are. */
+void sim_fill(struct sim *sim)
+{
+    uint32_t number = (uint32_t)qf_prng_below(&sim->fill_prng, sim->node_count);
+    struct sim_node *node = &sim->nodes[number];
+    bool full = qf_prng_below(&sim->fill_prng, 2);
+
+    if (sim->calm)
+        return;
+    if (node->disk) {
+        sim_disk_set_capacity(node->disk, 0);
+        if (full)
+            sim_disk_fill(node->disk, qf_prng_below(&sim->fill_prng, 4000));
+        sim->result.fills += full;
+    }
+    sim_post(sim, 1 + qf_prng_below(&sim->fill_prng, 1500000),
+             &(struct sim_event){ .kind = SIM_FILL });
+}
+
 void sim_calm(struct sim *sim)
 {
     sim->calm = true;
@@ -173,6 +195,7 @@ void sim_calm(struct sim *sim)
         if (!node->exists)
             continue;
         sim_disk_stop_after(node->disk, UINT64_MAX);
+        sim_disk_set_capacity(node->disk, 0);
         if (!node->up && !node->lost)
             sim_node_start(sim, i);
     }

@@ -4,7 +4,15 @@
 
 #include "tests/sim_queue/sim_int.h"
 
-static const struct ql_options log_options = { .file_bytes = 3000 };
+/* How much of a disk records leave to all else, in worlds with full disks. */
+enum { RESERVE = 1500 };
+
+static struct ql_options log_options(const struct sim *sim)
+{
+    return (struct ql_options){ .file_bytes = 3000,
+                                .reserve_bytes = sim->options.full_disks ? RESERVE : 0,
+                                .unsafe = sim->options.log_unsafe };
+}
 
 static uint64_t clock_of(const struct sim *sim, const struct sim_node *node)
 {
@@ -42,11 +50,13 @@ void sim_node_create(struct sim *sim, uint32_t number, bool bootstrap)
     struct sim_node *node = &sim->nodes[number];
     struct ql_sequence_state sequence = { .cluster = SIM_CLUSTER };
     bool same = node->id && (sim->options.sim_unsafe & SIM_UNSAFE_SAME_INCARNATION);
+    struct ql_options options = log_options(sim);
     qf_rc rc;
 
     if (!node->disk)
         node->disk = sim_disk_new("sim");
     sim_disk_wipe(node->disk);
+    sim_disk_set_capacity(node->disk, 0);
     sim_disk_stop_after(node->disk, UINT64_MAX);
     node->number = number;
     snprintf(node->name, sizeof(node->name), "n%u", number);
@@ -59,7 +69,7 @@ void sim_node_create(struct sim *sim, uint32_t number, bool bootstrap)
     node->exists = true;
     node->lost = false;
     if (bootstrap) {
-        rc = ql_store_open(&node->store, sim_disk_of(node->disk), &log_options, NULL);
+        rc = ql_store_open(&node->store, sim_disk_of(node->disk), &options, NULL);
         assert(rc == QF_OK);
         bootstrap_log(sim, node);
         ql_store_close(&node->store);
@@ -93,8 +103,16 @@ static void clear_fetched(struct sim_node *node)
     node->fetched = (struct sim_fetched){ 0 };
 }
 
+static void clear_held(struct sim_node *node)
+{
+    for (size_t i = 0; i < node->held.count; i++)
+        free((char *)(uintptr_t)node->held.items[i].entry.data.data);
+    node->held.count = 0;
+}
+
 static void close_node(struct sim_node *node)
 {
+    clear_held(node);
     node->core = qc_free(node->core);
     ql_store_close(&node->store);
     clear_fetched(node);
@@ -106,6 +124,7 @@ static void close_node(struct sim_node *node)
 void sim_node_free(struct sim_node *node)
 {
     close_node(node);
+    QF_VEC_DONE(&node->held);
     node->disk = sim_disk_free(node->disk);
 }
 
@@ -160,21 +179,21 @@ void sim_node_start(struct sim *sim, uint32_t number)
                                   .election_ms = 400,
                                   .heartbeat_ms = 60,
                                   .in_flight = 16,
+                                  .reserve_bytes = sim->options.full_disks ? RESERVE : 0,
                                   .unsafe = sim->options.core_unsafe };
-    struct ql_options disk_options = log_options;
+    struct ql_options disk_options = log_options(sim);
     struct qc_effects effects;
     struct qf_err err = { 0 };
     uint64_t before;
     qf_rc rc;
 
-    disk_options.unsafe = sim->options.log_unsafe;
     rc = ql_store_open(&node->store, sim_disk_of(node->disk), &disk_options, &err);
     if (rc == QF_OK)
         rc =
             qc_new(&options, &log, &node->store.sequence, &node->store.snapshot, &node->core, &err);
     if (rc != QF_OK) {
         ql_store_close(&node->store);
-        if (rc == QF_EIO)
+        if (rc == QF_EIO || rc == QF_ENOSPC)
             sim_node_crash(sim, number, sim_below(sim, 2));
         else
             give_up_disk(sim, node, err.msg);
@@ -186,6 +205,7 @@ void sim_node_start(struct sim *sim, uint32_t number)
     node->clock_start = sim->now;
     node->clock_rate = sim->calm ? 1 : 0.7 + qf_prng_unit(&sim->prng) * 0.8;
     node->tick_at = 0;
+    node->space_told = UINT64_MAX;
     node->seen_term = node->seen_commit = 0;
     sim_trace(sim, "%s starts: term %" PRIu64 " log %" PRIu64 "..%" PRIu64 " snapshot %" PRIu64,
               node->name, node->store.sequence.term, ql_log_first(node->store.log),
@@ -215,11 +235,88 @@ static void begin_sync(struct sim *sim, struct sim_node *node)
              &(struct sim_event){ .kind = SIM_SYNC, .node = node->number, .life = node->life });
 }
 
+/* The log shows nothing that is to be replaced. */
+static void hide_replaced(struct sim *sim, struct sim_node *node)
+{
+    uint64_t lowest = 0;
+
+    for (size_t i = 0; i < node->held.count; i++)
+        if (!lowest || node->held.items[i].entry.index < lowest)
+            lowest = node->held.items[i].entry.index;
+    if (!(sim->options.sim_unsafe & SIM_UNSAFE_SHOW_REPLACED))
+        ql_log_hide(node->store.log, lowest);
+}
+
+/* No room: the entries wait, and all that come after them. */
+static void hold(struct sim *sim, struct sim_node *node, const struct qc_effect *effect)
+{
+    if (!node->held.count)
+        sim_post(
+            sim, 100000,
+            &(struct sim_event){ .kind = SIM_RETRY, .node = node->number, .life = node->life });
+    for (uint32_t i = 0; i < effect->count; i++) {
+        struct sim_held held = { effect->entries[i], effect->urgent };
+
+        held.entry.data.data = qf_xmemdup0(held.entry.data.data, held.entry.data.len);
+        QF_VEC_PUSH(&node->held, held);
+        sim->result.held++;
+    }
+    hide_replaced(sim, node);
+}
+
+void sim_node_retry(struct sim *sim, uint32_t number)
+{
+    struct sim_node *node = &sim->nodes[number];
+    qf_rc rc = QF_OK;
+    size_t done = 0;
+
+    while (done < node->held.count && rc == QF_OK) {
+        struct sim_held *held = &node->held.items[done];
+
+        rc = ql_log_append(node->store.log, &held->entry, 1, held->urgent, NULL);
+        if (rc == QF_OK)
+            free((char *)(uintptr_t)node->held.items[done++].entry.data.data);
+    }
+    node->held.count -= done;
+    if (node->held.count)
+        memmove(node->held.items, node->held.items + done,
+                node->held.count * sizeof(node->held.items[0]));
+    hide_replaced(sim, node);
+    if (rc != QF_OK && rc != QF_ENOSPC) {
+        (void)survived(sim, node, rc);
+        return;
+    }
+    if (node->held.count)
+        sim_post(sim, 100000,
+                 &(struct sim_event){ .kind = SIM_RETRY, .node = number, .life = node->life });
+    if (done && !node->syncing)
+        begin_sync(sim, node);
+}
+
+void sim_node_space(struct sim *sim, uint32_t number)
+{
+    struct sim_node *node = &sim->nodes[number];
+    struct ql_disk *disk = sim_disk_of(node->disk);
+    uint64_t space;
+
+    if (!sim->options.full_disks || disk->ops->space(disk, &space, NULL) != QF_OK ||
+        space == node->space_told)
+        return;
+    node->space_told = space;
+    sim_node_step(sim, number, &(struct qc_event){ .kind = QC_EVENT_SPACE, .bytes = space });
+}
+
 static bool append(struct sim *sim, struct sim_node *node, const struct qc_effect *effect)
 {
-    if (!survived(
-            sim, node,
-            ql_log_append(node->store.log, effect->entries, effect->count, effect->urgent, NULL)))
+    qf_rc rc = QF_ENOSPC;
+
+    if (!node->held.count)
+        rc = ql_log_append(node->store.log, effect->entries, effect->count, effect->urgent, NULL);
+    if (rc == QF_ENOSPC) {
+        hold(sim, node, effect);
+        return true;
+    }
+    if (!survived(sim, node, rc))
         return false;
     if (!node->syncing)
         begin_sync(sim, node);
@@ -230,6 +327,7 @@ static bool install(struct sim *sim, struct sim_node *node)
 {
     assert(node->fetched.there);
     sim->result.installs++;
+    clear_held(node); /* of a log that is replaced as a whole */
     return survived(sim, node,
                     ql_store_install(&node->store, &node->fetched.snapshot,
                                      node->fetched.entries.items, node->fetched.entries.count,
@@ -360,11 +458,15 @@ void sim_node_snapshot(struct sim *sim, uint32_t number)
     struct sim_node *node = &sim->nodes[number];
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct ql_snapshot snapshot;
+    qf_rc rc;
 
     if (!qc_snapshot(node->core, &buf, &snapshot))
         return;
     sim->result.snapshots++;
-    if (survived(sim, node, ql_store_save(&node->store, &snapshot, NULL)))
+    rc = ql_store_save(&node->store, &snapshot, NULL);
+    if (rc == QF_ENOSPC)
+        return; /* later */
+    if (survived(sim, node, rc))
         sim_node_step(sim, number,
                       &(struct qc_event){ .kind = QC_EVENT_SAVED, .snapshot = &snapshot });
 }

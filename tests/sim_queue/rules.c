@@ -28,6 +28,7 @@ static const struct {
     { "demoted-hears-last", QC_UNSAFE_DEMOTED_FIRST, 0, 0 },
     { "incarnation", 0, 0, SIM_UNSAFE_SAME_INCARNATION },
     { "snapshot-with-records", 0, 0, SIM_UNSAFE_BARE_SNAPSHOT },
+    { "hidden-until-replaced", 0, 0, SIM_UNSAFE_SHOW_REPLACED },
     { "damage-below-mark-stops", 0, QL_UNSAFE_CUT_ANYWHERE, 0 },
     { "failed-sync-ends", 0, QL_UNSAFE_SYNC_AGAIN, 0 },
     { "folder-synced", 0, QL_UNSAFE_NO_FILE_SYNC, 0 },

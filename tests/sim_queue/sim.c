@@ -67,7 +67,10 @@ static void handle(struct sim *sim, struct sim_event *event)
         sim_arrive(sim, event);
         break;
     case SIM_TICK:
-        if (node->up && same_life && node->tick_at == event->index)
+        if (!node->up || !same_life || node->tick_at != event->index)
+            break;
+        sim_node_space(sim, event->node);
+        if (node->up && node->life == event->life)
             sim_node_step(sim, event->node, &(struct qc_event){ .kind = QC_EVENT_TICK });
         break;
     case SIM_SYNC:
@@ -100,6 +103,13 @@ static void handle(struct sim *sim, struct sim_event *event)
     case SIM_OPERATOR:
         sim_operator(sim);
         repeat(sim, SIM_OPERATOR, 600000);
+        break;
+    case SIM_FILL:
+        sim_fill(sim);
+        break;
+    case SIM_RETRY:
+        if (node->up && same_life)
+            sim_node_retry(sim, event->node);
         break;
     }
 }
@@ -169,6 +179,9 @@ static void begin(struct sim *sim)
         sim_client_begin(sim, i);
     repeat(sim, SIM_OPERATOR, 600000);
     sim_post(sim, 3000000, &(struct sim_event){ .kind = SIM_CHAOS });
+    sim->fill_prng.state = sim->options.seed;
+    if (sim->options.full_disks)
+        sim_post(sim, 2000000, &(struct sim_event){ .kind = SIM_FILL });
 }
 
 static void describe(struct sim *sim, const struct sim_node *node)

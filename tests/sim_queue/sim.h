@@ -19,7 +19,8 @@
 enum sim_unsafe {
     SIM_UNSAFE_EARLY_PERSISTED = 1 << 0,  /* entries are reported as stored before the sync */
     SIM_UNSAFE_SAME_INCARNATION = 1 << 1, /* a wiped node comes back under its old id */
-    SIM_UNSAFE_BARE_SNAPSHOT = 1 << 2     /* a snapshot comes without the records it keeps */
+    SIM_UNSAFE_BARE_SNAPSHOT = 1 << 2,    /* a snapshot comes without the records it keeps */
+    SIM_UNSAFE_SHOW_REPLACED = 1 << 3     /* what waits for room does not hide what it replaces */
 };
 
 struct sim_options {
@@ -27,6 +28,8 @@ struct sim_options {
     uint64_t events; /* until the faults stop */
     uint32_t nodes;  /* 1 to 5 at the start; 0: as the seed says 1, 3 or 5 */
     bool trace;
+    bool
+        full_disks; /* disks are full for a while: a fault of its own, so that seeds without it stay */
     uint64_t core_unsafe, log_unsafe, sim_unsafe;
 };
 
@@ -37,7 +40,8 @@ struct sim_result {
     uint64_t crashes, power_losses, wipes, flips, failed_syncs, jumps;
     uint64_t elections, changes, snapshots, installs, restarts;
     uint64_t offers, acked, refused, unknown, reads, consumed;
-    uint64_t applied; /* entries, once each */
+    uint64_t applied;     /* entries, once each */
+    uint64_t fills, held; /* disks that were full; entries that had to wait for room */
 };
 
 struct sim_result sim_run(const struct sim_options *options);

@@ -22,7 +22,9 @@ enum sim_kind {
     SIM_REQUEST, /* of .client, reaches the node */
     SIM_CLIENT,  /* begins something new */
     SIM_CHAOS,
-    SIM_OPERATOR
+    SIM_OPERATOR,
+    SIM_FILL, /* some disk becomes full, or is freed */
+    SIM_RETRY /* entries that found no room */
 };
 
 struct sim_event {
@@ -48,6 +50,11 @@ struct sim_fetched {
     bool there;
 };
 
+struct sim_held {
+    struct ql_entry entry; /* its data is owned */
+    bool urgent;
+};
+
 struct sim_node {
     uint32_t number;
     char name[16];
@@ -63,6 +70,8 @@ struct sim_node {
     bool syncing;
     uint64_t seen_term, seen_commit;
     struct sim_fetched fetched;
+    QF_VEC(struct sim_held) held; /* in order: nothing is appended before them */
+    uint64_t space_told;
 };
 
 enum sim_operation { SIM_OFFER, SIM_READ, SIM_CONSUME, SIM_OFFSET, SIM_TRIM };
@@ -85,7 +94,7 @@ struct sim_truth {
 struct sim {
     struct sim_options options;
     struct sim_result result;
-    struct qf_prng prng;
+    struct qf_prng prng, fill_prng;
     uint64_t now; /* microseconds */
     bool calm;
     uint32_t node_count; /* slots in use */
@@ -134,6 +143,9 @@ void sim_node_snapshot(struct sim *sim, uint32_t node);
 void sim_node_sync(struct sim *sim, uint32_t node);
 void sim_node_synced(struct sim *sim, const struct sim_event *event);
 void sim_node_fetched(struct sim *sim, const struct sim_event *event);
+void sim_node_retry(struct sim *sim, uint32_t node);
+/* Tell the core how much room there is, if that changed. */
+void sim_node_space(struct sim *sim, uint32_t node);
 void sim_node_free(struct sim_node *node);
 struct sim_node *sim_node_of(struct sim *sim, uint64_t id);
 
@@ -154,6 +166,7 @@ void sim_client_done(struct sim *sim, struct sim_node *node, uint64_t request, q
 
 /* chaos.c */
 void sim_chaos(struct sim *sim);
+void sim_fill(struct sim *sim);
 void sim_calm(struct sim *sim);
 void sim_operator(struct sim *sim);
 bool sim_is_repaired(struct sim *sim); /* members are all well, and one was added */

@@ -425,6 +425,11 @@ void sim_disk_set_capacity(struct sim_disk *disk, uint64_t bytes)
     disk->capacity = bytes;
 }
 
+void sim_disk_fill(struct sim_disk *disk, uint64_t bytes)
+{
+    disk->capacity = used_bytes(disk) + bytes + 1; /* 0 would be no limit */
+}
+
 void sim_disk_fail_next_sync(struct sim_disk *disk)
 {
     disk->fail_sync = true;

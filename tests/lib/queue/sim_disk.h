@@ -22,6 +22,8 @@ void sim_disk_wipe(struct sim_disk *disk);
 
 /* From now on: bytes in all files; 0: no limit. */
 void sim_disk_set_capacity(struct sim_disk *disk, uint64_t bytes);
+/* From now on there is room for @bytes more. */
+void sim_disk_fill(struct sim_disk *disk, uint64_t bytes);
 /* The next sync fails, and what it should have made durable never will be, though it can be read:
  * how Linux behaves. */
 void sim_disk_fail_next_sync(struct sim_disk *disk);

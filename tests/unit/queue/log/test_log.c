@@ -565,3 +565,22 @@ TEST(names_of_log_files_are_strict)
     CHECK(!ql_log_file_parse("log-3-4.dat", &generation, &number));
     CHECK(!ql_log_file_parse("snapshot.dat", &generation, &number));
 }
+
+/* What replaces entries 3 to 5 waits for room: the old ones are not shown, and can be replaced. */
+TEST(hidden_entries_are_not_shown_but_can_be_replaced)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct ql_entry entry;
+
+    grow(&world, 5, 10);
+    ql_log_hide(world.log, 3);
+    CHECK_EQ(ql_log_last(world.log), 2);
+    CHECK_EQ(ql_log_term(world.log, 2), 1);
+    CHECK_EQ(ql_log_term(world.log, 3), 0);
+    CHECK_EQ(ql_log_read(world.log, 4, &buf, &entry, NULL), QF_ENOTFOUND);
+    CHECK_OK(append_text(&world, 3, 2, "new"), &world.err);
+    ql_log_hide(world.log, 0);
+    CHECK_EQ(ql_log_last(world.log), 3);
+    CHECK_EQ(ql_log_term(world.log, 3), 2);
+}
