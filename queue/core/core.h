@@ -29,6 +29,9 @@
 #include "queue/core/state.h"
 #include "queue/log/store.h"
 
+/* Entries of one message together are at most so long, unless it has only one. */
+enum { QC_MESSAGE_BYTES = 4 << 20 };
+
 /* When an offer is acknowledged. */
 enum qc_level {
     QC_LEVEL_QUORUM, /* committed and applied: survives any minority of disks */
@@ -78,6 +81,8 @@ struct qc_log {
     uint64_t (*term)(void *ctx, uint64_t index); /* 0: not there */
     qf_rc (*read)(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret_entry,
                   struct qf_err *err);
+    /* Length of an entry's data; 0: not there. NULL: messages are as long as they come. */
+    uint64_t (*length)(void *ctx, uint64_t index);
 };
 
 enum qc_event_kind {

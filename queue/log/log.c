@@ -115,6 +115,13 @@ enum ql_type ql_log_type(const struct ql_log *log, uint64_t index)
     return (enum ql_type)position->type;
 }
 
+uint32_t ql_log_length(const struct ql_log *log, uint64_t index)
+{
+    const struct ql_position *position = position_of(log, index);
+
+    return position ? position->len : 0;
+}
+
 bool ql_log_dirty(const struct ql_log *log)
 {
     return log->frames > log->frames_synced;

@@ -95,6 +95,7 @@ uint64_t ql_log_first(const struct ql_log *log);            /* first index, or w
 uint64_t ql_log_last(const struct ql_log *log);             /* first - 1 if it is empty */
 uint64_t ql_log_term(const struct ql_log *log, uint64_t i); /* 0 if it is not there */
 enum ql_type ql_log_type(const struct ql_log *log, uint64_t index); /* of one that is there */
+uint32_t ql_log_length(const struct ql_log *log, uint64_t index);   /* of the data; 0: not there */
 bool ql_log_dirty(const struct ql_log *log);                        /* there is something to sync */
 uint64_t ql_log_bytes(const struct ql_log *log);                    /* of all files */
 /* Bytes of the files from entry @index on; 0 if it is not there. Greater indexes have fewer. */

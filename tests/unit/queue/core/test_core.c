@@ -26,6 +26,10 @@ static uint64_t log_term(void *ctx, uint64_t index)
 {
     return ql_log_term(((struct node *)ctx)->store.log, index);
 }
+static uint64_t log_length(void *ctx, uint64_t index)
+{
+    return ql_log_length(((struct node *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret,
                       struct qf_err *err)
 {
@@ -65,7 +69,7 @@ static void begin(struct node *node, bool bootstrap, uint64_t unsafe)
     const struct ql_options log_options = { .file_bytes = 1 << 20 };
     const struct qc_options options = { .cluster = CLUSTER, .id = SELF, .unsafe = unsafe };
     const struct qc_members members = { 1, { { SELF, QC_VOTER, "self" } } };
-    const struct qc_log log = { node, log_first, log_last, log_term, log_read };
+    const struct qc_log log = { node, log_first, log_last, log_term, log_read, log_length };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct qc_effects effects;
     struct qf_err err = { 0 };
@@ -258,6 +262,47 @@ TEST(an_offer_under_way_at_the_loss_of_leadership_is_of_unknown_outcome)
     offer(&node, 50, QC_LEVEL_QUORUM);
     receive(&node, message(QC_APPEND, PEER, qc_term(node.core) + 1));
     CHECK(answered(&node, 50, QF_EUNAVAILABLE));
+}
+
+/* Records of 1.5 MiB each: two fit one message, the third follows in another. */
+TEST(long_entries_go_in_several_messages)
+{
+    QF_CLEANUP(node_done) struct node node;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
+    struct qc_message missed;
+    uint64_t next = 0;
+    size_t sent = 0;
+
+    begin(&node, true, 0);
+    persist(&node);
+    qf_strbuf_putc(&record, 1);
+    while (record.len < 3 << 19)
+        qf_strbuf_puts(&record, "0123456789abcdef");
+    for (uint64_t i = 0; i < 5; i++) /* entries 3 to 7 */
+        step(&node, (struct qc_event){ .kind = QC_EVENT_COMMAND,
+                                       .request = 70 + i,
+                                       .data = qf_strbuf_view(&record) });
+    persist(&node);
+    change(&node, 1, QC_ADD, PEER);
+    CHECK(find(&node, QC_EFFECT_SEND, QC_APPEND));
+    missed = message(QC_APPEND_RESULT, PEER, qc_term(node.core));
+    missed.rejected = find(&node, QC_EFFECT_SEND, QC_APPEND)->message.index;
+    persist(&node);
+    receive(&node, missed); /* it has nothing yet */
+    for (size_t i = 0; i < node.count; i++) {
+        const struct qc_message *out = &node.last[i].message;
+
+        if (node.last[i].kind != QC_EFFECT_SEND || out->kind != QC_APPEND)
+            continue;
+        CHECK_EQ(out->index, next);
+        CHECK_EQ(out->index_term, ql_log_term(node.store.log, next));
+        CHECK(out->count >= 1);
+        CHECK(out->count <= 4); /* the first two entries and the last are short */
+        next += out->count;
+        sent++;
+    }
+    CHECK_EQ(next, ql_log_last(node.store.log));
+    CHECK_EQ(sent, 3);
 }
 
 /* How many entries the leader sends to the voter that it demotes, before that is committed. */
