@@ -16,6 +16,17 @@ void qn_forget_held(struct qn_queue *queue)
     queue->held.count = 0;
 }
 
+/* What they replace is not shown meanwhile: syncs of that are none of theirs. */
+static void hide_replaced(struct qn_queue *queue)
+{
+    uint64_t lowest = 0;
+
+    for (size_t i = 0; i < queue->held.count; i++)
+        if (!lowest || queue->held.items[i].entry.index < lowest)
+            lowest = queue->held.items[i].entry.index;
+    ql_log_hide(queue->store.log, lowest);
+}
+
 /* No room: keep the entries, and all that come after them, until there is. */
 static void hold(struct qn_queue *queue, const struct qc_effect *effect)
 {
@@ -25,6 +36,7 @@ static void hold(struct qn_queue *queue, const struct qc_effect *effect)
         held.entry.data.data = qf_xmemdup0(held.entry.data.data, held.entry.data.len);
         QF_VEC_PUSH(&queue->held, held);
     }
+    hide_replaced(queue);
     queue->held_due_ms = qn_now() + HELD_RETRY_MS;
 }
 
@@ -50,6 +62,7 @@ void qn_retry_held(struct qn_queue *queue)
     if (queue->held.count)
         memmove(queue->held.items, queue->held.items + done,
                 queue->held.count * sizeof(queue->held.items[0]));
+    hide_replaced(queue);
     if (done)
         queue->appended_ms = qn_now();
     queue->held_due_ms = qn_now() + HELD_RETRY_MS;

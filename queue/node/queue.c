@@ -57,6 +57,10 @@ static uint64_t log_term(void *ctx, uint64_t index)
 {
     return ql_log_term(((struct qn_queue *)ctx)->store.log, index);
 }
+static uint64_t log_length(void *ctx, uint64_t index)
+{
+    return ql_log_length(((struct qn_queue *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret_entry,
                       struct qf_err *err)
 {
@@ -105,7 +109,7 @@ static qf_rc write_members(struct qn_queue *queue, const struct qc_members *memb
 qf_rc qn_queue_begin(struct qn_queue *queue, struct qf_err *err)
 {
     struct qn_node *node = queue->node;
-    const struct qc_log log = { queue, log_first, log_last, log_term, log_read };
+    const struct qc_log log = { queue, log_first, log_last, log_term, log_read, log_length };
     const struct qc_options options = { .cluster = atomic_load(&node->cluster),
                                         .id = node->incarnation,
                                         .seed = (uint32_t)random_number(),
