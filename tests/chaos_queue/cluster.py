@@ -82,7 +82,7 @@ class Node:
 class Cluster:
     def __init__(self, program, folder, hosts, names, disk_mib):
         self.program, self.folder, self.hosts, self.disk_mib = program, folder, hosts, disk_mib
-        self.nodes = []
+        self.nodes, self.queues = [], ["meta"]
         self.nodes += [Node(self, name, hosts[name]) for name in names]
 
     def wait(self, what, condition, seconds=40.0):
@@ -122,6 +122,19 @@ class Cluster:
             self.change("add", node.name)
             self.change("promote", node.name)
 
+    def voters(self, node, queue):
+        status, answer = node.request("GET", f"/v1/queues/{queue}/status", timeout=5)
+        members = answer.get("members", []) if status == 200 else []
+        return {m["incarnation"] for m in members if m["role"] == "voter"} if len(members) == len(self.nodes) else set()
+
+    def settled(self):
+        """Every queue has all nodes as voters, as every node knows: only then may another one be lost."""
+        try:
+            known = [[self.voters(node, queue) for node in self.nodes] for queue in self.queues]
+        except OSError:
+            return False
+        return all(len(sets[0]) == len(self.nodes) and all(s == sets[0] for s in sets) for sets in known)
+
     def rebuild(self, node):
         """A node whose disk is lost comes back as a new member."""
         node.kill()
@@ -131,6 +144,7 @@ class Cluster:
         self.wait(node.name, node.alive)
         self.change("add", node.name)
         self.change("promote", node.name)
+        self.wait("all queues to have their voters", self.settled, 60)
 
     def end(self):
         for node in self.nodes:

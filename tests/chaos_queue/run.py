@@ -204,6 +204,8 @@ def campaign(args, folder, hosts):
             status, answer = cluster.nodes[0].request("PUT", f"/v1/queues/{queue}", params)
             if status not in (200, 201):
                 raise AssertionError(f"queue {queue} was not made: {status} {answer}")
+            cluster.queues.append(queue)
+        cluster.wait("all queues to have their voters", cluster.settled, 60)
         clients.start()
         end, turn = time.monotonic() + args.minutes * 60, []
         while time.monotonic() < end:
