@@ -1,12 +1,22 @@
 # arrow.sh - have Apache Arrow GLib (Parquet) on this machine.
 #
 # In this order: what pkg-config already finds; the package libparquet-glib-dev where apt knows it;
-# a build from Debian's own source package into the cache folder, once per machine (about 12 minutes
-# on two cores).
+# a build from Debian's own source package, with its patches, into the cache folder, once per machine
+# (about 12 minutes on two cores).
+#
+# The source is pinned: this version, these files. Where the mirror has moved on, put the files (of
+# https://snapshot.debian.org/package/apache-arrow/) into a folder and name it in
+# PROMFABRIC_ARROW_SOURCE; or move the pin to what the mirror has, here, after reading what changed.
 . "$top/scripts/lib/debian.sh"
 
 arrow_prefix=$cache/arrow-glib
 arrow_suite=forky # the Debian release whose source package holds both cpp/ and c_glib/
+arrow_version=25.0.0-2
+arrow_sha256='
+5a33a21439b87cf3428e753f858334a8a258d82bd2becab072a28a7a445be877  apache-arrow_25.0.0-2.dsc
+24288e8e898f1d700892aab481e3f77ef48e1a36e859466dc42569aa59644b48  apache-arrow_25.0.0-2.debian.tar.xz
+12afc2dc8137bdd4a68876cec939f664c9d55cfc7b75f55b45163ebb4e344d81  apache-arrow_25.0.0.orig.tar.gz
+'
 
 arrow_found() { pkg-config --exists 'parquet-glib >= 12'; }
 
@@ -58,14 +68,27 @@ arrow_fetch() {
     private_apt "$work/apt" "$arrow_suite"
     long_step "fetching the package list of $arrow_suite" "$work/update.log" apt-get "${private_apt[@]}" update
     cd "$work"
-    long_step "downloading Arrow's source package" "$work/source.log" \
-        apt-get "${private_apt[@]}" source --download-only apache-arrow
+    if [ -n "${PROMFABRIC_ARROW_SOURCE:-}" ]; then
+        cp "$PROMFABRIC_ARROW_SOURCE"/apache-arrow_* .
+    else
+        long_step "downloading Arrow's source package" "$work/source.log" \
+            apt-get "${private_apt[@]}" source --download-only "apache-arrow=$arrow_version"
+    fi
     long_step "downloading xsimd's headers" "$work/xsimd.log" \
         apt-get "${private_apt[@]}" download libxsimd-dev xtl-dev
-    mkdir -p src deps
-    tar -xf "$(find . -name "apache-arrow_*.orig.tar.*" ! -name "*.asc")" -C src --strip-components=1
+    arrow_unpack
+    mkdir -p deps
     local deb
     for deb in ./*.deb; do dpkg -x "$deb" deps; done
+}
+
+# In the current folder: check the source package against the pin, and unpack it into src with Debian's
+# patches applied. The hashes are ours, so the signature of the .dsc adds nothing.
+arrow_unpack() {
+    sha256sum --quiet --strict -c - <<<"${arrow_sha256#$'\n'}" ||
+        die "the source of Arrow is not the one that scripts/lib/arrow.sh names"
+    dpkg-source --no-check -x "apache-arrow_$arrow_version.dsc" src >unpack.log ||
+        die "the source of Arrow cannot be unpacked: see $PWD/unpack.log"
 }
 
 arrow_build_cpp() {
