@@ -3,22 +3,25 @@
 Every variable is a flag, the processes start with what the manifests say and answer a query, probes
 and ports are real, pods are given the time they need to end, and alerts and dashboard ask for metrics
 that are there."""
+import base64
 import functools
+import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
+import socket
+import ssl
 import subprocess
 import tempfile
 import unittest
-import urllib.request
 
 from cloud import Kubernetes, slice_of
 from harness import BINARY, START, Process, free_port, load, standard_lines, wait_for
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-OVERLAYS = ("local", "s3", "scale-to-zero")
+OVERLAYS = ("local", "s3", "scale-to-zero", "cert-manager")
 ROLES = {"api": ("Deployment", "promfabric-api"), "worker": ("StatefulSet", "promfabric-worker")}
 # What a process may take on top of its drain: canceled tasks come back (5 s), streams close (2 s).
 WIND_DOWN_SECONDS = 10
@@ -171,8 +174,7 @@ class Shape(unittest.TestCase):
                 self.assertIn(probe, container)
             # Liveness does not hang on peers, readiness says whether work is taken.
             self.assertEqual(container["livenessProbe"]["httpGet"]["path"], "/livez")
-            ready = container["readinessProbe"]
-            self.assertEqual("grpc" in ready or ready["httpGet"]["path"] == "/readyz", True, role)
+            self.assertEqual(container["readinessProbe"]["httpGet"]["path"], "/readyz", role)
 
     def test_ports_agree_with_flags_and_services(self):
         for overlay, role, _, container in self.each():
@@ -182,8 +184,7 @@ class Shape(unittest.TestCase):
             if role == "worker":
                 self.assertEqual(ports["control"],
                                  int(env["PROMFABRIC_CONTROL_LISTEN"].split(":")[1]))
-                self.assertTrue(env["PROMFABRIC_ADVERTISE_URL"].endswith(f":{ports['http']}"))
-                self.assertEqual(container["readinessProbe"]["grpc"]["port"], ports["control"])
+                self.assertEqual(env["PROMFABRIC_ADVERTISE_URL"], f"https://127.0.0.1:{ports['http']}")
             service = find(overlay, "Service", ROLES[role][1])["spec"]
             for port in service["ports"]:
                 self.assertIn(port["targetPort"], ports)
@@ -233,6 +234,90 @@ class Shape(unittest.TestCase):
             self.assertFalse(pod_of(overlay, "worker")["automountServiceAccountToken"])
 
 
+def make_secrets(folder, *args):
+    """Run k8s/make-secrets, and put its Secrets where pods would have them: FOLDER/NAME/KEY."""
+    subprocess.run([TOP / "k8s/make-secrets", *args], check=True, capture_output=True)
+    text = pathlib.Path(args[-1] if args[0] == "--renew" else
+                        [a for a in args if not a.startswith("--")][0], "secrets.yaml").read_text()
+    for part in text.split("---\n")[1:]:
+        name = re.search(r"^  name: (\S+)$", part, re.M)[1]
+        os.makedirs(f"{folder}/{name}", exist_ok=True)
+        for key, value in re.findall(r"^  (\S+): (\S+)$", part.split("\ndata:\n")[1], re.M):
+            path = pathlib.Path(folder, name, key)
+            path.with_suffix(".new").write_bytes(base64.b64decode(value))
+            path.with_suffix(".new").chmod(0o440)
+            path.with_suffix(".new").rename(path)
+
+
+class Security(unittest.TestCase):
+    def test_every_file_of_a_flag_is_mounted_from_a_secret_that_only_the_pod_reads(self):
+        for overlay in OVERLAYS:
+            for role in ROLES:
+                pod, container = pod_of(overlay, role), container_of(overlay, role)
+                mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
+                volumes = {v["name"]: v for v in pod["volumes"]}
+                files = [value for name, value in environment(overlay, role).items()
+                         if re.search("_TLS_(CA|CLIENT_CA|CERT|KEY)$|_API_KEYS$", name)]
+                self.assertEqual(len(files), {"api": 6, "worker": 5}[role])
+                for file in files:
+                    mount = mounts[os.path.dirname(file)]
+                    secret = volumes[mount["name"]]["secret"]
+                    self.assertTrue(mount["readOnly"])
+                    self.assertEqual(secret["defaultMode"], 0o440)
+                    self.assertRegex(secret["secretName"], f"^promfabric-{role}-(tls|keys)$")
+
+    def test_keys_alone_where_others_sign(self):
+        with tempfile.TemporaryDirectory(prefix="pf-secrets-") as folder:
+            make_secrets(folder, "--keys", f"{folder}/made", "team-a")
+            self.assertEqual(sorted(os.listdir(folder)), ["made", "promfabric-api-keys"])
+            keys = pathlib.Path(folder, "promfabric-api-keys/keys").read_text()
+            self.assertEqual([line.split()[1:] for line in keys.splitlines()],
+                             [["*", "operators"], ["team-a", "team-a"]])
+
+    def test_nothing_speaks_plain_http(self):
+        for overlay in OVERLAYS:
+            for role in ROLES:
+                for name, probe in container_of(overlay, role).items():
+                    if name.endswith("Probe"):
+                        self.assertEqual(probe["httpGet"]["scheme"], "HTTPS")
+            for trigger in find(overlay, "ScaledObject")["spec"]["triggers"]:
+                self.assertTrue(trigger["metadata"]["url"].startswith("https://"))
+            for endpoint in find(overlay, "ServiceMonitor")["spec"]["endpoints"]:
+                self.assertEqual(endpoint["scheme"], "https")
+
+    def test_policies_name_who_may_talk_to_whom(self):
+        """Every rule of the base names its peers, but for the Kubernetes API, which has an address that
+        nobody knows before; nobody may reach a worker but the API and Prometheus."""
+        def peers(rules, side):
+            return sorted(json.dumps(peer, sort_keys=True) for rule in rules
+                          for peer in rule.get(side, [{"anybody": [p["port"] for p in rule["ports"]]}]))
+        for overlay in OVERLAYS:
+            policies = {o["metadata"]["name"]: o["spec"] for o in objects(overlay)
+                        if o["kind"] == "NetworkPolicy"}
+            for role in ROLES:
+                policy = policies["promfabric-" + role]
+                self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+                text = " ".join(peers(policy["ingress"], "from"))
+                self.assertNotIn("anybody", text)
+                self.assertEqual("promfabric.io/client" in text, role == "api")
+                anybody = [p for p in peers(policy["egress"], "to") if "anybody" in p]
+                self.assertEqual(anybody, {"api": ['{"anybody": [443, 6443]}'], "worker": []}[role])
+            self.assertEqual("promfabric-store" in policies, overlay != "local")
+
+    def test_cert_manager_makes_the_secrets_and_names_that_are_asked_for(self):
+        certificates = {o["spec"]["secretName"]: o["spec"] for o in objects("cert-manager")
+                        if o["kind"] == "Certificate"}
+        api, worker = (environment("cert-manager", role) for role in ("api", "worker"))
+        self.assertIn(api["PROMFABRIC_CONTROL_TLS_SERVER_NAME"],
+                      certificates["promfabric-worker-tls"]["dnsNames"])
+        self.assertIn(worker["PROMFABRIC_CONTROL_TLS_CLIENT_NAME"],
+                      certificates["promfabric-api-tls"]["dnsNames"])
+        self.assertIn("client auth", certificates["promfabric-api-tls"]["usages"])
+        for role in ROLES:
+            tls, = [v for v in pod_of("cert-manager", role)["volumes"] if v["name"] == "tls"]
+            self.assertIn(tls["secret"]["secretName"], certificates)
+
+
 class Running(unittest.TestCase):
     """One worker and one API with the manifests' own environment, but for where things are on this
     machine; the worker is found through an API server of ours."""
@@ -249,9 +334,13 @@ class Running(unittest.TestCase):
         cls.addClassCleanup(cls.server.close)
         for name, text in (("namespace", "promfabric"), ("token", cls.server.token)):
             pathlib.Path(cls.folder, name).write_text(text)
+        make_secrets(cls.folder, f"{cls.folder}/made", "default")
+        made = pathlib.Path(cls.folder, "made")
+        cls.keys = dict(line.split()[::2] for line in (made / "keys.txt").read_text().splitlines())
+        cls.context = ssl.create_default_context(cafile=made / "ca.crt")
         cls.ports = {"api": free_port(), "worker": free_port(), "control": free_port()}
         cls.start("worker", PROMFABRIC_CONTROL_LISTEN=f"127.0.0.1:{cls.ports['control']}",
-                  PROMFABRIC_ADVERTISE_URL=f"http://127.0.0.1:{cls.ports['worker']}")
+                  PROMFABRIC_ADVERTISE_URL=f"https://127.0.0.1:{cls.ports['worker']}")
         cls.start("api", PROMFABRIC_KUBERNETES_SERVER=cls.server.url,
                   PROMFABRIC_KUBERNETES_SECRETS=cls.folder)
         cls.server.put(slice_of("w", [("127.0.0.1", {"ready": True, "serving": True})], [
@@ -260,25 +349,50 @@ class Running(unittest.TestCase):
 
     @classmethod
     def start(cls, role, **more):
+        mounted = {name: value.replace("/tls/", f"{cls.folder}/promfabric-{role}-tls/")
+                   .replace("/keys/", f"{cls.folder}/promfabric-{role}-keys/")
+                   for name, value in environment("s3", role).items()
+                   if value.startswith(("/tls/", "/keys/"))}
         process = Process(cls.folder, role, [role], environment(
-            "s3", role, PROMFABRIC_STORE=f"{cls.folder}/store",
+            "s3", role, **mounted, PROMFABRIC_STORE=f"{cls.folder}/store",
             PROMFABRIC_SPOOL=f"{cls.folder}/spool-{role}",
             PROMFABRIC_HTTP_LISTEN=f"127.0.0.1:{cls.ports[role]}", **more))
         cls.addClassCleanup(process.stop)
         wait_for(role, lambda: cls.get(role, "/readyz")[0] == 200)
 
     @classmethod
-    def get(cls, role, path):
+    def get(cls, role, path, key=""):
+        """Over TLS, with the name that the role's certificate has."""
+        connection = http.client.HTTPConnection("127.0.0.1", cls.ports[role], timeout=10)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{cls.ports[role]}{path}",
-                                        timeout=10) as response:
-                return response.status, response.read()
-        except OSError as error:
-            return getattr(error, "code", 0), b""
+            connection.connect()
+            connection.sock = cls.context.wrap_socket(connection.sock,
+                                                      server_hostname=f"promfabric-{role}")
+            connection.request("GET", path, headers={"Authorization": f"Bearer {key}"} if key else {})
+            response = connection.getresponse()
+            return response.status, response.read()
+        except OSError:
+            return 0, b""
+        finally:
+            connection.close()
 
-    def test_a_query_is_answered(self):
-        status, body = self.get("api", f"/api/v1/query?query=up&time={START + 300}")
-        self.assertEqual((status, len(json.loads(body)["data"]["result"])), (200, 2))
+    def test_a_query_is_answered_to_who_has_a_key(self):
+        path = f"/api/v1/query?query=up&time={START + 300}"
+        for name in ("default", "operators"):
+            status, body = self.get("api", path, self.keys[name])
+            self.assertEqual((status, len(json.loads(body)["data"]["result"])), (200, 2))
+        self.assertEqual(self.get("api", path)[0], 401)
+        self.assertEqual(self.get("api", "/api/v1/workers", self.keys["default"])[0], 403)
+
+    def test_renewed_secrets_are_read_without_a_restart(self):
+        def serial():
+            with socket.create_connection(("127.0.0.1", self.ports["api"])) as plain, \
+                    self.context.wrap_socket(plain, server_hostname="promfabric-api") as tls:
+                return tls.getpeercert()["serialNumber"]
+        before = serial()
+        make_secrets(self.folder, "--renew", f"{self.folder}/made", f"{self.folder}/renewed")
+        wait_for("the renewed certificate", lambda: serial() != before)
+        self.test_a_query_is_answered_to_who_has_a_key()
 
     def test_http_probes_answer(self):
         for role in ROLES:
@@ -413,7 +527,8 @@ class Image(unittest.TestCase):
 
     def test_the_same_debian_as_the_project(self):
         images = re.findall(r"^FROM (\S+)", self.text, re.M)
-        self.assertEqual(set(images), {"debian:12-slim"})
+        self.assertEqual(set(images), {"debian:12-slim$DIGEST"})
+        self.assertIn("ARG DIGEST=\n", self.text)
 
     def test_it_does_not_run_as_root(self):
         _, final = self.stages()

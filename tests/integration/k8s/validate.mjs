@@ -1,5 +1,5 @@
-// validate.mjs - check rendered Kubernetes objects against the schemas of Kubernetes, KEDA and the
-// Prometheus operator, offline.
+// validate.mjs - check rendered Kubernetes objects against the schemas of Kubernetes, KEDA, cert-manager and
+// the Prometheus operator, offline.
 //
 // usage: node validate.mjs FILE.yaml...      with node_modules of package.json one folder up
 //
@@ -17,7 +17,7 @@ const faults = [];
 
 function moduleOf(object) {
   const [group, version] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : ["", object.apiVersion];
-  const packages = { "keda.sh": "@kubernetes-models/keda", "monitoring.coreos.com": "@kubernetes-models/prometheus-operator" };
+  const packages = { "cert-manager.io": "@kubernetes-models/cert-manager", "keda.sh": "@kubernetes-models/keda", "monitoring.coreos.com": "@kubernetes-models/prometheus-operator" };
   const path = group ? `${group}/${version}` : version;
   return `${packages[group] ?? "kubernetes-models"}/${path}/${object.kind}`;
 }
