@@ -39,12 +39,15 @@ static void read_xml(struct qf_str text)
 static void read_name(struct qf_str text)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf again = QF_STRBUF_INIT;
-    struct sg_segment_name name;
+    struct sg_segment_name name, twin;
 
     if (!sg_segment_name_parse(text, &name))
         return;
-    sg_segment_name_print(&again, &name);
-    if (!qf_str_eq(qf_strbuf_view(&again), text))
+    sg_segment_name_print(&again, &name); /* the folder of the day may be another one */
+    if (!sg_segment_name_parse(qf_strbuf_view(&again), &twin) || twin.min_ts != name.min_ts ||
+        twin.max_ts != name.max_ts || twin.shard != name.shard ||
+        twin.shard_count != name.shard_count || twin.generation != name.generation ||
+        twin.id != name.id || !qf_str_eq(twin.tenant, name.tenant))
         abort();
 }
 
