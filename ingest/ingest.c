@@ -16,6 +16,7 @@
 #include "base/sys/signals.h"
 #include "ingest/http/routes.h"
 #include "queue/node/folders.h"
+#include "queue/peer/peer.h"
 
 #define TICK_MS 250
 #define KEYS_INTERVAL_MS 1000
@@ -34,6 +35,8 @@ struct ingest {
     qf_rc keys_rc;
     struct in_routes routes;
     struct qh_listener *listener;
+    /* Set once it is there. The node's thread ends before it goes. */
+    _Atomic(struct qp_peers *) peers;
 };
 
 static qf_rc name_node(struct ingest *ingest, struct qf_err *err)
@@ -68,6 +71,117 @@ static void observe_sync(void *ctx, double seconds)
     qf_metric_observe(ingest->metrics.sync_seconds, seconds);
 }
 
+/* --- other nodes --- */
+
+static bool send_message(void *ctx, const char *to, const char *queue, struct qf_str bytes)
+{
+    struct qp_peers *peers = atomic_load(&((struct ingest *)ctx)->peers);
+
+    return peers && qp_send(peers, to, queue, bytes);
+}
+
+static qf_rc call_node(void *ctx, const char *to, const char *method, struct qf_str bytes,
+                       int64_t deadline_ms, qn_called *done, void *arg)
+{
+    struct qp_peers *peers = atomic_load(&((struct ingest *)ctx)->peers);
+
+    return peers ? qp_call(peers, to, method, bytes, deadline_ms, done, arg) : QF_EUNAVAILABLE;
+}
+
+static void reply_to(void *reply, qf_rc rc, struct qf_str bytes)
+{
+    qp_reply(reply, rc, bytes);
+}
+
+static qf_rc fetch_file(void *ctx, const char *from, const char *queue, uint64_t index,
+                        uint64_t term, const char *path, qn_called *done, void *arg)
+{
+    struct qp_peers *peers = atomic_load(&((struct ingest *)ctx)->peers);
+
+    return peers ? qp_fetch(peers, from, queue, index, term, path, done, arg) : QF_EUNAVAILABLE;
+}
+
+static void joined(void *ctx, uint64_t cluster)
+{
+    struct qp_peers *peers = atomic_load(&((struct ingest *)ctx)->peers);
+
+    if (peers)
+        qp_set_cluster(peers, cluster);
+}
+
+static void on_message(void *ctx, const char *from, const char *queue, struct qf_str bytes)
+{
+    qn_hear(((struct ingest *)ctx)->node, from, queue, bytes);
+}
+
+static void on_call(void *ctx, const char *from, const char *method, struct qf_str bytes,
+                    struct qp_reply *reply)
+{
+    qn_called_by(((struct ingest *)ctx)->node, from, method, bytes, reply);
+}
+
+/* Where other nodes reach this one's HTTP. */
+static qf_rc make_http_base(struct ingest *ingest, char *out, size_t size, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    char own[256] = "";
+    uint16_t port;
+    qf_rc rc;
+
+    if (options->advertise_url && *options->advertise_url) {
+        (void)snprintf(out, size, "%s", options->advertise_url);
+        return QF_OK;
+    }
+    rc = qf_address_split(options->http_listen, &host, &port, err);
+    if (rc != QF_OK)
+        return rc;
+    if (!qf_host_is_wildcard(host) || gethostname(own, sizeof(own) - 1) != 0)
+        (void)snprintf(own, sizeof(own), strchr(host, ':') ? "[%s]" : "%s", host);
+    (void)snprintf(out, size, "%s://%s:%u", options->http_tls_cert ? "https" : "http", own,
+                   (unsigned)qh_listener_port(ingest->listener));
+    return QF_OK;
+}
+
+static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct qp_callbacks callbacks = { .ctx = ingest, .message = on_message, .call = on_call };
+    struct qp_options peer = { .name = ingest->name,
+                               .cluster = qn_cluster(ingest->node),
+                               .listen = options->peer_listen,
+                               .peer_count = options->peer_count,
+                               .tls_ca_file = options->peer_tls_ca,
+                               .tls_cert_file = options->peer_tls_cert,
+                               .tls_key_file = options->peer_tls_key,
+                               .tls_peer_name = options->peer_tls_name };
+    struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
+    struct qp_peers *peers = NULL;
+    char base[QP_URL_SIZE];
+    qf_rc rc = make_http_base(ingest, base, sizeof(base), err);
+
+    for (size_t i = 0; i < options->peer_count; i++) {
+        const char *equals = strchr(options->peers[i], '=');
+
+        addresses[i] = (struct qp_address){
+            qf_xmemdup0(options->peers[i], (size_t)(equals - options->peers[i])), equals + 1
+        };
+    }
+    peer.http_base = base;
+    peer.peers = addresses;
+    if (rc == QF_OK)
+        rc = qp_start(&peer, &callbacks, &peers, err);
+    if (rc == QF_OK) {
+        ingest->routes.token = qp_token(peers);
+        ingest->routes.peers = peers;
+        atomic_store(&ingest->peers, peers);
+    }
+    for (size_t i = 0; i < options->peer_count; i++)
+        free((char *)addresses[i].name);
+    free(addresses);
+    return rc;
+}
+
 /* --- start --- */
 
 static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
@@ -81,6 +195,12 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
                                .heartbeat_ms = (uint32_t)options->election_ms / 10,
                                .leader_wait_ms = options->leader_wait_ms,
                                .asks_max = (uint32_t)options->requests_max,
+                               .transport = { .ctx = ingest,
+                                              .send = send_message,
+                                              .call = call_node,
+                                              .reply = reply_to,
+                                              .fetch = fetch_file,
+                                              .joined = joined },
                                .fatal = die,
                                .synced = observe_sync,
                                .ctx = ingest };
@@ -134,6 +254,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
         rc = start_node(ingest, err);
     if (rc == QF_OK)
         rc = start_http(ingest, err);
+    if (rc == QF_OK)
+        rc = start_peers(ingest, err);
     return rc;
 }
 
@@ -207,6 +329,8 @@ static void drain(struct ingest *ingest, int signal_fd)
 static void stop(struct ingest *ingest)
 {
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
+    qn_halt(ingest->node);                                 /* nor does it ask others */
+    atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));
     ingest->node = qn_stop(ingest->node);
     ingest->pool = qf_pool_free(ingest->pool);
     ingest->tenants = qh_tenants_free(ingest->tenants);
@@ -221,8 +345,9 @@ static void announce(const struct ingest *ingest)
 
     if (qf_address_split(ingest->options->http_listen, &host, &port, NULL) != QF_OK)
         return;
-    printf("listening http=%s:%u ingest_id=%s\n", *host ? host : "0.0.0.0",
-           (unsigned)qh_listener_port(ingest->listener), ingest->name);
+    printf("listening http=%s:%u peer=%d ingest_id=%s\n", *host ? host : "0.0.0.0",
+           (unsigned)qh_listener_port(ingest->listener), qp_port(atomic_load(&ingest->peers)),
+           ingest->name);
     (void)fflush(stdout);
     QF_LOG_INFO("serving", QF_KV_STR("ingest_id", ingest->name),
                 QF_KV_U64("port", qh_listener_port(ingest->listener)),

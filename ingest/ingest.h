@@ -31,7 +31,7 @@ struct in_options {
 
 /* Run until SIGTERM or SIGINT, then drain: leadership is handed over, requests under way are answered,
  * at most drain_timeout_ms; a second signal ends that too. Prints one line "listening http=HOST:PORT
- * peer=HOST:PORT ingest_id=NAME" to stdout. QF_OK, or why it could not start. */
+ * peer=PORT ingest_id=NAME" to stdout. QF_OK, or why it could not start. */
 QF_MUST_CHECK qf_rc in_ingest_run(const struct in_options *options, int signal_fd,
                                   struct qf_err *err);
 

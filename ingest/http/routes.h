@@ -10,6 +10,8 @@
 #include "ingest/metrics.h"
 #include "queue/node/node.h"
 
+struct qp_peers;
+
 struct in_routes {
     struct qn_node *node;
     struct qf_pool *pool; /* turns records into JSON */
@@ -17,6 +19,9 @@ struct in_routes {
     struct qh_tenants *tenants;
     uint64_t record_bytes_max;
     atomic_bool ready, draining;
+    /* Once there is a transport. Requests of the first moments may not see them: they are refused. */
+    struct qp_peers *_Atomic peers;
+    const char *_Atomic token; /* what peers show to fetch a snapshot */
 };
 
 /* For struct qh_listener_options: @ctx is a struct in_routes. */

@@ -434,6 +434,28 @@ qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
     return QF_OK;
 }
 
+struct ql_log *ql_log_view(const struct ql_log *log, uint64_t first, uint64_t last,
+                           struct qf_err *err)
+{
+    struct ql_log *view = ql_log_begin(log->disk, &log->options, log->options.generation, first);
+
+    view->failed = true; /* nothing is written through it */
+    for (uint64_t i = first; i <= last && position_of(log, i); i++)
+        QF_VEC_PUSH(&view->entries, *position_of(log, i));
+    for (size_t i = 0; view->entries.count && i < log->files.count; i++) {
+        struct ql_file file = log->files.items[i];
+        char name[QL_NAME_SIZE];
+
+        if (file.number < view->entries.items[0].file)
+            continue;
+        ql_log_file_name(name, log->options.generation, file.number);
+        if (log->disk->ops->open(log->disk, name, false, &file.handle, err) != QF_OK)
+            return ql_log_free(view);
+        QF_VEC_PUSH(&view->files, file);
+    }
+    return view;
+}
+
 /* The oldest file holds nothing that is still needed, neither entries nor the end of the log. */
 static bool oldest_is_spent(const struct ql_log *log, uint64_t index)
 {

@@ -111,6 +111,12 @@ void ql_log_hide(struct ql_log *log, uint64_t from);
 QF_MUST_CHECK qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
                                 struct ql_entry *ret_entry, struct qf_err *err);
 
+/* Entries @first to @last, which are there and will never be replaced, as a log of their own that
+ * another thread may read while this one goes on, even after their files were dropped. ql_log_free()
+ * it before the disk. NULL: @err says why a file could not be opened. */
+struct ql_log *ql_log_view(const struct ql_log *log, uint64_t first, uint64_t last,
+                           struct qf_err *err);
+
 /* Forget entries before @index: whole files go, so that first may stay lower. */
 QF_MUST_CHECK qf_rc ql_log_drop_before(struct ql_log *log, uint64_t index, struct qf_err *err);
 

@@ -79,7 +79,7 @@ struct qn_ask {
     /* The node's own. */
     struct qn_part *parts;
     uint32_t parts_open; /* requests that the core has not ended */
-    bool answered, forwarded, waiting;
+    bool answered, forwarded, waiting, invited;
     int phase;
     int64_t due_ms, leader_due_ms;
     uint64_t queue_id;

@@ -37,8 +37,7 @@ static void remove_queue(struct qn_queue *queue)
             qn_ask_fail(ask, QF_ENOTFOUND, "the queue was deleted");
     }
     qn_takers_fail(queue, "the queue was deleted");
-    if (!queue->syncing)
-        qn_queue_close(queue);
+    qn_queue_close_if_idle(queue);
     /* Files that are still open go when they are closed. */
     if (node->options.folders.remove(node->options.folders.ctx, folder, &err) != QF_OK)
         QF_LOG_WARN("the folder of a deleted queue stays: remove it", QF_KV_STR("reason", err.msg));
@@ -121,8 +120,17 @@ void qn_meta_compact(struct qn_node *node)
     qn_propose(meta, &(struct qc_event){ .kind = QC_EVENT_COMMAND, .data = qf_strbuf_view(&buf) });
 }
 
+static const struct qc_member *find_name(const struct qc_members *members, const char *name)
+{
+    for (uint32_t i = 0; i < members->count; i++)
+        if (strcmp(members->items[i].name, name) == 0)
+            return &members->items[i];
+    return NULL;
+}
+
 /* The first difference between the members of a queue and those of meta, as a change; adding comes
- * first, removing last, so that there are never fewer than need be. */
+ * first, removing last, so that there are never fewer than need be. But a node that came back with
+ * another folder takes its name from the one it was. */
 static bool next_change(const struct qc_members *have, const struct qc_members *want,
                         struct qc_event *ret_event)
 {
@@ -133,6 +141,10 @@ static bool next_change(const struct qc_members *have, const struct qc_members *
                                         .member = member->id,
                                         .name = member->name };
         ret_event->change = !here ? QC_ADD : member->role == QC_VOTER ? QC_PROMOTE : QC_DEMOTE;
+        if (!here && find_name(have, member->name)) {
+            ret_event->change = QC_REMOVE;
+            ret_event->member = find_name(have, member->name)->id;
+        }
         if (!here || here->role != member->role)
             return true;
     }

@@ -80,6 +80,12 @@ static void on_note(struct qn_node *node, struct qn_note *note)
     case QN_NOTE_FETCHED:
         qn_on_note_of_peer(node, note);
         break;
+    case QN_NOTE_BUNDLE:
+        qn_on_wanted(node, note);
+        break;
+    case QN_NOTE_BUNDLED:
+        qn_on_bundled(node, note->job);
+        break;
     case QN_NOTE_DRAIN:
         hand_over_all(node);
         break;
@@ -113,6 +119,7 @@ static void keep_house(struct qn_node *node, int64_t now)
             continue;
         tell_space(queue, &space);
         qn_keep(queue, now);
+        qn_served_expire(queue, now);
         if (queue->id)
             qn_meta_follow(queue);
         led += qc_leads(queue->core);
@@ -256,8 +263,9 @@ static void free_all(struct qn_node *node)
 
 static qf_rc start_threads(struct qn_node *node, struct qf_err *err)
 {
+    node->bundler = qf_pool_new("queue-bundle", 1, 16);
     node->syncer = qf_thread_start("queue-sync", qn_syncer_run, node);
-    if (node->syncer)
+    if (node->syncer && node->bundler)
         node->owner = qf_thread_start("queue", run, node);
     return node->owner ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
 }
@@ -294,28 +302,54 @@ static void forget_requests(struct qn_node *node)
         node->queues[i]->ends.count = 0;
 }
 
-struct qn_node *qn_stop(struct qn_node *node)
+/* What still came in is refused. */
+static void on_last_note(struct qn_node *node, struct qn_note *note)
+{
+    if (note->kind == QN_NOTE_BUNDLE) {
+        note->wanted.done(note->wanted.ctx, QF_EUNAVAILABLE, NULL);
+        free_note(note);
+    } else if (note->kind == QN_NOTE_SYNCED || note->kind == QN_NOTE_DRAIN) {
+        free_note(note);
+    } else {
+        on_note(node, note);
+    }
+}
+
+static void refuse_notes(struct qn_node *node)
 {
     struct qn_note *note;
 
-    if (!node)
-        return NULL;
+    while ((note = qf_mailbox_try_receive(node->box)) != NULL)
+        on_last_note(node, note);
+}
+
+void qn_halt(struct qn_node *node)
+{
+    struct qn_note *note;
+
+    if (!node || atomic_exchange(&node->halted, true))
+        return;
     note = qf_xcalloc(1, sizeof(*note));
     note->kind = QN_NOTE_STOP;
     if (!node->owner || !qf_mailbox_send(node->box, note, -1))
         free(note);
     node->owner = qf_thread_join(node->owner);
+    if (node->bundler)
+        node->bundler = qf_pool_free(node->bundler);
+    atomic_store(&node->dead, true);
+    forget_requests(node);
+    refuse_notes(node);
+}
+
+struct qn_node *qn_stop(struct qn_node *node)
+{
+    if (!node)
+        return NULL;
+    qn_halt(node);
     qf_mailbox_close(node->box);
     qf_mailbox_close(node->sync_box);
     node->syncer = qf_thread_join(node->syncer);
-    forget_requests(node);
-    for (note = qf_mailbox_try_receive(node->box); note; note = qf_mailbox_try_receive(node->box)) {
-        if (note->kind == QN_NOTE_ASK) {
-            atomic_store(&node->dead, true);
-            qn_ask_begin(node, note->ask);
-        }
-        free_note(note);
-    }
+    refuse_notes(node);
     free_all(node);
     return NULL;
 }
@@ -324,7 +358,7 @@ bool qn_ask(struct qn_node *node, struct qn_ask *ask)
 {
     struct qn_note *note;
 
-    if (atomic_load(&node->figures.asks) >= node->options.asks_max)
+    if (atomic_load(&node->halted) || atomic_load(&node->figures.asks) >= node->options.asks_max)
         return false;
     note = qf_xcalloc(1, sizeof(*note));
     note->kind = QN_NOTE_ASK;

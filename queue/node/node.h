@@ -81,8 +81,11 @@ struct qn_figures {
  * to do; QF_EINVAL: options that do not fit the folder. */
 QF_MUST_CHECK qf_rc qn_start(const struct qn_options *options, struct qn_node **ret_node,
                              struct qf_err *err);
-/* End the threads; asks under way are answered with QF_EUNAVAILABLE. Nothing is lost: what was
- * acknowledged is on the disk. Accepts NULL, returns NULL. */
+/* End the thread that uses the transport, which may be ended next; calls and fetches that it then ends
+ * are still heard of. Asks are refused from here on. Accepts NULL. */
+void qn_halt(struct qn_node *node);
+/* End the rest; asks under way are answered with QF_EUNAVAILABLE. Nothing is lost: what was acknowledged
+ * is on the disk. Accepts NULL, returns NULL. */
 struct qn_node *qn_stop(struct qn_node *node);
 
 /* The ask is the node's until it is answered. False: too many are under way, and it stays the
@@ -95,6 +98,13 @@ void qn_drain(struct qn_node *node);
 void qn_hear(struct qn_node *node, const char *from, const char *queue, struct qf_str bytes);
 void qn_called_by(struct qn_node *node, const char *from, const char *method, struct qf_str bytes,
                   void *reply);
+
+/* Have the snapshot of the queue that peers call @address written to a file: @done gets its path, on
+ * the node's thread or, if it is busy, this one. The path is borrowed, the file stays for minutes.
+ * QF_ENOTFOUND: that snapshot is not (or no longer) there; QF_EBUSY. Any thread. */
+typedef void qn_bundled(void *ctx, qf_rc rc, const char *path);
+void qn_bundle(struct qn_node *node, const char *address, uint64_t index, uint64_t term,
+               qn_bundled *done, void *ctx);
 
 struct qn_figures *qn_figures(struct qn_node *node);
 uint64_t qn_cluster(const struct qn_node *node);     /* 0: none yet */

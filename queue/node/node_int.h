@@ -3,6 +3,7 @@
 #define QUEUE_NODE_NODE_INT_H
 
 #include "base/sys/mailbox.h"
+#include "base/sys/pool.h"
 #include "base/sys/thread.h"
 #include "queue/core/core.h"
 #include "queue/node/node.h"
@@ -54,6 +55,16 @@ struct qn_held {
     bool urgent;
 };
 
+struct qp_bundle;
+struct qn_bundling;
+
+/* A snapshot that a peer wants as a file. */
+struct qn_wanted {
+    uint64_t index, term;
+    qn_bundled *done;
+    void *ctx;
+};
+
 struct qn_queue {
     struct qn_node *node;
     uint64_t id; /* 0: meta */
@@ -88,9 +99,12 @@ struct qn_queue {
     struct qn_ask *takers, **takers_end;
     uint32_t taker_count;
 
-    bool fetching, fetched_there;
-    uint64_t fetch_term;
-    void *bundle; /* what was fetched */
+    bool fetching, fetch_failed;
+    uint32_t bundling;                  /* jobs of the other thread that read this queue */
+    const struct qp_bundle *bundle;     /* what was fetched, while it is installed */
+    struct qn_wanted wanted;            /* the peer for whom one is written */
+    uint64_t served_index, served_term; /* of the one that is written */
+    int64_t served_ms;
 };
 
 enum qn_note_kind {
@@ -100,6 +114,8 @@ enum qn_note_kind {
     QN_NOTE_CALL,
     QN_NOTE_CALLED,
     QN_NOTE_FETCHED,
+    QN_NOTE_BUNDLE,
+    QN_NOTE_BUNDLED,
     QN_NOTE_DRAIN,
     QN_NOTE_STOP
 };
@@ -114,6 +130,8 @@ struct qn_note {
     qf_rc rc;
     void *reply;
     uint64_t queue_id;
+    struct qn_wanted wanted;
+    struct qn_bundling *job;
 };
 
 /* Who an incarnation is, as messages say. */
@@ -130,6 +148,7 @@ struct qn_node {
     struct qn_figures figures;
     struct qf_mailbox *box, *sync_box;
     struct qf_thread *owner, *syncer;
+    struct qf_pool *bundler;
     struct qn_queue *queues[QN_QUEUES_MAX + 1]; /* the first is meta */
     size_t queue_count;
     struct qn_table table;
@@ -139,10 +158,11 @@ struct qn_node {
     struct qn_ask *open;   /* all that were taken and not answered: for their deadlines */
     struct qn_ask *ghosts; /* answered, but a core has yet to end their requests */
     int64_t housekeeping_ms, asks_ms;
+    struct qc_members members_scratch; /* of the last qn_name_of() */
     struct qn_known known[32];
     uint32_t known_next;
     struct qn_part own; /* of requests that no ask made */
-    atomic_bool dead;
+    atomic_bool dead, halted;
     bool draining, stopping;
 };
 
@@ -154,6 +174,7 @@ void qn_fatal(struct qn_node *node, const struct qf_err *err);
 qf_rc qn_queue_open_meta(struct qn_node *node, struct qf_err *err);
 qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_err *err);
 void qn_queue_close(struct qn_queue *queue);
+void qn_queue_close_if_idle(struct qn_queue *queue); /* no other thread reads or syncs it */
 struct qn_queue *qn_queue_find(struct qn_node *node, const char *name);
 struct qn_queue *qn_queue_by_address(struct qn_node *node, const char *address);
 struct qn_queue *qn_queue_by_id(struct qn_node *node, uint64_t id);
@@ -209,11 +230,19 @@ void qn_show_offsets(struct qn_queue *queue, struct qf_strbuf *buf);
 
 /* peers.c */
 void qn_send(struct qn_queue *queue, const struct qc_message *message);
-void qn_fetch(struct qn_queue *queue, const struct qc_message *message);
-bool qn_install(struct qn_queue *queue);
 void qn_on_note_of_peer(struct qn_node *node, struct qn_note *note);
 const char *qn_name_of(const struct qn_queue *queue, uint64_t id); /* NULL: nobody knows */
 bool qn_forward(struct qn_queue *queue, struct qn_ask *ask, const char *leader);
-void qn_bundle_free(struct qn_queue *queue);
+/* Ask the node that @ask wants to add who it is, and tell it which cluster this is. */
+bool qn_invite(struct qn_node *node, struct qn_ask *ask);
+
+/* snapshot.c */
+void qn_fetch(struct qn_queue *queue, const struct qc_message *message);
+void qn_fetch_failed(struct qn_queue *queue); /* not from within a step */
+void qn_on_fetched(struct qn_node *node, const struct qn_note *note);
+bool qn_install(struct qn_queue *queue);
+void qn_on_wanted(struct qn_node *node, const struct qn_note *note);
+void qn_on_bundled(struct qn_node *node, struct qn_bundling *job);
+void qn_served_expire(struct qn_queue *queue, int64_t now);
 
 #endif

@@ -183,6 +183,10 @@ void qn_perform(struct qn_queue *queue, struct qc_effects effects)
     if (installed)
         qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_INSTALLED,
                                            .snapshot = &queue->store.snapshot });
+    if (queue->fetch_failed) {
+        queue->fetch_failed = false;
+        qn_fetch_failed(queue);
+    }
     note_leadership(queue);
     if (applied && queue == qn_meta(node))
         qn_meta_fold(node);

@@ -151,7 +151,6 @@ static void queue_free(struct qn_queue *queue)
 {
     struct qn_node *node = queue->node;
 
-    qn_bundle_free(queue);
     qn_forget_held(queue);
     (void)qc_free(queue->core);
     if (queue->store.disk)
@@ -176,6 +175,12 @@ void qn_queue_close(struct qn_queue *queue)
         break;
     }
     queue_free(queue);
+}
+
+void qn_queue_close_if_idle(struct qn_queue *queue)
+{
+    if (!queue->syncing && !queue->bundling)
+        qn_queue_close(queue);
 }
 
 /* A new folder for this node. Cluster 0: it is in none yet. */

@@ -66,7 +66,7 @@ void qn_on_synced(struct qn_sync *sync)
 
     queue->syncing = false;
     if (queue->closing) {
-        qn_queue_close(queue);
+        qn_queue_close_if_idle(queue);
         return;
     }
     if (sync->taken) /* qn_sync_wait() was first */

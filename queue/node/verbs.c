@@ -433,9 +433,26 @@ static void begin_change(struct qn_queue *meta, struct qn_ask *ask)
     qf_rc rc;
 
     qc_members(meta->core, &members);
-    for (uint32_t i = 0; !ask->member_id && i < members.count; i++)
-        if (strcmp(members.items[i].name, ask->member) == 0)
+    for (uint32_t i = 0; i < members.count; i++) {
+        if (strcmp(members.items[i].name, ask->member) != 0)
+            continue;
+        if (ask->change == QC_ADD && ask->member_id && ask->member_id != members.items[i].id) {
+            qn_ask_fail(ask, QF_EEXIST,
+                        "a member of that name is there already, with another data folder: if that "
+                        "folder was emptied, remove the old member first");
+            return;
+        }
+        if (ask->change != QC_ADD)
             ask->member_id = members.items[i].id;
+    }
+    if (ask->change == QC_ADD && !ask->member_id) {
+        if (!qn_invite(meta->node, ask))
+            qn_ask_fail(
+                ask, QF_EUNAVAILABLE,
+                "the leader of meta has no stream to that node: start it, and give each the "
+                "address of the other (--peer NAME=HOST:PORT)");
+        return;
+    }
     rc = qc_members_change(&members, ask->change, ask->member_id, ask->member, &next, &err);
     if (rc != QF_OK) {
         qn_ask_fail(ask, rc, err.msg);

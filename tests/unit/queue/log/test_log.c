@@ -450,6 +450,31 @@ TEST(bytes_from_an_entry_on_grow_towards_the_beginning)
     CHECK_EQ(ql_log_bytes_from(world.log, 21), 0);
 }
 
+/* A peer reads what it misses while the log goes on. */
+TEST(a_view_outlives_the_files_it_reads)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct ql_entry entry;
+    struct ql_log *view;
+
+    grow(&world, 20, 1000); /* files of 4096 bytes */
+    sync_log(&world);
+    view = ql_log_view(world.log, 5, 15, &world.err);
+    CHECK(view != NULL);
+    CHECK_OK(ql_log_drop_before(world.log, 18, &world.err), &world.err);
+    CHECK(ql_log_first(world.log) > 15);
+    CHECK_EQ(ql_log_first(view), 5);
+    CHECK_EQ(ql_log_last(view), 15);
+    for (uint64_t i = 5; i <= 15; i++) {
+        qf_strbuf_reset(&buf);
+        CHECK_OK(ql_log_read(view, i, &buf, &entry, &world.err), &world.err);
+        CHECK_EQ(entry.data.data[0], 'a' + (int)(i % 26));
+    }
+    CHECK_EQ(ql_log_append(view, &entry, 1, false, NULL), QF_EIO);
+    (void)ql_log_free(view);
+}
+
 TEST(a_failed_write_is_never_tried_again)
 {
     QF_CLEANUP(world_done) struct world world = begin();

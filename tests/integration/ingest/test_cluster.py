@@ -1,0 +1,176 @@
+"""test_cluster.py - three nodes: joining, forwarding, losing a leader, catching up by snapshot."""
+import shutil
+import threading
+import time
+import unittest
+
+from harness import NodeTest, wait_for
+
+
+class Cluster(NodeTest):
+    def cluster(self, count=3, args=()):
+        """Nodes a, b, c of one cluster, all voters."""
+        nodes = [self.node(name, ["--election-timeout", "500ms", *args]) for name in "abcde"[:count]]
+        for node in nodes:
+            node.args += [f"--peer={other.name}=127.0.0.1:{other.peer_port}"
+                          for other in nodes if other is not node]
+        nodes[0].start("--bootstrap")
+        for node in nodes[1:]:
+            node.start(ready=False)
+            self.join(nodes[0], node)
+        return nodes
+
+    def join(self, at, node):
+        for change in ("add", "promote"):
+            wait_for(f"{node.name}: {change}", lambda: self.change(at, change, node.name))
+        wait_for(f"{node.name} to be ready", node.is_ready)
+
+    def change(self, at, change, name):
+        status, answer = at.request("POST", "/v1/members", {"change": change, "name": name})
+        if status != 200 and status not in (429, 503):
+            raise AssertionError((change, name, status, answer))
+        return status == 200
+
+    def create(self, nodes, queue, **params):
+        self.assertEqual(nodes[0].request("PUT", f"/v1/queues/{queue}", params)[0], 200)
+        wait_for("all voters", lambda: all(
+            len(self.voters(node, queue)) == len(nodes) for node in nodes))
+
+    def voters(self, node, queue):
+        status, answer = node.request("GET", f"/v1/queues/{queue}/status")
+        return [m["name"] for m in answer["members"] if m["role"] == "voter"] if status == 200 else []
+
+    def leader(self, nodes, queue):
+        for node in nodes:
+            try:
+                status, answer = node.request("GET", f"/v1/queues/{queue}/status", timeout=3)
+            except OSError:
+                continue
+            if status == 200 and answer["this_node"] == "leader":
+                return node
+        return None
+
+    def wait_leader(self, nodes, queue):
+        return wait_for("a leader", lambda: self.leader(nodes, queue))
+
+    def test_offers_and_reads_at_any_node(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        for i in range(30):
+            status, answer = nodes[i % 3].offer("orders", b"%d" % i, level=("quorum", "all", "one")[i % 3])
+            self.assertEqual(status, 200, answer)
+        for node in nodes:
+            self.assertEqual([data for _, data in node.read_all("orders")],
+                             [b"%d" % i for i in range(30)])
+        self.assertGreater(sum(n.metric("promfabric_ingest_queue_forwarded_total") for n in nodes), 0)
+
+    def test_a_killed_leader_loses_nothing_and_is_replaced(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        acknowledged, stop = {}, threading.Event()
+
+        def offer(client):
+            i = 0
+            while not stop.is_set():
+                for node in nodes:
+                    try:
+                        status, answer = node.offer("orders", b"%d/%d" % (client, i))
+                    except OSError:
+                        continue
+                    if status == 200:
+                        acknowledged[answer["first"]] = b"%d/%d" % (client, i)
+                        break
+                i += 1
+
+        threads = [threading.Thread(target=offer, args=(c,)) for c in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(2):
+            before = len(acknowledged)
+            wait_for("offers", lambda: len(acknowledged) > before + 30)
+            leader = self.wait_leader(nodes, "orders")
+            leader.kill()
+            before = len(acknowledged)
+            wait_for("offers with another leader", lambda: len(acknowledged) > before + 30)
+            leader.start()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for node in nodes:
+            there = dict(node.read_all("orders"))
+            self.assertEqual({o: there.get(o) for o in acknowledged}, acknowledged)
+
+    def test_a_node_that_was_away_catches_up_by_snapshot(self):
+        nodes = self.cluster(args=["--log-file-bytes", "1MiB"])
+        self.create(nodes, "orders", retention_bytes=2 << 20)
+        away = next(n for n in nodes if n is not self.wait_leader(nodes, "orders"))
+        away.kill()
+        others = [n for n in nodes if n is not away]
+        for _ in range(60):
+            wait_for("an offer", lambda: others[0].offer_lines("orders", [b"x" * 1000] * 200)[0] == 200)
+        wait_for("the log to be cut", lambda: others[0].request(
+            "GET", "/v1/queues/orders/status")[1]["log_first"] > 5000)
+        away.start()
+        want = others[0].read_all("orders")[-1]
+        wait_for("what was missed", lambda: away.request(
+            "GET", "/v1/queues/orders/status")[1]["applied"] >= want[0])
+        self.assertGreaterEqual(away.metric("promfabric_ingest_queue_installs_total"), 1)
+        for other in others:
+            other.kill()
+        away.kill()
+        for node in nodes:
+            node.start(ready=False)
+        wait_for("everyone", lambda: all(n.is_ready() for n in nodes))
+        self.assertEqual(away.read_all("orders")[-1], want)
+
+    def test_a_drained_leader_hands_over_before_it_ends(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        leader = self.wait_leader(nodes, "orders")
+        others = [n for n in nodes if n is not leader]
+        self.assertEqual(leader.stop(), 0)
+        began = time.monotonic()
+        wait_for("an offer", lambda: others[0].offer("orders", b"x")[0] == 200)
+        self.assertLess(time.monotonic() - began, 3)
+
+    def test_a_wiped_node_is_another_one(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        nodes[0].offer("orders", b"x")
+        wiped = next(n for n in nodes if n is not self.wait_leader(nodes, "meta"))
+        wiped.kill()
+        shutil.rmtree(wiped.data)
+        wiped.start(ready=False)
+        at = next(n for n in nodes if n is not wiped)
+
+        def refused():
+            status, answer = at.request("POST", "/v1/members", {"change": "add", "name": wiped.name})
+            return answer if status == 409 else None
+
+        self.assertIn("remove the old member first", wait_for("a refusal", refused)["message"])
+        wait_for("removal", lambda: self.change(at, "remove", wiped.name))
+        self.join(at, wiped)
+        wait_for("its record", lambda: wiped.read_all("orders")[-1][1] == b"x"
+                 if self.voters(wiped, "orders") else None)
+        wait_for("all voters", lambda: sorted(self.voters(wiped, "orders")) == ["a", "b", "c"])
+
+    def test_without_a_majority_it_is_503_and_later_as_before(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        nodes[0].offer("orders", b"1")
+        for node in nodes[1:]:
+            node.kill()
+        status, answer = wait_for("a refusal", lambda: self.refusal(nodes[0]))
+        self.assertEqual(status, 503, answer)
+        self.assertEqual(nodes[0].raw("GET", "/v1/queues/orders")[2]["Retry-After"], "1")
+        for node in nodes[1:]:
+            node.start(ready=False)
+        wait_for("an offer", lambda: nodes[0].offer("orders", b"2")[0] == 200)
+
+    def refusal(self, node):
+        status, answer = node.offer("orders", b"lost?")
+        return (status, answer) if status != 200 else None
+
+
+if __name__ == "__main__":
+    unittest.main()
