@@ -14,6 +14,14 @@
 
 /* --- snapshots --- */
 
+/* Bytes of the log before the first offset that is kept: only a snapshot lets their files go. */
+static uint64_t trimmed_bytes(const struct qn_queue *queue)
+{
+    uint64_t kept = ql_log_bytes_from(queue->store.log, qc_state(queue->core)->first);
+
+    return ql_log_bytes(queue->store.log) - kept;
+}
+
 static bool snapshot_due(const struct qn_queue *queue)
 {
     const struct qc_state *state = qc_state(queue->core);
@@ -21,11 +29,9 @@ static bool snapshot_due(const struct qn_queue *queue)
 
     if (state->applied <= saved)
         return false;
-    /* Records were trimmed: only a snapshot lets their files go. */
     return state->applied - saved >= SNAPSHOT_ENTRIES ||
            ql_log_bytes(queue->store.log) >= queue->snapshot_bytes + SNAPSHOT_BYTES ||
-           (state->first > ql_log_first(queue->store.log) + TRIM_STEP / 2 &&
-            state->applied - saved >= TRIM_STEP / 2);
+           trimmed_bytes(queue) >= queue->store.options.file_bytes;
 }
 
 void qn_snapshot_if_due(struct qn_queue *queue, bool now)

@@ -13,6 +13,9 @@
 /* Peers' messages and notes of the disk beside asks. */
 #define NOTES_MAX 8192
 #define IDLE_MS 1000
+/* With less than this beside the reserve the disk is asked before each offer. */
+#define SPACE_LOW (UINT64_C(256) << 20)
+#define SPACE_MARGIN UINT64_C(1024)
 
 int64_t qn_now(void)
 {
@@ -98,26 +101,29 @@ static void on_note(struct qn_node *node, struct qn_note *note)
 
 /* --- time --- */
 
-static void tell_space(struct qn_queue *queue, uint64_t *total)
+void qn_tell_space(struct qn_queue *queue)
 {
     uint64_t bytes;
 
     if (queue->disk->ops->space(queue->disk, &bytes, NULL) != QF_OK)
         return;
-    *total = bytes;
-    qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_SPACE, .bytes = bytes });
+    atomic_store(&queue->node->figures.space_bytes, bytes);
+    queue->space_low = bytes < SPACE_LOW + queue->node->options.reserve_bytes;
+    /* A frame and a file have headers that the core does not count. */
+    qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_SPACE,
+                                       .bytes = bytes - QF_MIN(bytes, SPACE_MARGIN) });
 }
 
 static void keep_house(struct qn_node *node, int64_t now)
 {
-    uint64_t led = 0, leaderless = 0, log_bytes = 0, space = 0;
+    uint64_t led = 0, leaderless = 0, log_bytes = 0;
 
     for (size_t i = 0; i < node->queue_count && !atomic_load(&node->dead); i++) {
         struct qn_queue *queue = node->queues[i];
 
         if (!queue->core || queue->closing)
             continue;
-        tell_space(queue, &space);
+        qn_tell_space(queue);
         qn_keep(queue, now);
         qn_served_expire(queue, now);
         if (queue->id)
@@ -134,7 +140,6 @@ static void keep_house(struct qn_node *node, int64_t now)
     atomic_store(&node->figures.led, led);
     atomic_store(&node->figures.leaderless, leaderless);
     atomic_store(&node->figures.log_bytes, log_bytes);
-    atomic_store(&node->figures.space_bytes, space);
     atomic_store(&node->figures.member, atomic_load(&node->cluster) != 0);
 }
 

@@ -76,7 +76,7 @@ struct qn_queue {
     struct ql_disk *disk;
     struct ql_store store;
     struct qc_core *core; /* NULL: meta of a node in no cluster yet */
-    bool led;
+    bool led, space_low;
     bool closing; /* deleted: goes when no sync is under way */
 
     struct qn_sync sync;
@@ -202,6 +202,8 @@ void qn_meta_fold(struct qn_node *node);
 void qn_meta_forget(struct qn_node *node); /* the log was replaced: fold again from its beginning */
 void qn_meta_follow(struct qn_queue *queue);
 void qn_meta_compact(struct qn_node *node);
+
+void qn_tell_space(struct qn_queue *queue); /* node.c: to its core */
 
 /* keep.c: snapshots, marks, retention. */
 void qn_keep(struct qn_queue *queue, int64_t now);

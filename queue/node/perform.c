@@ -38,6 +38,7 @@ static void hold(struct qn_queue *queue, const struct qc_effect *effect)
     }
     hide_replaced(queue);
     queue->held_due_ms = qn_now() + HELD_RETRY_MS;
+    queue->space_low = true;
 }
 
 static bool is_full(qf_rc rc)

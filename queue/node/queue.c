@@ -125,6 +125,7 @@ qf_rc qn_queue_begin(struct qn_queue *queue, struct qf_err *err)
     queue->snapshot_bytes = ql_log_bytes(queue->store.log);
     qc_start(queue->core, (uint64_t)qn_now(), &effects);
     qn_perform(queue, effects);
+    qn_tell_space(queue);
     return QF_OK;
 }
 

@@ -71,6 +71,8 @@ static void begin_offer(struct qn_queue *queue, struct qn_ask *ask)
         qn_ask_answer(ask);
         return;
     }
+    if (queue->space_low)
+        qn_tell_space(queue);
     ask->parts = qf_xcalloc(count, sizeof(*ask->parts));
     ask->parts_open = 1; /* until all are submitted: an ask that is refused must not end before */
     for (size_t i = 0; i < count; i++) {
