@@ -1,0 +1,37 @@
+/* web.h - one HTTP request of a command and its JSON answer. */
+#ifndef CLI_WEB_H
+#define CLI_WEB_H
+
+#include <jansson.h>
+
+#include "base/pure/strbuf.h"
+#include "cli/flags.h"
+
+/* Where to and as whom; filled by flags. */
+struct cli_web {
+    const char *url, *tenant, *api_key, *api_key_file, *tls_ca;
+};
+#define CLI_WEB_FLAGS(web, standard, what)                                                         \
+    { "url", CLI_FLAG_STR, &(web).url, "URL", standard, what },                                    \
+        { "tenant", CLI_FLAG_STR, &(web).tenant, "NAME", NULL, "sent as X-Scope-OrgID" },          \
+        { "api-key", CLI_FLAG_STR, &(web).api_key, "KEY", NULL, "sent as Authorization: Bearer" }, \
+        { "api-key-file", CLI_FLAG_STR, &(web).api_key_file,                                       \
+          "FILE",         NULL,         "the key is the first line of this file" },                \
+    {                                                                                              \
+        "tls-ca", CLI_FLAG_STR, &(web).tls_ca, "FILE", NULL,                                       \
+            "authorities that may have signed the server's certificate (PEM)"                      \
+    }
+
+struct cli_web_request {
+    const char *method, *path; /* the path with its parameters, escaped */
+    struct qf_str body;
+    const char *content_type; /* NULL: there is no body */
+};
+
+/* Append "NAME=VALUE" to @path, escaped, after '?' or '&'. */
+void cli_web_param(struct qf_strbuf *path, const char *name, const char *value);
+
+/* The answer, json_decref() it; NULL, and one line was printed to stderr: no answer, or an error. */
+json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request);
+
+#endif
