@@ -303,7 +303,8 @@ static bool signaled(int signal_fd, int timeout_ms)
 
 static bool is_idle(struct ingest *ingest)
 {
-    return qh_listener_active(ingest->listener) == 0;
+    return qh_listener_active(ingest->listener) == 0 &&
+           atomic_load(&qn_figures(ingest->node)->to_hand_over) == 0;
 }
 
 /* Hand leadership over, answer what is under way. */

@@ -13,6 +13,8 @@
 /* Peers' messages and notes of the disk beside asks. */
 #define NOTES_MAX 8192
 #define IDLE_MS 1000
+/* A queue whose leadership was to be handed over and is still here: again. */
+#define HAND_OVER_MS 1000
 /* With less than this beside the reserve the disk is asked before each offer. */
 #define SPACE_LOW (UINT64_C(256) << 20)
 #define SPACE_MARGIN UINT64_C(1024)
@@ -53,19 +55,33 @@ static void free_note(void *arg)
     free(note);
 }
 
+/* Of the queues that this node leads, those that another one could lead. */
+static bool could_hand_over(const struct qn_queue *queue)
+{
+    struct qc_members members;
+
+    if (!queue->core || queue->closing || !qc_leads(queue->core))
+        return false;
+    qc_members(queue->core, &members);
+    return qc_members_voters(&members) > 1;
+}
+
 static void hand_over_all(struct qn_node *node)
 {
-    node->draining = true;
+    uint64_t left = 0;
+
     for (size_t i = 0; i < node->queue_count; i++) {
         struct qn_queue *queue = node->queues[i];
-        struct qc_members members;
 
-        if (!queue->core || queue->closing || !qc_leads(queue->core))
+        if (!could_hand_over(queue))
             continue;
-        qc_members(queue->core, &members);
-        if (qc_members_voters(&members) > 1)
+        left++;
+        if (qn_now() >= queue->hand_over_ms) {
+            queue->hand_over_ms = qn_now() + HAND_OVER_MS;
             qn_propose(queue, &(struct qc_event){ .kind = QC_EVENT_TRANSFER });
+        }
     }
+    atomic_store(&node->figures.to_hand_over, left);
 }
 
 static void on_note(struct qn_node *node, struct qn_note *note)
@@ -90,6 +106,7 @@ static void on_note(struct qn_node *node, struct qn_note *note)
         qn_on_bundled(node, note->job);
         break;
     case QN_NOTE_DRAIN:
+        node->draining = true;
         hand_over_all(node);
         break;
     case QN_NOTE_STOP:
@@ -134,8 +151,6 @@ static void keep_house(struct qn_node *node, int64_t now)
     }
     if (atomic_load(&node->cluster))
         qn_meta_compact(node);
-    if (node->draining)
-        hand_over_all(node);
     atomic_store(&node->figures.queues, node->queue_count);
     atomic_store(&node->figures.led, led);
     atomic_store(&node->figures.leaderless, leaderless);
@@ -183,6 +198,9 @@ static void tick(struct qn_node *node)
         node->asks_ms = now + QN_MARK_MS;
         qn_ask_tick(node, now);
     }
+    if (node->draining) {
+        hand_over_all(node);
+    }
 }
 
 static int64_t queue_due(const struct qn_queue *queue, int64_t now)
@@ -211,7 +229,7 @@ static int64_t patience(struct qn_node *node)
         due = QF_MIN(due, queue_due(node->queues[i], now));
     if (node->parked)
         due = QF_MIN(due, now + 20);
-    if (node->open)
+    if (node->open || node->draining)
         due = QF_MIN(due, now + QN_MARK_MS);
     return QF_MAX(due - now, INT64_C(0));
 }
@@ -379,6 +397,9 @@ void qn_drain(struct qn_node *node)
     struct qn_note *note = qf_xcalloc(1, sizeof(*note));
 
     note->kind = QN_NOTE_DRAIN;
-    if (!qf_mailbox_send(node->box, note, 1000))
+    atomic_store(&node->figures.to_hand_over, UINT64_MAX); /* until the node has counted them */
+    if (!qf_mailbox_send(node->box, note, 1000)) {
+        atomic_store(&node->figures.to_hand_over, 0);
         free(note);
+    }
 }

@@ -73,6 +73,7 @@ struct qn_figures {
     atomic_uint_fast64_t elections;                  /* won */
     atomic_uint_fast64_t messages_dropped;           /* of peers: not for us, or no room */
     /* Now. */
+    atomic_uint_fast64_t to_hand_over; /* while it drains: led, and another node could */
     atomic_uint_fast64_t queues, led, leaderless, log_bytes, space_bytes, asks;
     atomic_bool member; /* of a cluster */
 };
@@ -91,7 +92,8 @@ struct qn_node *qn_stop(struct qn_node *node);
 /* The ask is the node's until it is answered. False: too many are under way, and it stays the
  * caller's. Any thread. */
 QF_MUST_CHECK bool qn_ask(struct qn_node *node, struct qn_ask *ask);
-/* From now on hand the leadership of every queue over. Any thread. */
+/* From now on hand the leadership of every queue over; figures.to_hand_over says how many are left once
+ * it returns. Any thread. */
 void qn_drain(struct qn_node *node);
 
 /* What the transport hears. Bytes are copied. */

@@ -83,7 +83,7 @@ struct qn_queue {
     bool syncing;
     uint64_t drop_below; /* waits for the end of a sync; 0: nothing */
     QF_VEC(struct qn_held) held;
-    int64_t held_due_ms, appended_ms;
+    int64_t held_due_ms, appended_ms, hand_over_ms;
 
     QF_VEC(struct qn_end) ends;
     bool stepping;
