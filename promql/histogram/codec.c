@@ -1,7 +1,12 @@
 /* codec.c - native histograms as bytes. */
 #include "promql/histogram/codec.h"
 
+#include <math.h>
+
 #include "base/pure/varint.h"
+
+#define WHOLES 4 /* added to the hint */
+#define WHOLE_MAX ((uint64_t)1 << 53)
 
 static void put_varint(struct qf_strbuf *buf, uint64_t value)
 {
@@ -15,13 +20,6 @@ static void put_double(struct qf_strbuf *buf, double value)
     qf_strbuf_add(buf, &value, sizeof(value));
 }
 
-static void put_doubles(struct qf_strbuf *buf, const double *values, size_t count)
-{
-    put_varint(buf, count);
-    for (size_t i = 0; i < count; i++)
-        put_double(buf, values[i]);
-}
-
 static void put_spans(struct qf_strbuf *buf, const struct pq_span *spans, size_t count)
 {
     put_varint(buf, count);
@@ -31,20 +29,71 @@ static void put_spans(struct qf_strbuf *buf, const struct pq_span *spans, size_t
     }
 }
 
+static bool is_whole(double value)
+{
+    return value >= 0 && value <= (double)WHOLE_MAX && value == floor(value) && !signbit(value);
+}
+
+static bool all_whole(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_whole(values[i]))
+            return false;
+    return true;
+}
+
+static bool counts_wholes(const struct pq_histogram *h)
+{
+    return is_whole(h->count) && is_whole(h->zero_count) &&
+           all_whole(h->positive_buckets, h->positive_bucket_count) &&
+           all_whole(h->negative_buckets, h->negative_bucket_count);
+}
+
+static void put_count(struct qf_strbuf *buf, double value, bool wholes)
+{
+    if (wholes)
+        put_varint(buf, (uint64_t)value);
+    else
+        put_double(buf, value);
+}
+
+static void put_counts(struct qf_strbuf *buf, const double *values, size_t count, bool wholes)
+{
+    put_varint(buf, count);
+    for (size_t i = 0; i < count; i++)
+        put_count(buf, values[i], wholes);
+}
+
+static void encode(struct qf_strbuf *buf, const struct pq_histogram *h, bool wholes)
+{
+    put_varint(buf, (uint64_t)h->reset_hint + (wholes ? WHOLES : 0));
+    put_varint(buf, h->reset_hint_given);
+    put_varint(buf, qf_zigzag(h->schema));
+    put_double(buf, h->zero_threshold);
+    put_count(buf, h->zero_count, wholes);
+    put_count(buf, h->count, wholes);
+    put_double(buf, h->sum);
+    put_spans(buf, h->positive_spans, h->positive_span_count);
+    put_spans(buf, h->negative_spans, h->negative_span_count);
+    put_counts(buf, h->positive_buckets, h->positive_bucket_count, wholes);
+    put_counts(buf, h->negative_buckets, h->negative_bucket_count, wholes);
+    put_counts(buf, h->custom_values, h->custom_value_count, false);
+}
+
 void pq_histogram_encode(struct qf_strbuf *buf, const struct pq_histogram *histogram)
 {
-    put_varint(buf, histogram->reset_hint);
-    put_varint(buf, histogram->reset_hint_given);
-    put_varint(buf, qf_zigzag(histogram->schema));
-    put_double(buf, histogram->zero_threshold);
-    put_double(buf, histogram->zero_count);
-    put_double(buf, histogram->count);
-    put_double(buf, histogram->sum);
-    put_spans(buf, histogram->positive_spans, histogram->positive_span_count);
-    put_spans(buf, histogram->negative_spans, histogram->negative_span_count);
-    put_doubles(buf, histogram->positive_buckets, histogram->positive_bucket_count);
-    put_doubles(buf, histogram->negative_buckets, histogram->negative_bucket_count);
-    put_doubles(buf, histogram->custom_values, histogram->custom_value_count);
+    encode(buf, histogram, counts_wholes(histogram));
+}
+
+bool pq_histogram_encodes_to(const struct pq_histogram *histogram, struct qf_str bytes)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf again = QF_STRBUF_INIT;
+    bool wholes = bytes.len > 0 && bytes.data[0] >= WHOLES;
+
+    if (wholes && !counts_wholes(histogram))
+        return false;
+    encode(&again, histogram, wholes);
+    return qf_str_eq(bytes, qf_strbuf_view(&again));
 }
 
 /* A reader with a sticky failure: check once at the end. */
@@ -85,24 +134,49 @@ static int32_t get_i32(struct cursor *c)
     return (int32_t)qf_unzigzag(get_varint(c, UINT32_MAX));
 }
 
-static const double *get_doubles(struct cursor *c, size_t *ret_count)
+static double get_count(struct cursor *c, bool wholes)
 {
-    size_t count = get_varint(c, c->rest.len / sizeof(double));
-    size_t size = count * sizeof(double);
-    double *values = count ? qf_arena_alloc(c->arena, size) : NULL;
+    return wholes ? (double)get_varint(c, WHOLE_MAX) : get_double(c);
+}
+
+/* Buckets are most of a histogram, and most of them take one or two bytes. */
+static void get_wholes(struct cursor *c, double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *at = (const unsigned char *)c->rest.data;
+
+        if (c->rest.len < 2 || (at[0] & at[1] & 0x80)) {
+            values[i] = (double)get_varint(c, WHOLE_MAX);
+        } else {
+            unsigned more = at[0] >> 7;
+
+            values[i] = (double)((at[0] & 0x7fu) | (more ? (unsigned)at[1] << 7 : 0));
+            c->rest = (struct qf_str){ c->rest.data + 1 + more, c->rest.len - 1 - more };
+        }
+    }
+}
+
+static const double *get_counts(struct cursor *c, bool wholes, size_t *ret_count)
+{
+    size_t least = wholes ? 1 : sizeof(double); /* bytes that a count takes */
+    size_t count = get_varint(c, c->rest.len / least);
+    double *values = count ? qf_arena_alloc(c->arena, count * sizeof(*values)) : NULL;
 
     *ret_count = 0;
     if (count && !values) {
         c->bad = c->spent = true;
         return NULL;
     }
-    if (size > c->rest.len) {
+    if (count * least > c->rest.len) {
         c->bad = true;
         return NULL;
     }
-    if (count)
-        memcpy(values, c->rest.data, size);
-    c->rest = qf_str_sub(c->rest, size, c->rest.len);
+    if (wholes) {
+        get_wholes(c, values, count);
+    } else if (count) {
+        memcpy(values, c->rest.data, count * sizeof(*values));
+        c->rest = qf_str_sub(c->rest, count * sizeof(*values), c->rest.len);
+    }
     *ret_count = count;
     return values;
 }
@@ -140,21 +214,25 @@ qf_rc pq_histogram_decode(struct qf_arena *arena, struct qf_str bytes,
 {
     struct cursor c = { .arena = arena, .rest = bytes };
     struct pq_histogram *h = QF_ARENA_NEW(arena, struct pq_histogram);
+    uint64_t hint;
+    bool wholes;
 
     if (!h)
         return qf_err_set(err, QF_ELIMIT, "too little memory for a histogram");
-    h->reset_hint = (enum pq_reset_hint)get_varint(&c, PQ_RESET_GAUGE);
+    hint = get_varint(&c, WHOLES + PQ_RESET_GAUGE);
+    wholes = hint >= WHOLES;
+    h->reset_hint = (enum pq_reset_hint)(wholes ? hint - WHOLES : hint);
     h->reset_hint_given = get_varint(&c, 1) == 1;
     h->schema = get_i32(&c);
     h->zero_threshold = get_double(&c);
-    h->zero_count = get_double(&c);
-    h->count = get_double(&c);
+    h->zero_count = get_count(&c, wholes);
+    h->count = get_count(&c, wholes);
     h->sum = get_double(&c);
     h->positive_spans = get_spans(&c, &h->positive_span_count);
     h->negative_spans = get_spans(&c, &h->negative_span_count);
-    h->positive_buckets = get_doubles(&c, &h->positive_bucket_count);
-    h->negative_buckets = get_doubles(&c, &h->negative_bucket_count);
-    h->custom_values = get_doubles(&c, &h->custom_value_count);
+    h->positive_buckets = get_counts(&c, wholes, &h->positive_bucket_count);
+    h->negative_buckets = get_counts(&c, wholes, &h->negative_bucket_count);
+    h->custom_values = get_counts(&c, false, &h->custom_value_count);
     if (c.spent)
         return qf_err_set(err, QF_ELIMIT, "too little memory for a histogram");
     if (c.bad || c.rest.len ||

@@ -20,8 +20,9 @@
 #define SG_ROW_GROUP_SAMPLES_MIN (16u << 10)
 /* Series in a row group, however short they are. */
 #define SG_ROW_GROUP_SERIES 8192u
-/* Bytes of encoded histograms in a row group, give or take the last one. */
-#define SG_ROW_GROUP_HISTOGRAM_BYTES (2u << 20)
+/* Bytes of encoded histograms in a row group, give or take the last one; decoded up to eight times
+ * as many. */
+#define SG_ROW_GROUP_HISTOGRAM_BYTES (1u << 20)
 
 struct sg_writer_options {
     const char *path; /* of the local file to write; must not exist */

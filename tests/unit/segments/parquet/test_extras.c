@@ -400,12 +400,13 @@ TEST(large_histograms_make_small_row_groups)
 {
     QF_CLEANUP(world_done) struct world world = world_make(8);
     size_t buckets = 20000;
-    double *counts = QF_ARENA_ARRAY(world.arena, double, buckets);
+    double *counts = QF_ARENA_ARRAY(world.arena, double, buckets); /* zeros */
     struct pq_span span = { 0, (uint32_t)buckets };
     struct pq_histogram h = { .positive_spans = &span,
                               .positive_span_count = 1,
                               .positive_buckets = counts,
-                              .positive_bucket_count = buckets };
+                              .positive_bucket_count = buckets,
+                              .zero_count = 0.5 /* so that counts are written as doubles */ };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
     struct sg_writer *writer = writer_make(&world, 0, true);
     struct columns columns = { .count = 0 };
