@@ -74,3 +74,77 @@ void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan)
                          grid->start_ms);
     }
 }
+
+/* --- as JSON --- */
+
+static void json_details(struct qf_strbuf *buf, const struct pq_plan_node *node)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    node_details(&text, node);
+    if (text.len > 1) {
+        qf_strbuf_puts(buf, ",\"detail\":");
+        qf_strbuf_json(buf,
+                       qf_str_sub(qf_strbuf_view(&text), 1, text.len)); /* begins with a blank */
+    }
+    qf_strbuf_done(&text);
+    if (node->kind == PQ_PLAN_LEAF)
+        qf_strbuf_printf(buf, ",\"leaf\":%" PRIu32, node->leaf->id);
+    if (node->grouping_count == 0)
+        return;
+    qf_strbuf_puts(buf, node->without ? ",\"without\":[" : ",\"by\":[");
+    for (size_t i = 0; i < node->grouping_count; i++) {
+        if (i)
+            qf_strbuf_putc(buf, ',');
+        qf_strbuf_json(buf, node->grouping[i]);
+    }
+    qf_strbuf_putc(buf, ']');
+}
+
+/* As deep as the expression, which the parser bounds. */
+static void json_node(struct qf_strbuf *buf, const struct pq_plan_node *node)
+{
+    qf_strbuf_printf(buf, "{\"node\":\"%s\"", pq_plan_kind_text(node->kind));
+    json_details(buf, node);
+    qf_strbuf_printf(buf, ",\"pos\":[%" PRIu32 ",%" PRIu32 "],\"steps\":%" PRIu64, node->pos.start,
+                     node->pos.end, node->grid.count);
+    if (node->child_count) {
+        qf_strbuf_puts(buf, ",\"children\":[");
+        for (size_t i = 0; i < node->child_count; i++) {
+            if (i)
+                qf_strbuf_putc(buf, ',');
+            json_node(buf, node->children[i]);
+        }
+        qf_strbuf_putc(buf, ']');
+    }
+    qf_strbuf_putc(buf, '}');
+}
+
+static void json_leaf(struct qf_strbuf *buf, const struct pq_leaf *leaf)
+{
+    const struct pq_grid *grid = pq_leaf_grid(leaf);
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(buf, "{\"id\":%" PRIu32 ",\"kind\":\"%s\",\"text\":", leaf->id,
+                     leaf->kind->name);
+    pq_leaf_print(&text, leaf);
+    qf_strbuf_json(buf, qf_strbuf_view(&text));
+    qf_strbuf_done(&text);
+    qf_strbuf_printf(buf,
+                     ",\"min_ms\":%" PRId64 ",\"max_ms\":%" PRId64 ",\"steps\":%" PRIu64
+                     ",\"step_ms\":%" PRId64 "}",
+                     leaf->select.min_ts, leaf->select.max_ts, grid->count, grid->step_ms);
+}
+
+void pq_plan_json(struct qf_strbuf *buf, const struct pq_plan *plan)
+{
+    qf_strbuf_puts(buf, "{\"tree\":");
+    json_node(buf, plan->root);
+    qf_strbuf_puts(buf, ",\"leaves\":[");
+    for (size_t i = 0; i < plan->leaf_count; i++) {
+        if (i)
+            qf_strbuf_putc(buf, ',');
+        json_leaf(buf, plan->leaves[i]);
+    }
+    qf_strbuf_puts(buf, "]}");
+}

@@ -66,6 +66,15 @@ struct qa_fetch *co_fetch_new(const struct pb_ready *ready)
     fetch->url = qf_xmemdup0(ready->artifact_url.data, ready->artifact_url.len);
     fetch->size_bytes = ready->artifact_size_bytes;
     fetch->scan_us = ready->timings.scan_us;
+    fetch->said = (struct qa_said){ .queued_us = ready->timings.queued_us,
+                                    .download_us = ready->timings.download_us,
+                                    .write_us = ready->timings.write_us,
+                                    .rows = ready->row_count,
+                                    .series = ready->series_count,
+                                    .samples = ready->samples_read,
+                                    .download_bytes = ready->download_bytes,
+                                    .cache_hits = ready->cache_hits,
+                                    .cache_misses = ready->cache_misses };
     (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                             &fetch->checksum);
     return fetch;

@@ -83,6 +83,7 @@ static void perform_work(struct qa_coord *coord, struct event *cause,
     case WC_API_DO__COUNT:
         break;
     }
+    co_explain_effect(coord, effect, cause->fetch);
 }
 
 static void step_work(struct qa_coord *coord, struct event *event)
@@ -98,6 +99,7 @@ static void step_work(struct qa_coord *coord, struct event *event)
     else if (rc != QF_OK)
         QF_LOG_ERROR("event refused", QF_KV_STR("event", wc_api_event_name(event->work.type)),
                      QF_KV_STR("reason", qf_rc_name(rc)));
+    co_explain_heard(coord, event);
     for (size_t i = 0; i < effects.count; i++)
         perform_work(coord, event, &effects.items[i]);
 }
@@ -195,6 +197,7 @@ static int64_t time_to_sleep(const struct qa_coord *coord, qf_time_ms now)
 {
     qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), wc_life_deadline(coord->life));
 
+    next = QF_MIN(next, coord->explain_due);
     if (next <= now)
         return 0;
     return QF_MIN(next - now, (int64_t)NAP_MS);
@@ -208,6 +211,7 @@ void co_tick(struct qa_coord *coord)
         co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_TICK });
     if (now >= wc_life_deadline(coord->life))
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TICK });
+    co_explain_tick(coord, now);
 }
 
 static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
@@ -334,6 +338,7 @@ struct qa_coord *co_new(const struct qa_coord_options *options, struct qf_err *e
     struct qa_coord *coord = qf_xcalloc(1, sizeof(*coord));
 
     coord->options = *options;
+    coord->explain_due = QF_TIME_NEVER;
     coord->prng.state = (uint64_t)qf_clock_mono_ns();
     coord->box = qf_mailbox_new(MAILBOX_MAX);
     coord->slot_count = options->queries_max + 1;

@@ -98,6 +98,10 @@ struct qa_coord {
     } quarantine;
     struct qa_fetch *fetches; /* downloads given to the fetcher and not yet back */
     struct wc_api_stats seen; /* counters already in the metrics */
+
+    /* Watched queries: when news of their work are told next, were last, and who is first in turn. */
+    qf_time_ms explain_due, explained_at;
+    size_t explain_slot;
 };
 
 /* coordinator.c */
@@ -175,6 +179,17 @@ void co_blame(struct qa_coord *coord, const struct wc_api_effect *effect);
 void co_absolve(struct qa_coord *coord, const struct qa_item *item);
 void co_lift(struct qa_coord *coord, const char *segment, struct qh_stream *stream);
 void co_put_quarantine(const struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now);
+
+/* explain.c: work of watched queries */
+/* The core has been told of @event, whose effects are not performed yet. */
+void co_explain_heard(struct qa_coord *coord, const struct event *event);
+/* @effect was performed; COMMITTED: @fetch was the download. */
+void co_explain_effect(struct qa_coord *coord, const struct wc_api_effect *effect,
+                       const struct qa_fetch *fetch);
+/* Tell of at most @max items that changed; how many it was. */
+size_t co_explain_works(struct qa_coord *coord, struct qa_query *query, size_t max);
+/* Tell all that is due. */
+void co_explain_tick(struct qa_coord *coord, qf_time_ms now);
 
 /* inspect.c: what is going on, as JSON and as metrics */
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,

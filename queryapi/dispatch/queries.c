@@ -10,6 +10,7 @@
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
 #include "queryapi/encode/events.h"
+#include "queryapi/query/explain.h"
 
 #define SLOT_BITS 16
 #define SLOT_MASK ((UINT64_C(1) << SLOT_BITS) - 1)
@@ -176,6 +177,8 @@ void co_submitted(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
     (void)atomic_fetch_add(&coord->query_count, 1);
     qh_stream_header(query->stream, "X-Query-Id", query->name);
     qh_stream_listen(query->stream, on_stream, coord, query->id);
+    if (qa_explained(query))
+        qa_explain_stage(query, "queued");
     if (qh_stream_gone(query->stream))
         co_tell_life(coord,
                      (struct wc_life_event){ .type = WC_LIFE_EV_CANCEL, .query.v = query->id });
@@ -252,6 +255,7 @@ static void run_turn(void *arg)
 static void lend(struct qa_coord *coord, struct qa_query *query, enum qa_turn turn)
 {
     query->co.turn = turn;
+    query->co.working = false;
     if (!qf_pool_submit(coord->options.pool, run_turn, query))
         co_tell_life(coord,
                      (struct wc_life_event){ .type = WC_LIFE_EV_REFUSED, .query.v = query->id });
@@ -268,6 +272,8 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
     query->co.reason[0] = '\0';
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
     query->co.artifact_bytes = query->co.announced_bytes = 0;
+    if (qa_explained(query))
+        qa_explain_stage(query, "planning");
     lend(coord, query, QA_TURN_PLAN);
 }
 
@@ -291,6 +297,9 @@ static void work(struct qa_coord *coord, struct qa_query *query)
         co_work_over(coord, (struct wc_query_id){ query->id }, QF_EQUARANTINED);
         return;
     }
+    query->co.working = true;
+    if (qa_explained(query))
+        qa_explain_stage(query, "working");
     co_progress(coord, query);
     co_tell(coord,
             (struct event){ .machine = MACHINE_WORK,
@@ -300,7 +309,19 @@ static void work(struct qa_coord *coord, struct qa_query *query)
                             .items = items });
 }
 
-static void fail(struct qa_query *query, const struct wc_life_effect *effect)
+/* The first turn of an answer; later ones go on with it. */
+static void answer(struct qa_coord *coord, struct qa_query *query)
+{
+    if (query->explain && !query->explain->answering) {
+        query->explain->answering = true;
+        (void)co_explain_works(coord, query, QA_WORKS_AT_ONCE);
+        qa_explain_stage(query, "answering");
+    }
+    lend(coord, query, QA_TURN_ANSWER);
+}
+
+static void fail(struct qa_coord *coord, struct qa_query *query,
+                 const struct wc_life_effect *effect)
 {
     const char *why = "too many queries at once";
 
@@ -312,6 +333,7 @@ static void fail(struct qa_query *query, const struct wc_life_effect *effect)
               : effect->rc == QF_EUNAVAILABLE ? "no worker is available"
                                               : qf_rc_text(effect->rc);
     }
+    (void)co_explain_works(coord, query, QA_WORKS_AT_ONCE);
     qa_query_fail(query, effect->rc, why);
 }
 
@@ -327,7 +349,7 @@ void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect
         work(coord, query);
         break;
     case WC_LIFE_DO_ANSWER:
-        lend(coord, query, QA_TURN_ANSWER);
+        answer(coord, query);
         break;
     case WC_LIFE_DO_STOP:
         query->cancel_rc = effect->rc;
@@ -339,7 +361,7 @@ void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect
                                                    .rc = effect->rc });
         break;
     case WC_LIFE_DO_FAIL:
-        fail(query, effect);
+        fail(coord, query, effect);
         break;
     case WC_LIFE_DO_END:
         finish(coord, query);

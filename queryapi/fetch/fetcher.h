@@ -39,12 +39,21 @@ void qa_artifact_done(struct qa_artifact *artifact);
 /* The largest artifact that is kept in memory. */
 #define QA_MEMORY_ARTIFACT_MAX (1u << 20)
 
+/* What a worker says of an artifact it made, besides its bytes. */
+struct qa_said {
+    uint64_t queued_us, download_us, write_us;
+    uint64_t rows, series, samples, download_bytes;
+    uint32_t cache_hits, cache_misses;
+};
+
 struct qa_fetch {
     /* Who asks; the fetcher does not look at these. */
     uint64_t query, work;
     uint32_t attempt;
     int64_t ready_ns;
     uint64_t scan_us;
+    uint64_t worker;     /* the id of the worker that has it */
+    struct qa_said said; /* what it said of it */
     struct qa_fetch *next, *prev;
     /* Set by who asked, until it is back: nobody needs it any more, end it soon. */
     atomic_bool unwanted;

@@ -8,7 +8,7 @@
 #include "queryapi/http/routes_int.h"
 
 /* timeout, limit, lookback_delta, stats: the same for both query endpoints. */
-static qf_rc read_common(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err)
+qf_rc qa_read_common(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err)
 {
     struct qf_str timeout = qh_visit_param(visit, "timeout"),
                   limit = qh_visit_param(visit, "limit"),
@@ -31,7 +31,7 @@ static void handle_query(struct qh_visit *visit)
 {
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_INSTANT);
     struct qf_err err = { 0 };
-    qf_rc rc = read_common(visit, &ask, &err);
+    qf_rc rc = qa_read_common(visit, &ask, &err);
 
     ask.text = qh_visit_param(visit, "query");
     ask.start_ms = qf_clock_wall_ms();
@@ -66,21 +66,26 @@ static qf_rc check_range(const struct qh_visit *visit, const struct qa_ask *ask,
     return QF_OK;
 }
 
+qf_rc qa_read_range(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err)
+{
+    qf_rc rc = qa_param_time("start", qh_visit_param(visit, "start"), &ask->start_ms, err);
+
+    if (rc == QF_OK)
+        rc = qa_param_time("end", qh_visit_param(visit, "end"), &ask->end_ms, err);
+    if (rc == QF_OK)
+        rc = qa_param_duration("step", qh_visit_param(visit, "step"), &ask->step_ms, err);
+    return rc ? rc : check_range(visit, ask, err);
+}
+
 static void handle_query_range(struct qh_visit *visit)
 {
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_RANGE);
     struct qf_err err = { 0 };
-    qf_rc rc = qa_param_time("start", qh_visit_param(visit, "start"), &ask.start_ms, &err);
+    qf_rc rc = qa_read_range(visit, &ask, &err);
 
     ask.text = qh_visit_param(visit, "query");
     if (rc == QF_OK)
-        rc = qa_param_time("end", qh_visit_param(visit, "end"), &ask.end_ms, &err);
-    if (rc == QF_OK)
-        rc = qa_param_duration("step", qh_visit_param(visit, "step"), &ask.step_ms, &err);
-    if (rc == QF_OK)
-        rc = check_range(visit, &ask, &err);
-    if (rc == QF_OK)
-        rc = read_common(visit, &ask, &err);
+        rc = qa_read_common(visit, &ask, &err);
     if (rc == QF_OK)
         rc = qa_check_text(ask.text, &err);
     qa_visit_submit(visit, &ask, rc, &err);
@@ -111,7 +116,7 @@ static void handle_events(struct qh_visit *visit)
     struct qh_request *request = visit->request;
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_EVENTS);
     struct qf_err err = { 0 };
-    struct qf_str progress;
+    struct qf_str progress, explain;
     qf_rc rc = QF_OK;
 
     if (request->method == QH_METHOD_POST && !qh_request_has_form(request))
@@ -119,10 +124,13 @@ static void handle_events(struct qh_visit *visit)
     ask.text = qh_visit_param(visit, "q");
     progress = qh_visit_param(visit, "progress");
     ask.progress = qf_str_is(progress, "true") || qf_str_is(progress, "1");
+    explain = qh_visit_param(visit, "explain");
+    ask.explain = qf_str_is(explain, "true") || qf_str_is(explain, "1");
+    ask.batch = qf_str_is(qh_visit_param(visit, "format"), "batch");
     if (rc == QF_OK)
         rc = read_events_range(visit, &ask, &err);
     if (rc == QF_OK)
-        rc = read_common(visit, &ask, &err);
+        rc = qa_read_common(visit, &ask, &err);
     if (rc == QF_OK)
         rc = qa_check_text(ask.text, &err);
     if (rc == QF_OK && ask.text.len == 0)

@@ -7,6 +7,7 @@
 #include "queryapi/http/routes.h"
 
 extern const struct qh_routes qa_query_routes;    /* expressions */
+extern const struct qh_routes qa_explain_routes;  /* what a query would do */
 extern const struct qh_routes qa_series_routes;   /* series and labels */
 extern const struct qh_routes qa_language_routes; /* what needs no data */
 extern const struct qh_routes qa_operate_routes;  /* metrics, probes, what is going on */
@@ -28,5 +29,11 @@ struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind
 /* Have a copy of @ask answered; or say what is wrong with it, if @rc is not QF_OK. */
 void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
                      const struct qf_err *err);
+
+/* route_query.c: timeout, limit, lookback_delta, stats. QF_EINVAL. */
+QF_MUST_CHECK qf_rc qa_read_common(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err);
+/* route_query.c: start, end and step as Prometheus names them. QF_EINVAL: one of them is no time or
+ * duration, or not end >= start, a positive step and not too many points. */
+QF_MUST_CHECK qf_rc qa_read_range(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err);
 
 #endif

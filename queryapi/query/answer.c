@@ -4,6 +4,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "queryapi/query/answer_int.h"
+#include "queryapi/query/explain.h"
 #include "segments/parquet/artifact.h"
 
 /* Bytes written at once; between two pieces the stream is asked for room. */
@@ -139,10 +140,12 @@ qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err)
 
         if (rc)
             return rc;
+        if (query->explain) /* what the coordinator left to be told */
+            (void)qa_explain_works(query, SIZE_MAX);
     }
     switch (query->ask.kind) {
     case QA_QUERY_EVENTS:
-        return qa_answer_events(query, err);
+        return query->ask.batch ? qa_answer_batches(query, err) : qa_answer_events(query, err);
     case QA_QUERY_INSTANT:
     case QA_QUERY_RANGE:
         return qa_answer_result(query, err);
@@ -150,6 +153,7 @@ qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err)
     case QA_QUERY_LABELS:
     case QA_QUERY_LABEL_VALUES:
         return qa_answer_list(query, err);
+    case QA_QUERY_EXPLAIN: /* was answered when it was planned */
     case QA_QUERY__COUNT:
         break;
     }

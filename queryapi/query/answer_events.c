@@ -3,6 +3,7 @@
 
 #include "queryapi/encode/events.h"
 #include "queryapi/query/answer_int.h"
+#include "queryapi/query/explain.h"
 
 static qf_rc grow_tags(struct qa_query *query, struct qf_err *err)
 {
@@ -70,16 +71,46 @@ static qf_rc write_batch(struct qa_query *query, bool *ret_full, struct qf_err *
     return QF_OK;
 }
 
+qf_rc qa_answer_next_batch(struct qa_query *query, struct qf_err *err)
+{
+    qf_rc rc = pq_eval_next(query->parts[0].eval, &query->answer->batch, err);
+
+    if (query->explain)
+        query->explain->memory_peak =
+            QF_MAX(query->explain->memory_peak, qf_purse_used(&query->purse));
+    return rc;
+}
+
+void qa_answer_end_events(struct qa_query *query, uint64_t series)
+{
+    struct qa_answer *answer = query->answer;
+
+    if (query->explain)
+        qa_explain_done(query, &answer->piece, series);
+    else
+        qa_sse_done(&answer->piece, pq_eval_notes(query->parts[0].eval), query->ask.text);
+    (void)qa_answer_flush(query, true);
+    qh_stream_end(query->stream);
+}
+
+static uint64_t series_told(const struct qa_answer *answer)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < answer->tag_count; i++)
+        count += answer->tags[i].data != NULL;
+    return count;
+}
+
 qf_rc qa_answer_events(struct qa_query *query, struct qf_err *err)
 {
     struct qa_answer *answer = query->answer;
-    struct pq_eval *eval = query->parts[0].eval;
     bool full = false;
     qf_rc rc;
 
     while (!full) {
         if (!answer->in_batch) {
-            rc = pq_eval_next(eval, &answer->batch, err);
+            rc = qa_answer_next_batch(query, err);
             if (rc == QF_OK && answer->batch.steps)
                 rc = grow_tags(query, err);
             if (rc)
@@ -99,8 +130,6 @@ qf_rc qa_answer_events(struct qa_query *query, struct qf_err *err)
         query->next = QA_NEXT_ROOM;
         return QF_OK;
     }
-    qa_sse_done(&answer->piece, pq_eval_notes(eval), query->ask.text);
-    (void)qa_answer_flush(query, true);
-    qh_stream_end(query->stream);
+    qa_answer_end_events(query, series_told(answer));
     return QF_OK;
 }

@@ -15,6 +15,12 @@ struct qa_answer {
     struct qf_str *tags; /* per series id, made when it first has a value */
     size_t tag_count;
 
+    /* Columnar events: what the client knows of series. */
+    uint64_t *ids; /* per series id, its number in events plus 1; 0: it had no value yet */
+    size_t id_count;
+    uint64_t told; /* series with a number */
+    bool in_rows;  /* the batch's series are told, its rows are being written */
+
     /* Documents: the collected result, or names and label sets. */
     struct pq_result result;
     bool collected, opened, limited;
@@ -30,11 +36,17 @@ struct qa_answer {
 bool qa_answer_flush(struct qa_query *query, bool last);
 QF_MUST_CHECK qf_rc qa_answer_no_memory(struct qf_err *err);
 
-/* answer_events.c, answer_document.c, answer_list.c: evaluate and write until the stream is full
+/* answer_events.c, answer_batches.c, answer_document.c, answer_list.c: evaluate and write until the stream is full
  * (next ROOM) or all is said. */
 QF_MUST_CHECK qf_rc qa_answer_events(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_answer_batches(struct qa_query *query, struct qf_err *err);
 QF_MUST_CHECK qf_rc qa_answer_result(struct qa_query *query, struct qf_err *err);
 QF_MUST_CHECK qf_rc qa_answer_list(struct qa_query *query, struct qf_err *err);
+
+/* answer_events.c: what both kinds of events share: the next batch, and the end. @series: how many the
+ * client was told of. */
+QF_MUST_CHECK qf_rc qa_answer_next_batch(struct qa_query *query, struct qf_err *err);
+void qa_answer_end_events(struct qa_query *query, uint64_t series);
 
 /* answer_document.c: what both kinds of documents share. */
 void qa_answer_cut_to_limit(struct qa_query *query);

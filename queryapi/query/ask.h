@@ -36,6 +36,7 @@ struct qa_ask {
     int64_t lookback_ms;               /* 0: the default */
     uint64_t limit;                    /* series or names in the answer; 0: none */
     bool stats, progress;
+    bool batch, explain;          /* of events: columnar values; what the query does meanwhile */
     const struct qf_str *matches; /* of series and labels */
     size_t match_count;
     struct qf_str label;       /* of label values */

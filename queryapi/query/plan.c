@@ -237,23 +237,11 @@ uint64_t qa_leaf_key(const struct qa_query *query, uint32_t part, uint32_t leaf)
 #define SAMPLES_PER_US 40
 #define BYTES_PER_SAMPLE 3
 
-/* Does the whole leaf take so little that one worker should have it? Either it did when it was
- * asked before, or there is not more than that in the time range, whatever the matchers leave of
- * it. */
-static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                     const struct sg_catalog_answer *found)
+/* Samples in the leaf's time range, whatever the matchers leave of them. */
+static double samples_in(const struct sg_catalog_answer *found, const struct pq_select *select)
 {
-    const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
     double samples = 0;
-    uint64_t scan_us;
-    size_t segments = 0;
 
-    for (size_t g = 0; g < found->group_count; g++)
-        segments += found->groups[g].segment_count;
-    if (found->group_count < 2 || !query->env->small_scan_us || segments > PB_SEGMENTS_MAX)
-        return false;
-    if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
-        return scan_us <= query->env->small_scan_us;
     for (size_t g = 0; g < found->group_count; g++) {
         for (size_t i = 0; i < found->groups[g].segment_count; i++) {
             const struct sg_catalog_segment *segment = &found->groups[g].segments[i];
@@ -265,7 +253,41 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
             samples += (double)segment->size / BYTES_PER_SAMPLE * share;
         }
     }
-    return samples <= (double)query->env->small_scan_us * SAMPLES_PER_US;
+    return samples;
+}
+
+/* Add what the leaf reads to what the query is expected to take. */
+static void estimate_leaf(struct qa_query *query, uint32_t part, uint32_t leaf,
+                          const struct sg_catalog_answer *found)
+{
+    double samples = samples_in(found, &query->parts[part].plan->leaves[leaf]->select);
+    double us = samples / SAMPLES_PER_US;
+    uint64_t scan_us;
+
+    if (query->env->costs &&
+        qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
+        us = (double)scan_us;
+    query->estimate.samples += samples;
+    query->estimate.seconds += us / 1e6;
+}
+
+/* Does the whole leaf take so little that one worker should have it? Either it did when it was
+ * asked before, or there is not more than that in the time range, whatever the matchers leave of
+ * it. */
+static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
+                     const struct sg_catalog_answer *found)
+{
+    const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
+    uint64_t scan_us;
+    size_t segments = 0;
+
+    for (size_t g = 0; g < found->group_count; g++)
+        segments += found->groups[g].segment_count;
+    if (found->group_count < 2 || !query->env->small_scan_us || segments > PB_SEGMENTS_MAX)
+        return false;
+    if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
+        return scan_us <= query->env->small_scan_us;
+    return samples_in(found, select) <= (double)query->env->small_scan_us * SAMPLES_PER_US;
 }
 
 /* The shard whose worker gets a work item of several: another one for another selector, so that
@@ -325,6 +347,8 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     query->items = items;
     per_item = is_small(query, part, leaf, &found) ? found.group_count : 1;
+    if (query->ask.explain)
+        estimate_leaf(query, part, leaf, &found);
     for (size_t g = 0; g < found.group_count; g += per_item) {
         const struct sg_catalog_group *groups = &found.groups[g];
         uint32_t shard = home_shard(query, part, leaf, groups, per_item);

@@ -8,6 +8,7 @@
 #include "base/sys/clock.h"
 #include "queryapi/encode/error.h"
 #include "queryapi/encode/events.h"
+#include "queryapi/query/explain.h"
 #include "queryapi/query/query_int.h"
 
 bool qa_features_enable(struct qa_features *features, const char *name)
@@ -57,6 +58,8 @@ void qa_query_reset(struct qa_query *query)
         qa_artifact_done(&query->items[i].artifact);
     query->items = NULL;
     query->parts = NULL;
+    query->explain = NULL;
+    query->estimate = (struct qa_estimate){ 0 };
     query->item_count = query->part_count = query->segment_count = 0;
     query->snapshot = sg_catalog_snapshot_drop(query->snapshot);
 }
@@ -133,7 +136,12 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
                                   : qa_query_answer(query, &query->err);
     if (rc == QF_OK && turn == QA_TURN_PLAN) {
         expect_costs(query);
-        qa_answer_begin(query);
+        if (!qh_stream_begun(query->stream))
+            qa_answer_begin(query);
+        if (query->ask.kind == QA_QUERY_EXPLAIN)
+            rc = qa_explain_document(query, &query->err);
+        else if (qa_explained(query))
+            rc = qa_explain_plan(query, &query->err);
     }
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */

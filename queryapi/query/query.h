@@ -27,6 +27,7 @@
 #include "promql/parse.h"
 #include "promql/plan.h"
 #include "proto/codec/control.h"
+#include "queryapi/encode/explain.h"
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/query/ask.h"
 #include "queryapi/query/costs.h"
@@ -93,7 +94,8 @@ struct qa_timings {
     int64_t submitted_ns, admitted_ns, planned_ns, fetched_ns, first_ns, over_ns;
 };
 
-struct qa_answer; /* answer.c */
+struct qa_answer;  /* answer.c */
+struct qa_explain; /* explain.h */
 
 struct qa_query {
     uint64_t id;
@@ -114,6 +116,8 @@ struct qa_query {
     size_t item_count;
     size_t segment_count;
     struct qa_answer *answer;
+    struct qa_explain *explain; /* NULL: nobody wants to know */
+    struct qa_estimate estimate;
     enum qa_next next;
     qf_rc rc; /* how it ended */
     struct qf_err err;
@@ -130,7 +134,8 @@ struct qa_query {
         uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
         uint64_t announced_bytes; /* of all artifacts that workers have ready */
         uint32_t replans;         /* because segments vanished */
-        char reason[300];         /* what a worker said of the work that failed */
+        bool working;     /* work is under way, and with it query->explain the coordinator's */
+        char reason[300]; /* what a worker said of the work that failed */
     } co;
 };
 

@@ -65,4 +65,9 @@ QF_MUST_CHECK qf_rc pq_plan_new(struct qf_arena *arena, const struct pq_expr *ex
 /* The plan as an indented tree of nodes and a list of leaves. */
 void pq_plan_explain(struct qf_strbuf *buf, const struct pq_plan *plan);
 
+/* The same for programs: {"tree":{"node","detail"?,"leaf"?,"by"?,"without"?,"pos":[start,end],
+ * "steps","children"?},"leaves":[{"id","kind","text","min_ms","max_ms","steps","step_ms"}]}. Positions
+ * are bytes of the query's text. */
+void pq_plan_json(struct qf_strbuf *buf, const struct pq_plan *plan);
+
 #endif
