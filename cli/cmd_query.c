@@ -19,6 +19,7 @@
 #include "base/pure/vec.h"
 #include "cli/flags.h"
 #include "cli/histogram_chart.h"
+#include "cli/query_explain.h"
 
 int cli_query(int argc, char **argv);
 
@@ -28,7 +29,7 @@ int cli_query(int argc, char **argv);
 #define SERIES_SHOWN_MAX 200
 
 static const char *url, *start, *end, *step, *tenant, *api_key, *api_key_file, *tls_ca;
-static bool json_out;
+static bool json_out, explain;
 
 static const struct cli_flag flags[] = {
     { "url", CLI_FLAG_STR, &url, "URL", "http://127.0.0.1:8080", "the API" },
@@ -44,6 +45,8 @@ static const struct cli_flag flags[] = {
     { "tls-ca", CLI_FLAG_STR, &tls_ca, "FILE", NULL,
       "believe these authorities (PEM) instead of the system's" },
     { "json", CLI_FLAG_BOOL, &json_out, NULL, NULL, "print the events as they come, one per line" },
+    { "explain", CLI_FLAG_BOOL, &explain, NULL, NULL,
+      "print the plan with its work, before the answer; in a terminal also while it runs" },
 };
 
 static const struct cli_spec spec = {
@@ -73,6 +76,7 @@ struct client {
     char message[1024];
     struct qf_strbuf body; /* of an answer that is no event stream */
     bool events;
+    struct cli_explain *explain; /* NULL: not asked for */
 };
 
 static double number_of(const json_t *value)
@@ -146,9 +150,11 @@ static void print_notes(const json_t *data, const char *key)
 static void on_event(struct client *client, const char *text)
 {
     json_t *event = json_loads(text, 0, NULL);
-    const json_t *data = json_object_get(event, "data");
+    json_t *data = json_object_get(event, "data");
     const char *type = json_string_value(json_object_get(event, "type"));
 
+    if (type && client->explain)
+        cli_explain_hear(client->explain, type, data);
     if (!type) {
         json_decref(event);
         return;
@@ -219,7 +225,7 @@ static char *request_body(const char *expr)
     (void)json_object_set_new(body, "s", json_string(start ? start : "e"));
     if (step)
         (void)json_object_set_new(body, "step", json_string(step));
-    (void)json_object_set_new(body, "progress", json_true());
+    (void)json_object_set_new(body, explain ? "explain" : "progress", json_true());
     text = json_dumps(body, 0);
     json_decref(body);
     return text;
@@ -446,8 +452,15 @@ int cli_query(int argc, char **argv)
     if (key)
         api_key = key;
     client.terminal = isatty(STDERR_FILENO) && !json_out;
+    if (explain && !json_out)
+        client.explain = cli_explain_new(client.terminal);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     ask(&client, argv[1]);
+    if (client.explain) {
+        cli_explain_clear(client.explain);
+        cli_explain_print(client.explain, stdout);
+        client.explain = cli_explain_free(client.explain);
+    }
     if (client.failed)
         fprintf(stderr, "error: %s\n", client.message);
     else if (!json_out)

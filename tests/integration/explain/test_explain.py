@@ -1,11 +1,15 @@
 """test_explain.py - queries that are watched: their events, and that others see none of them."""
+import json
 import os
+import pty
+import subprocess
 import sys
 import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
-from harness import START, Fabric, check_one_end, load, standard_lines, wait_for  # noqa: E402
+from harness import (BINARY, START, Fabric, check_one_end, load, standard_lines,  # noqa: E402
+                     wait_for)
 
 END = START + 3600
 # Keeps a worker busy for minutes, and the API not at all.
@@ -32,7 +36,7 @@ def values_of_batches(events):
     return values
 
 
-class Watched(unittest.TestCase):
+class Fabrics(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.fabric = Fabric(2)
@@ -45,6 +49,8 @@ class Watched(unittest.TestCase):
     def tearDownClass(cls):
         cls.fabric.close()
 
+
+class Watched(Fabrics):
     def ask(self, query, step="60s", **more):
         status, raw, events = self.fabric.events(query, START, END, step, **more)
         self.assertEqual(status, 200, raw)
@@ -151,6 +157,45 @@ class Watched(unittest.TestCase):
         self.check_story(events)
         longest = max(len(block) for block in raw.split(b"\n\n"))
         self.assertLess(longest, 64 << 10)
+
+
+class Terminal(Fabrics):
+    """promfabric query --explain, with its output in a file and in a terminal."""
+    def ask_program(self, query, *flags, **kwargs):
+        return subprocess.run([BINARY, "query", f"--url=http://127.0.0.1:{self.fabric.api_port}",
+                               "--explain", *flags, query], stdout=subprocess.PIPE, check=False,
+                              timeout=60, **kwargs)
+
+    def test_the_tree_comes_before_the_answer(self):
+        ran = self.ask_program("sum by (job) (rate(http_requests_total[5m])) / 2", f"--end={END}",
+                               stderr=subprocess.PIPE)
+        text = ran.stdout.decode()
+        self.assertEqual((ran.returncode, ran.stderr), (0, b""), text)
+        self.assertRegex(text, r"(?s)queued at \d+ ms.*scalar_op\n.*leaf: sum by \(job\).*4 of 4 work "
+                               r"items.*work 3: fetched on worker-[01]; 1 segments.*stands on 4 "
+                               r"segments in 4 work items, checksum [0-9a-f]{16}\n\{job=")
+        events = [json.loads(line) for line in self.ask_program(
+            "vector(1)", "--json").stdout.decode().splitlines()]
+        self.assertEqual(events[0]["type"], "stage")
+        bad = self.ask_program("sum(", stderr=subprocess.PIPE)
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn(b"parse error", bad.stderr)
+
+    def test_a_terminal_sees_it_live(self):
+        head, tail = pty.openpty()
+        ran = self.ask_program("sum(temperature)", f"--end={END}", stderr=tail)
+        os.close(tail)
+        seen = b""
+        try:
+            while piece := os.read(head, 65536):
+                seen += piece
+        except OSError:
+            pass  # the other end is closed, and all is read
+        os.close(head)
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn(b"0 of 4 work items", seen)
+        self.assertRegex(seen, rb"\x1b\[\d+A\x1b\[J$")  # and takes it back
+        self.assertNotIn(b"\x1b", ran.stdout)
 
 
 class Lost(unittest.TestCase):
