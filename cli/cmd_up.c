@@ -324,7 +324,8 @@ static void greet(const char *address)
 {
     char program[4096];
 
-    printf("promfabric is up: http://%s  (%d workers, store %s)\n\n"
+    printf("promfabric is up: http://%s  (%d workers, store %s)\n"
+           "Open that address in a browser, or try one of these in a terminal.\n\n"
            "three things to try:\n"
            "  %s query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
            "  curl -s 'http://%s/api/v1/query?query=up'\n"

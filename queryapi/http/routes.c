@@ -6,7 +6,7 @@
 
 static const struct qh_routes *const families[] = {
     &qa_query_routes,    &qa_explain_routes, &qa_series_routes,
-    &qa_language_routes, &qa_operate_routes,
+    &qa_language_routes, &qa_operate_routes, &qa_page_routes,
 };
 
 void qa_fail_json(struct qh_visit *visit, const struct qf_err *err)
@@ -71,10 +71,23 @@ static struct qh_router router_of(struct qa_routes *of)
                                .role = of };
 }
 
+/* A page of another site made the browser ask: it could not read the answer, but have us work. Links
+ * to our own page come from other sites too, and those are welcome. */
+static bool is_foreign(const struct qa_routes *of, const struct qh_request *request)
+{
+    return !of->cors_origin && qf_str_starts(request->path, QF_STR("/api/")) &&
+           qf_str_is(qh_request_header(request, "Sec-Fetch-Site"), "cross-site");
+}
+
 bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     const struct qh_router router = router_of(ctx);
 
+    if (is_foreign(ctx, request)) {
+        qa_answer_error(stream, QA_FORMAT_JSON, QF_EDENIED,
+                        "pages of other sites may not ask; see --cors-origin");
+        return false;
+    }
     return qh_router_admit(&router, request, stream);
 }
 
