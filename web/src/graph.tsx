@@ -67,9 +67,25 @@ function single(series: Series): boolean {
   return count > 0;
 }
 
+type Hovered = { index: number; at: number } | null;
+
+/* What is under the mouse, in a component of its own: a move must not touch thousands of series. */
+function Tip({ hook, list, run, dark }: { hook: { show: (hovered: Hovered) => void }; list: Series[]; run: Run; dark: boolean }) {
+  const [tip, setTip] = useState<Hovered>(null);
+  hook.show = setTip;
+  const series = tip && list[tip.index];
+  if (!tip || !series) return <p class="tip" aria-hidden="true">Move over the graph for values; drag to zoom.</p>;
+  const value = series.values[tip.at];
+  return (
+    <p class="tip" aria-hidden="true">
+      <b>{time(run.ask.s + tip.at * run.ask.step)}</b> <span class="swatch" style={{ background: color(tip.index, dark) }} /> {short(series.name, 160)} <b>{value === null ? "no value" : number(value)}</b>
+    </p>
+  );
+}
+
 export function Graph(props: GraphProps) {
   const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), shape = useRef("");
-  const [tip, setTip] = useState<{ index: number; at: number } | null>(null);
+  const tip = useRef<{ show: (hovered: Hovered) => void }>({ show: () => {} });
   const [shown, setShown] = useState(LEGEND_STEP);
   const all = props.runs.flatMap((run) => run.series), list = all.slice(0, DRAWN_MAX);
   const key = [list.length, props.runs.map((r) => r.began).join(), props.dark, zone(), [...props.hidden].join("\u0000")].join("|");
@@ -82,7 +98,7 @@ export function Graph(props: GraphProps) {
       plot.current.setData(data);
     } else {
       plot.current?.destroy();
-      plot.current = new uPlot(options(props, list, box.current.clientWidth, (index, at) => setTip(index === null || at === null ? null : { index, at })), data, box.current);
+      plot.current = new uPlot(options(props, list, box.current.clientWidth, (index, at) => tip.current.show(index === null || at === null ? null : { index, at })), data, box.current);
       shape.current = key;
     }
     box.current.dataset.series = String(list.length);
@@ -104,20 +120,10 @@ export function Graph(props: GraphProps) {
   }, []);
 
   const odd = list.reduce((sum, series) => sum + series.odd, 0), histograms = list.some((series) => series.histograms);
-  const at = tip && list[tip.index] ? tip : null;
   return (
     <div class="graph">
       <div ref={box} class="plot" role="img" aria-label="Graph of the query; the Table view has its values as text" data-testid="plot" />
-      <p class="tip" aria-hidden="true">
-        {at ? (
-          <>
-            <b>{time(props.runs[0].ask.s + at.at * props.runs[0].ask.step)}</b> <span class="swatch" style={{ background: color(at.index, props.dark) }} /> {short(list[at.index].name, 160)}{" "}
-            <b>{list[at.index].values[at.at] === null ? "no value" : number(list[at.index].values[at.at]!)}</b>
-          </>
-        ) : (
-          "Move over the graph for values; drag to zoom."
-        )}
-      </p>
+      <Tip hook={tip.current} list={list} run={props.runs[0]} dark={props.dark} />
       {all.length > list.length && <p class="note">{list.length} of {all.length} series are drawn; the table has all of them.</p>}
       {odd > 0 && <p class="note">{odd} values are NaN or infinite and not drawn.</p>}
       {histograms && <p class="note">Native histograms are drawn as their number of observations.</p>}
