@@ -97,7 +97,8 @@ static bool aggregation_valid(const struct pq_leaf *leaf)
 
 bool pq_leaf_valid(const struct pq_leaf *leaf)
 {
-    if (leaf->stage_count == 0 || !aggregation_valid(leaf))
+    if (leaf->stage_count == 0 || !aggregation_valid(leaf) || !time_fits(leaf->select.min_ts) ||
+        !time_fits(leaf->select.max_ts))
         return false;
     if ((leaf->kind == &pq_leaf_samples) != (leaf->stages[0].kind == PQ_STAGE_SAMPLES))
         return false;

@@ -17,7 +17,11 @@ struct shard {
     struct pq_rows rows;
     size_t next_row;
     bool ended;
+    int64_t last_ts; /* samples: of the row before */
 };
+
+/* No sample is older, in any leaf that may be run: differences of times fit int64. */
+#define SAMPLE_TIME_MIN (-((int64_t)1 << 58))
 
 /* A block that several consumers read. Its scope holds its histograms, so it is kept until all of
  * them are done with it. */
@@ -156,7 +160,9 @@ qf_rc pq_merge_new(struct qf_arena *arena, const struct pq_leaf *leaf,
     if (!merge->shards || !merge->scope)
         return no_memory(err);
     for (size_t i = 0; i < shard_count; i++)
-        merge->shards[i] = (struct shard){ .reader = readers[i], .ended = !readers[i] };
+        merge->shards[i] = (struct shard){ .reader = readers[i],
+                                           .ended = !readers[i],
+                                           .last_ts = SAMPLE_TIME_MIN };
     rc = make_series(merge, err);
     if (rc == QF_OK)
         *ret_merge = merge;
@@ -519,8 +525,10 @@ qf_rc pq_merge_samples(struct pq_merge *merge, int64_t until,
                 return rc;
             if (shard->ended || shard->rows.ts[row] > until)
                 break;
-            if (shard->rows.series[row] >= shard->reader->series_count)
+            if (shard->rows.series[row] >= shard->reader->series_count ||
+                shard->rows.ts[row] < shard->last_ts)
                 return corrupt_row(err);
+            shard->last_ts = shard->rows.ts[row];
             take(ctx, shard->ids[shard->rows.series[row]], shard->rows.ts[row],
                  pq_value_at(shard->rows.columns[0], shard->rows.histograms, row));
             shard->next_row++;

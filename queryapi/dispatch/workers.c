@@ -204,6 +204,8 @@ static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
 static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
                            const struct pb_heartbeat *heartbeat)
 {
+    int64_t now_us = qf_clock_mono_ns() / 1000;
+
     if (!heartbeat->echo) {
         struct pb_api_message echo = { .kind = PB_API_HEARTBEAT,
                                        .u.heartbeat = { heartbeat->sent_us, true } };
@@ -211,8 +213,10 @@ static void hear_heartbeat(struct qa_coord *coord, struct wc_api_event *event,
         qa_rpc_send(coord->rpc, event->session.v, &echo);
         return;
     }
+    if (heartbeat->sent_us < 0 || heartbeat->sent_us > now_us)
+        return; /* none that we sent */
     qf_metric_observe(coord->options.metrics->heartbeat_seconds,
-                      (double)(qf_clock_mono_ns() / 1000 - heartbeat->sent_us) / 1e6);
+                      (double)(now_us - heartbeat->sent_us) / 1e6);
     event->type = WC_API_EV_HEARTBEAT;
     event->sent_at = heartbeat->sent_us / 1000;
     co_tell_work(coord, *event);

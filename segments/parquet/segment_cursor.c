@@ -254,8 +254,19 @@ static size_t lower_bound(const int64_t *times, size_t count, int64_t ts)
     return low;
 }
 
+/* What a file says of its times is not believed: whoever calculates with them relies on their order
+ * and on their being near the epoch. */
+static bool times_good(const int64_t *ts, size_t count)
+{
+    bool good = sg_times_fit(ts[0], ts[count - 1]);
+
+    for (size_t i = 1; i < count; i++)
+        good &= ts[i - 1] < ts[i];
+    return good;
+}
+
 /* Cut every row to the selected times and drop those that are empty then. */
-static void trim_rows(struct sg_cursor *cursor)
+static qf_rc trim_rows(struct sg_cursor *cursor, struct qf_err *err)
 {
     const struct pq_select *select = cursor->select;
     size_t kept = 0;
@@ -272,9 +283,12 @@ static void trim_rows(struct sg_cursor *cursor)
         row.ts += start;
         row.values += start;
         row.count = end - start;
+        if (!times_good(row.ts, row.count))
+            return sg_corrupt(cursor->reader, "samples are out of order", err);
         cursor->rows[kept++] = row;
     }
     cursor->row_count = kept;
+    return QF_OK;
 }
 
 static bool any_start(const int64_t *start_ts, size_t count)
@@ -378,7 +392,9 @@ static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const size_t *
         cursor->rows[i].values = scratch->values + starts[i];
         scratch->stats.samples += cursor->rows[i].count;
     }
-    trim_rows(cursor);
+    rc = trim_rows(cursor, err);
+    if (rc != QF_OK)
+        return rc;
     for (size_t i = 0; i < cursor->row_count; i++)
         wanted += cursor->rows[i].count;
     rc = wanted ? read_extras(cursor, group, err) : QF_OK;

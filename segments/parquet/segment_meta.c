@@ -99,7 +99,8 @@ qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta, struct 
         !meta_u64(file, SG_KEY_SHARD, &shard) || !meta_u64(file, SG_KEY_SHARDS, &shards) ||
         !sg_shard_count_valid(shards) || shard >= shards ||
         !meta_i64(file, SG_KEY_MIN_TS, &meta.name.min_ts) ||
-        !meta_i64(file, SG_KEY_MAX_TS, &meta.name.max_ts) || meta.name.min_ts > meta.name.max_ts ||
+        !meta_i64(file, SG_KEY_MAX_TS, &meta.name.max_ts) ||
+        !sg_times_fit(meta.name.min_ts, meta.name.max_ts) ||
         !meta_u64(file, SG_KEY_SERIES, &meta.series_count) ||
         !meta_u64(file, SG_KEY_SAMPLES, &meta.sample_count) ||
         !meta_u64(file, SG_KEY_GENERATION, &meta.name.generation) ||

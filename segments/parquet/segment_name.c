@@ -97,7 +97,8 @@ bool sg_segment_name_parse(struct qf_str text, struct sg_segment_name *ret_name)
         return false;
     if (!cut(&text, '_', &part) || !qf_parse_i64(part, &name.min_ts))
         return false;
-    if (!cut(&text, '_', &part) || !qf_parse_i64(part, &name.max_ts) || name.min_ts > name.max_ts)
+    if (!cut(&text, '_', &part) || !qf_parse_i64(part, &name.max_ts) ||
+        !sg_times_fit(name.min_ts, name.max_ts))
         return false;
     if (!cut(&text, '_', &part) || !parse_shard(part, &name))
         return false;

@@ -19,6 +19,14 @@
 #include "base/pure/tenant.h"
 
 #define SG_SHARDS_MAX (1u << 16)
+/* Times of samples are no further from the epoch: millions of years, and their sums and differences
+ * still fit int64. Who reads a name or a file may calculate with what is in it. */
+#define SG_TIME_MAX ((int64_t)1 << 58)
+
+static inline bool sg_times_fit(int64_t min_ts, int64_t max_ts)
+{
+    return min_ts >= -SG_TIME_MAX && min_ts <= max_ts && max_ts <= SG_TIME_MAX;
+}
 
 struct sg_segment_name {
     struct qf_str tenant;

@@ -224,6 +224,8 @@ static qf_rc check_order(struct sg_writer *w, struct qf_labels labels, const int
 
     if (count == 0 || order > 0 || (order == 0 && ts[0] <= w->last_ts) || !ascending(ts, count))
         return qf_err_set(err, QF_EINVAL, "series or samples are not in order");
+    if (!sg_times_fit(ts[0], ts[count - 1]))
+        return qf_err_set(err, QF_EINVAL, "a sample is further from the epoch than time goes");
     if (order < 0 && sg_shard_of(labels, w->name.shard_count) != w->name.shard)
         return qf_err_set(err, QF_EINVAL, "a series does not belong to shard %u of %u",
                           w->name.shard, w->name.shard_count);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
+#include "promql/parse.h"
+#include "promql/plan.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/fuzz/segments/sealed.h"
@@ -81,16 +83,31 @@ static const struct sealed *good(void)
     return &sealed;
 }
 
+/* A leaf that calculates with times: a rate over windows, and over windows of windows. */
+static void run_leaf(struct pq_source *source)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new((size_t)1 << 24);
+    struct pq_query_params params = { .start_ms = 1700000000000,
+                                      .end_ms = 1700000300000,
+                                      .step_ms = 15000 };
+    struct qf_str query = QF_STR("max_over_time(rate(m[1m])[2m:20s])");
+    struct pq_leaf_result result;
+    struct pq_expr *expr;
+    struct pq_plan *plan;
+    struct qf_err err = { 0 };
+
+    if (pq_parse(arena, query, NULL, &expr, &err) != QF_OK ||
+        pq_plan_new(arena, expr, query, &params, &plan, &err) != QF_OK)
+        abort();
+    (void)!pq_leaf_run(plan->leaves[0], source, NULL, NULL, arena, &result, &err);
+}
+
 static void scan(struct sg_reader *reader)
 {
     struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
     struct pq_source *source = sg_source_new(&reader, 1, &select, NULL, BUDGET);
-    struct qf_err err = { 0 };
-    struct pq_series series;
-    bool more = true;
 
-    while (more && source->next(source, &series, &more, &err) == QF_OK)
-        ;
+    run_leaf(source);
     if (sg_source_stats(source).memory_peak > BUDGET)
         abort();
     source->close(source);

@@ -78,6 +78,12 @@ TEST(leaves_that_cannot_be_run_are_refused)
     stage.param_count = 1; /* rate takes none */
     check_refused(&broken);
     stage = leaf->stages[0];
+    broken.select.min_ts = INT64_MIN; /* what is selected is calculated with */
+    check_refused(&broken);
+    broken.select = leaf->select;
+    broken.select.max_ts = INT64_MAX;
+    check_refused(&broken);
+    broken.select = leaf->select;
     broken.kind = &pq_leaf_samples;
     check_refused(&broken);
     broken.kind = pq_aggregation_sum.kind;

@@ -55,6 +55,22 @@ TEST(heartbeats_are_echoed)
     CHECK_STR(desk_log(desk), "s1 heartbeat");
 }
 
+/* Echoes of what nobody sent: no number of a worker is calculated with before it is looked at. */
+TEST(echoes_from_beyond_time_are_ignored)
+{
+    DESK();
+    static const int64_t lies[] = { INT64_MIN, -1, INT64_MAX };
+    struct pb_worker_message beat = { .kind = PB_WORKER_HEARTBEAT, .u.heartbeat.echo = true };
+
+    desk_worker_up(desk, 1);
+    (void)desk_log(desk);
+    for (size_t i = 0; i < QF_COUNT_OF(lies); i++) {
+        beat.u.heartbeat.sent_us = lies[i];
+        desk_say(desk, 1, &beat);
+    }
+    CHECK_STR(desk_log(desk), "");
+}
+
 /* A stream that closes: its work goes to the other worker, and it is dialed again. */
 TEST(a_closed_stream_moves_its_work)
 {

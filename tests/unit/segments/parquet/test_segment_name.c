@@ -32,8 +32,8 @@ TEST(names_read_back_as_the_fields_they_were_made_of)
     for (int i = 0; i < 2000; i++) {
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
         struct sg_segment_name in = sample, out;
-        int64_t a = (int64_t)(qf_prng_next(&prng) >> qf_prng_below(&prng, 40));
-        int64_t b = (int64_t)(qf_prng_next(&prng) >> qf_prng_below(&prng, 40));
+        int64_t a = (int64_t)qf_prng_next(&prng) >> (6 + qf_prng_below(&prng, 40));
+        int64_t b = (int64_t)qf_prng_next(&prng) >> (6 + qf_prng_below(&prng, 40));
 
         in.min_ts = a < b ? a : b;
         in.max_ts = a < b ? b : a;
@@ -102,4 +102,21 @@ TEST(damaged_names_never_give_fields_out_of_range)
         }
         buf.data[i] = old;
     }
+}
+
+/* Names come from whoever may write to the store, and their times are calculated with. */
+TEST(times_beyond_all_times_are_no_segments)
+{
+    struct sg_segment_name name;
+
+    CHECK(sg_segment_name_parse(
+        QF_STR("tenant=t/date=2026-01-01/-288230376151711744_288230376151711744_s0of1_g1_"
+               "0123456789abcdef.parquet"),
+        &name));
+    CHECK(!sg_segment_name_parse(
+        QF_STR("tenant=t/date=2026-01-01/-288230376151711745_1_s0of1_g1_0123456789abcdef.parquet"),
+        &name));
+    CHECK(!sg_segment_name_parse(
+        QF_STR("tenant=t/date=2026-01-01/0_9223372036854775807_s0of1_g1_0123456789abcdef.parquet"),
+        &name));
 }
