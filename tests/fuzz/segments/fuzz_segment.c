@@ -24,13 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void add_series(struct sg_writer *writer, int number)
 {
-    char value[8];
+    char value[2] = { (char)('0' + number), '\0' };
     struct qf_label items[] = { { QF_STR("__name__"), QF_STR("m") },
                                 { QF_STR("i"), qf_str_from(value) } };
     int64_t ts[SAMPLES];
     double values[SAMPLES];
 
-    (void)snprintf(value, sizeof(value), "%d", number);
     for (int i = 0; i < SAMPLES; i++) {
         ts[i] = 1700000000000 + i * 15000;
         values[i] = number + i * 0.5;
