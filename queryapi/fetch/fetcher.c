@@ -240,7 +240,8 @@ static bool reserve(struct qa_fetcher *fetcher, uint64_t bytes)
     uint64_t used = atomic_load(fetcher->options.spool_bytes);
 
     do {
-        if (used + bytes > fetcher->options.spool_bytes_max)
+        if (bytes > fetcher->options.spool_bytes_max ||
+            used > fetcher->options.spool_bytes_max - bytes)
             return false;
     } while (!atomic_compare_exchange_weak(fetcher->options.spool_bytes, &used, used + bytes));
     return true;

@@ -188,6 +188,24 @@ TEST(a_full_spool_refuses_before_the_first_byte)
     stop(&fixture);
 }
 
+/* The sum of what is there and what is announced is not a small number. */
+TEST(an_announced_size_does_not_wrap_round)
+{
+    struct fixture fixture = { 0 };
+    struct qa_fetch *fetch;
+
+    start(&fixture, 1 << 20);
+    fixture.spool_bytes = 100;
+    fetch = request(&fixture, "/good");
+    fetch->size_bytes = UINT64_MAX - 50;
+    CHECK(qa_fetcher_submit(fixture.fetcher, fetch));
+    fetch = qf_mailbox_receive(fixture.done, 10000);
+    CHECK(!fetch->ok && fetch->spool_full);
+    CHECK_EQ(fixture.spool_bytes, 100);
+    (void)qa_fetch_free(fetch);
+    stop(&fixture);
+}
+
 TEST(many_requests_are_each_answered_once)
 {
     struct fixture fixture = { 0 };
