@@ -189,6 +189,8 @@ class Api(Process):
         command = [program, "api", "--store", store.url, "--http-listen", f"{host.ip}:{self.http_port}",
                    "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
                    "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s",
+                   # Here workers are killed and links broken all the time, whatever they read.
+                   "--quarantine-after", "0",
                    # The one that is restarted keeps artifacts in files, so that its disk matters.
                    *(["--artifact-memory", "0B"] if index else [])]
         for worker in workers:
