@@ -38,30 +38,6 @@ static void print_help(const struct cli_spec *spec)
     printf("  %-30s %s\n", "--help", "print this");
 }
 
-static bool parse_bytes(struct qf_str s, uint64_t *ret_bytes)
-{
-    static const struct {
-        const char *suffix;
-        unsigned shift;
-    } units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 }, { "B", 0 } };
-    unsigned shift = 0;
-    uint64_t number;
-
-    for (size_t i = 0; i < QF_COUNT_OF(units); i++) {
-        struct qf_str suffix = qf_str_from(units[i].suffix);
-
-        if (!qf_str_ends(s, suffix))
-            continue;
-        shift = units[i].shift;
-        s = qf_str_sub(s, 0, s.len - suffix.len);
-        break;
-    }
-    if (!qf_parse_u64(s, &number) || number > UINT64_MAX >> shift)
-        return false;
-    *ret_bytes = number << shift;
-    return true;
-}
-
 static void list_add(struct cli_list *list, const char *item)
 {
     list->items = qf_xrealloc(list->items, (list->count + 1) * sizeof(*list->items));
@@ -90,7 +66,7 @@ static bool set_value(const struct cli_flag *flag, const char *text)
     case CLI_FLAG_DURATION:
         return qf_duration_parse(s, flag->value) == QF_DURATION_OK;
     case CLI_FLAG_BYTES:
-        return parse_bytes(s, flag->value);
+        return qf_parse_bytes(s, flag->value);
     case CLI_FLAG_LIST:
         list_add(flag->value, text);
         return true;

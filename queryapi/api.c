@@ -24,7 +24,7 @@
 /* How long clients have to take the error that ends their answer when a drain is cut short. */
 #define LAST_WORDS_MS 1000
 
-#define KEYS_INTERVAL_MS 1000
+#define FILES_INTERVAL_MS 1000
 
 struct api {
     const struct qa_api_options *options;
@@ -33,13 +33,14 @@ struct api {
     struct sg_store *store;
     struct sg_catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
+    struct qa_tenants *limits;
     struct qa_query_env env;
     struct qa_costs *costs;
     struct qa_coord *coord;
     struct qa_discovery *discovery;
     struct qh_tenants *tenants;
-    qf_time_ms keys_due_ms; /* when to look at the key file next */
-    qf_rc keys_rc;          /* of the last look: a broken file is told once */
+    qf_time_ms files_due_ms;  /* when to look at files of keys and limits next */
+    qf_rc keys_rc, limits_rc; /* of the last look: a broken file is told once */
     struct qa_routes routes;
     struct qh_listener *listener;
     char id[64];
@@ -107,6 +108,32 @@ static void refresh_if_due(struct api *api, qf_time_ms now)
 
 /* --- start --- */
 
+/* What a tenant may have of @all; 0: no less. Without keys there may well be one tenant alone. */
+static uint64_t share(const struct api *api, uint64_t given, uint64_t all)
+{
+    return given || !api->options->key_file ? given : QF_MAX(all - all / 4, UINT64_C(1));
+}
+
+static qf_rc start_tenants(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *o = api->options;
+    struct qa_tenants_options tenants = {
+        .limits.of = { [QA_LIMIT_QUERIES] =
+                           share(api, o->tenant_queries_max, o->queries_active_max),
+                       [QA_LIMIT_QUEUED] = o->tenant_queue_max,
+                       [QA_LIMIT_STREAMS] = o->tenant_streams_max,
+                       [QA_LIMIT_WORK] = o->tenant_work_max,
+                       [QA_LIMIT_SAMPLES] = o->query_samples_max,
+                       [QA_LIMIT_MEMORY] = share(api, o->tenant_memory_bytes, api->purse.limit),
+                       [QA_LIMIT_SPOOL] = share(api, o->tenant_spool_bytes, o->spool_bytes) },
+        .file = o->limits_file,
+        .purse = &api->purse,
+    };
+
+    api->limits = qa_tenants_new(&tenants, err);
+    return api->limits ? QF_OK : err->rc;
+}
+
 static qf_rc start_storage(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *options = api->options;
@@ -119,6 +146,9 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
     api->purse.limit = options->queries_memory_bytes ? options->queries_memory_bytes
                                                      : qf_machine_memory_bytes() / 2;
     qf_metric_set(api->metrics.memory_limit_bytes, 0, (double)api->purse.limit);
+    rc = start_tenants(api, err);
+    if (rc)
+        return rc;
     catalog.store = api->store;
     api->catalog = sg_catalog_new(&catalog);
     api->costs = qa_costs_new();
@@ -128,6 +158,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .catalog = api->catalog,
         .memory_bytes_max = options->query_memory_bytes,
         .purse = &api->purse,
+        .tenants = api->limits,
         .samples_max = options->query_samples_max,
         .series_max = options->query_series_max,
         .items_max = options->items_max,
@@ -237,21 +268,39 @@ static qf_rc start(struct api *api, struct qf_err *err)
 /* --- run --- */
 
 /* Keys that were added or taken away count from the next second on. */
-static void refresh_keys(struct api *api, qf_time_ms now)
+static void refresh_keys(struct api *api)
 {
     struct qf_err err = { 0 };
     bool changed;
-    qf_rc rc;
-
-    if (now < api->keys_due_ms)
-        return;
-    api->keys_due_ms = now + KEYS_INTERVAL_MS;
-    rc = qh_tenants_refresh(api->tenants, &changed, &err);
+    qf_rc rc = qh_tenants_refresh(api->tenants, &changed, &err);
     if (rc == QF_OK && changed)
         QF_LOG_INFO("API keys read again", QF_KV_STR("file", api->options->key_file));
     if (rc != QF_OK && api->keys_rc == QF_OK)
         QF_LOG_WARN("API keys cannot be read, those read before stay", QF_KV_STR("error", err.msg));
     api->keys_rc = rc;
+}
+
+static void refresh_limits(struct api *api)
+{
+    struct qf_err err = { 0 };
+    bool changed;
+    qf_rc rc = qa_tenants_refresh(api->limits, &changed, &err);
+
+    if (rc == QF_OK && changed)
+        QF_LOG_INFO("tenants' limits read again", QF_KV_STR("file", api->options->limits_file));
+    if (rc != QF_OK && api->limits_rc == QF_OK)
+        QF_LOG_WARN("tenants' limits cannot be read, those read before stay",
+                    QF_KV_STR("error", err.msg));
+    api->limits_rc = rc;
+}
+
+static void refresh_files(struct api *api, qf_time_ms now)
+{
+    if (now < api->files_due_ms)
+        return;
+    api->files_due_ms = now + FILES_INTERVAL_MS;
+    refresh_keys(api);
+    refresh_limits(api);
 }
 
 static void tick(struct api *api)
@@ -260,7 +309,7 @@ static void tick(struct api *api)
 
     qh_listener_tick(api->listener);
     refresh_if_due(api, now);
-    refresh_keys(api, now);
+    refresh_files(api, now);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
@@ -319,6 +368,7 @@ static void stop(struct api *api)
     api->tenants = qh_tenants_free(api->tenants);
     api->catalog = sg_catalog_free(api->catalog);
     api->costs = qa_costs_free(api->costs);
+    api->limits = qa_tenants_free(api->limits);
     api->store = sg_store_free(api->store);
     qa_metrics_done(&api->metrics);
 }

@@ -17,6 +17,7 @@ struct qa_api_options {
     const char *api_id;    /* NULL: made up */
     struct qa_discovery_options discovery; /* found and ctx are filled in */
     const char *key_file;                  /* API keys, or NULL */
+    const char *limits_file;               /* tenants' limits (tenant/limits.h), or NULL */
     const char *cors_origin;
     struct qa_features features;
     const char *tls_cert_file, *tls_key_file;                           /* HTTP */
@@ -30,6 +31,10 @@ struct qa_api_options {
     uint64_t points_max;
     uint64_t queries_max, queries_active_max, tenant_queue_max, items_max;
     uint64_t queries_memory_bytes; /* of all queries; 0: half of the machine's */
+    /* What a tenant may have that the file says nothing of. 0: any number of streams and works; of the
+     * others three quarters of what there is, or all of it if there are no keys to tell tenants apart. */
+    uint64_t tenant_queries_max, tenant_streams_max, tenant_work_max, tenant_memory_bytes,
+        tenant_spool_bytes;
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
     int64_t small_scan_ms;     /* see qa_query_env.small_scan_us */
     double hedge_after;        /* see qa_coord_options.hedge_after */

@@ -22,6 +22,12 @@ static const char *const qa_worker_states[] = { "known", "alive", "accepting", "
 static const char *const qa_hedges[] = { "started", "won", "lost", NULL };
 static const char *const qa_affinity[] = { "hit", "miss", NULL };
 static const char *const qa_fetch_errors[] = { "io", "checksum", "expired", "spool", NULL };
+static const char *const qa_tenant_limits[] = {
+#define QA_LIMIT(id, name, bytes) name,
+#include "queryapi/tenant/limits.def"
+#undef QA_LIMIT
+    NULL,
+};
 static const char *const qa_status_classes[] = { "2xx", "4xx", "5xx", NULL };
 
 void qa_metrics_init(struct qa_metrics *metrics)

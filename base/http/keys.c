@@ -53,19 +53,6 @@ static bool read_digest(struct qf_str hex, unsigned char *ret_digest)
     return true;
 }
 
-/* The next word of @line, which it leaves; empty at the end. */
-static struct qf_str next_word(struct qf_str *line)
-{
-    struct qf_str rest = qf_str_trim(*line), word;
-    size_t end = 0;
-
-    while (end < rest.len && rest.data[end] != ' ' && rest.data[end] != '\t')
-        end++;
-    word = qf_str_sub(rest, 0, end);
-    *line = qf_str_sub(rest, end, rest.len);
-    return word;
-}
-
 static bool copy_word(struct qf_str word, char *ret, size_t size)
 {
     if (word.len >= size)
@@ -93,9 +80,9 @@ static const char *add_line(struct qh_keys *keys, struct qf_str line, size_t num
 
     if (comment)
         line = qf_str_sub(line, 0, (size_t)(comment - line.data));
-    key = next_word(&line);
-    tenant = next_word(&line);
-    name = next_word(&line);
+    key = qf_str_word(&line);
+    tenant = qf_str_word(&line);
+    name = qf_str_word(&line);
     if (key.len == 0)
         return NULL;
     if ((!qf_str_is(tenant, "*") && !qf_tenant_valid(tenant)) || qf_str_trim(line).len > 0 ||

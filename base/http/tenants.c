@@ -1,15 +1,11 @@
 /* tenants.c - API keys and tenants. */
 #include "base/http/tenants.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/strbuf.h"
+#include "base/sys/small_file.h"
 #include "base/sys/thread.h"
 
 struct qh_tenants {
@@ -30,27 +26,6 @@ struct qh_tenants *qh_tenants_free(struct qh_tenants *tenants)
     return NULL;
 }
 
-/* The whole file. */
-static qf_rc read_text(int fd, const char *name, struct qf_strbuf *text, struct qf_err *err)
-{
-    text->limit = QH_KEY_FILE_BYTES_MAX;
-    for (;;) {
-        char *room = qf_strbuf_reserve(text, 4096);
-        ssize_t got;
-
-        if (!room)
-            return qf_err_set(err, QF_EINVAL, "%s is larger than %zu bytes", name, text->limit);
-        got = read(fd, room, 4096);
-        if (got == 0)
-            return QF_OK;
-        if (got < 0 && errno != EINTR)
-            return qf_err_set(err, QF_EIO, "cannot read the API keys in %s: %s", name,
-                              strerror(errno));
-        if (got > 0)
-            text->len += (size_t)got;
-    }
-}
-
 /* Who else may write or read the file. */
 static qf_rc check_mode(const struct stat *file, const struct qh_keys *keys, const char *name,
                         struct qf_err *err)
@@ -68,18 +43,12 @@ static qf_rc check_mode(const struct stat *file, const struct qh_keys *keys, con
 static struct qh_keys *read_keys(const char *name, struct stat *ret_seen, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
-    struct qh_keys *keys = NULL;
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    struct qh_keys *keys;
 
-    if (fd < 0) {
-        (void)qf_err_set(err, QF_EIO, "cannot read the API keys in %s: %s", name, strerror(errno));
+    if (qf_small_file_read(name, "the API keys", QH_KEY_FILE_BYTES_MAX, &text, ret_seen, err) !=
+        QF_OK)
         return NULL;
-    }
-    if (fstat(fd, ret_seen) != 0 || !S_ISREG(ret_seen->st_mode))
-        (void)qf_err_set(err, QF_EIO, "the API keys in %s: not a file", name);
-    else if (read_text(fd, name, &text, err) == QF_OK)
-        keys = qh_keys_parse(qf_strbuf_view(&text), name, err);
-    (void)close(fd);
+    keys = qh_keys_parse(qf_strbuf_view(&text), name, err);
     if (keys && check_mode(ret_seen, keys, name, err) != QF_OK)
         keys = qh_keys_free(keys);
     return keys;
@@ -97,13 +66,6 @@ struct qh_tenants *qh_tenants_new(const char *key_file, struct qf_err *err)
     return tenants->keys ? tenants : qh_tenants_free(tenants);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 qf_rc qh_tenants_refresh(struct qh_tenants *tenants, bool *ret_changed, struct qf_err *err)
 {
     struct qf_err cause = { 0 };
@@ -111,7 +73,7 @@ qf_rc qh_tenants_refresh(struct qh_tenants *tenants, bool *ret_changed, struct q
     struct stat now;
 
     *ret_changed = false;
-    if (!tenants->file || (stat(tenants->file, &now) == 0 && same_file(&now, &tenants->seen)))
+    if (!tenants->file || !qf_small_file_changed(tenants->file, &tenants->seen))
         return QF_OK;
     keys = read_keys(tenants->file, &now, &cause);
     if (!keys)

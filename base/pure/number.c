@@ -141,3 +141,27 @@ bool qf_parse_i64(struct qf_str s, int64_t *ret_value)
     *ret_value = negative ? (int64_t)(0 - size) : (int64_t)size;
     return true;
 }
+
+bool qf_parse_bytes(struct qf_str s, uint64_t *ret_bytes)
+{
+    static const struct {
+        const char *suffix;
+        unsigned shift;
+    } units[] = { { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 }, { "TiB", 40 }, { "B", 0 } };
+    unsigned shift = 0;
+    uint64_t number;
+
+    for (size_t i = 0; i < QF_COUNT_OF(units); i++) {
+        struct qf_str suffix = qf_str_from(units[i].suffix);
+
+        if (!qf_str_ends(s, suffix))
+            continue;
+        shift = units[i].shift;
+        s = qf_str_sub(s, 0, s.len - suffix.len);
+        break;
+    }
+    if (!qf_parse_u64(s, &number) || number > UINT64_MAX >> shift)
+        return false;
+    *ret_bytes = number << shift;
+    return true;
+}

@@ -50,6 +50,8 @@ bool qf_parse_double(struct qf_str s, double *ret_value);
 /* Decimal only, optional '-'; false on overflow or leftovers. */
 bool qf_parse_i64(struct qf_str s, int64_t *ret_value);
 bool qf_parse_u64(struct qf_str s, uint64_t *ret_value);
+/* A whole number of bytes, with B, KiB, MiB, GiB or TiB behind it or nothing. */
+bool qf_parse_bytes(struct qf_str s, uint64_t *ret_bytes);
 
 /* 0 to 15, either case; -1 if @c is no hexadecimal digit. */
 static inline int qf_hex_digit(char c)

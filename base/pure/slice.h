@@ -76,4 +76,17 @@ static inline struct qf_str qf_str_trim(struct qf_str s)
     return s;
 }
 
+/* The next word of @line, which it leaves; empty at the end. */
+static inline struct qf_str qf_str_word(struct qf_str *line)
+{
+    struct qf_str rest = qf_str_trim(*line), word;
+    size_t end = 0;
+
+    while (end < rest.len && rest.data[end] != ' ' && rest.data[end] != '\t')
+        end++;
+    word = qf_str_sub(rest, 0, end);
+    *line = qf_str_sub(rest, end, rest.len);
+    return word;
+}
+
 #endif

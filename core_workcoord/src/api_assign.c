@@ -84,6 +84,7 @@ static void keep(struct wc_api *wc, uint32_t slot)
     wc_list_push(&wc_tenant_of(wc, &wc->items[slot])->kept, wc->item_place_links, slot);
     wc->items[slot].wait = WC_WAIT_KEPT;
     wc->stats.items_kept++;
+    wc->stats.kept++;
 }
 
 static bool share_used_up(struct wc_api *wc, uint32_t slot)

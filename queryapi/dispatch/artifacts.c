@@ -8,19 +8,56 @@
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
 
-/* Count what a work's artifact takes before it is fetched, once however often it is run; false if
- * that is more than the query may have. */
-static bool announce(const struct qa_coord *coord, struct qa_query *query, struct qa_item *item,
-                     uint64_t bytes)
+static bool fits(uint64_t others, uint64_t bytes, uint64_t max)
+{
+    return bytes <= max && others <= max - bytes;
+}
+
+/* The tenant's artifacts are too large: because of this query alone, or of all its queries. */
+static qf_rc tenant_has_no_spool(struct qa_query *query, uint64_t of_query)
+{
+    uint64_t max = query->limits.of[QA_LIMIT_SPOOL];
+    bool alone = of_query > max;
+
+    query->limit = QA_LIMIT_SPOOL;
+    (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                   alone ? "the query's results on workers are larger than its tenant may have: "
+                           "%" PRIu64 " bytes (spool)"
+                         : "the queries of this tenant have all the results from workers that they "
+                           "may have together: %" PRIu64 " bytes (spool); try again later",
+                   max);
+    return alone ? QF_ELIMIT : QF_EBUSY;
+}
+
+/* Count what a work's artifact takes before it is fetched, once however often it is run. QF_ELIMIT,
+ * QF_EBUSY: that is more than the query, or its tenant, may have; co.reason says it. */
+static qf_rc announce(const struct qa_coord *coord, struct qa_query *query, struct qa_item *item,
+                      uint64_t bytes)
 {
     uint64_t others = query->co.announced_bytes - item->announced_bytes;
     uint64_t max = coord->options.query_artifact_bytes_max;
+    uint64_t share = query->limits.of[QA_LIMIT_SPOOL];
+    struct qa_tenant *tenant = query->tenant;
 
-    if (bytes > max || others > max - bytes)
-        return false;
+    if (!fits(others, bytes, max)) {
+        (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                       "the query's results on workers are larger than %" PRIu64 " bytes", max);
+        return QF_ELIMIT;
+    }
+    if (tenant && share && !fits(tenant->spool_bytes - item->announced_bytes, bytes, share))
+        return tenant_has_no_spool(query, others + bytes);
+    if (tenant)
+        tenant->spool_bytes += bytes - item->announced_bytes;
     item->announced_bytes = bytes;
     query->co.announced_bytes = others + bytes;
-    return true;
+    return QF_OK;
+}
+
+void co_unannounce(struct qa_query *query)
+{
+    if (query->tenant)
+        query->tenant->spool_bytes -= query->co.announced_bytes;
+    query->co.announced_bytes = 0;
 }
 
 static void list_fetch(struct qa_coord *coord, struct qa_fetch *fetch)
@@ -97,21 +134,19 @@ void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect, struct
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
     struct qa_item *item = co_find_item(query, effect->work.v);
+    qf_rc rc;
 
     if (!item)
         return;
     (*fetch)->query = effect->query.v;
-    if (announce(coord, query, item, (*fetch)->size_bytes)) {
+    rc = announce(coord, query, item, (*fetch)->size_bytes);
+    if (rc == QF_OK) {
         submit(coord, *fetch);
         *fetch = NULL;
         return;
     }
-    (void)snprintf(query->co.reason, sizeof(query->co.reason),
-                   "the query's results on workers are larger than %" PRIu64 " bytes",
-                   coord->options.query_artifact_bytes_max);
-    co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_QUERY_CANCEL,
-                                               .query = effect->query,
-                                               .rc = QF_ELIMIT });
+    co_tell_work(coord, (struct wc_api_event){
+                            .type = WC_API_EV_QUERY_CANCEL, .query = effect->query, .rc = rc });
 }
 
 static void fetch_failed(struct qa_coord *coord, struct qa_fetch *fetch)

@@ -98,6 +98,7 @@ struct qa_coord {
     } quarantine;
     struct qa_fetch *fetches; /* downloads given to the fetcher and not yet back */
     struct wc_api_stats seen; /* counters already in the metrics */
+    uint64_t held_seen;       /* wc_life_stats.held, likewise */
 
     /* Watched queries: when news of their work are told next, were last, and who is first in turn. */
     qf_time_ms explain_due, explained_at;
@@ -157,6 +158,8 @@ struct qa_item *co_item_of(struct qa_coord *coord, uint64_t work, struct qa_quer
 struct qa_fetch *co_fetch_new(const struct pb_ready *ready);
 /* FETCH: takes *@fetch. */
 void co_fetch(struct qa_coord *coord, const struct wc_api_effect *effect, struct qa_fetch **fetch);
+/* The artifacts of the query are gone, or about to be. */
+void co_unannounce(struct qa_query *query);
 /* A download is back from the fetcher. */
 void co_fetched(struct qa_coord *coord, struct qa_fetch *fetch);
 /* COMMITTED: takes the artifact of @fetch. */

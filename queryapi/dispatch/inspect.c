@@ -173,12 +173,14 @@ void co_update_metrics(struct qa_coord *coord)
     qf_metric_set(m->streams, 0, now->workers_alive);
     qf_metric_set(m->work_queued, 0, queue.queued);
     qf_metric_set(m->work_running, 0, queue.running);
+    qf_metric_set(m->work_kept, 0, now->items_kept);
     qf_metric_set(m->work_oldest_seconds, 0, (double)queue.oldest_age_ms / 1000);
     qf_metric_set(m->segments_quarantined, 0,
                   wc_quarantine_held(coord->quarantine.table, qf_clock_mono_ms()));
     qf_metric_set(m->spool_bytes, 0, (double)atomic_load(&coord->spool_bytes));
 #define COUNT(metric, index, field)                                                                \
     qf_metric_add(m->metric, (index), (double)(now->field - seen->field))
+    COUNT(tenant_limits, QA_LIMIT_WORK, kept);
     COUNT(work_assigned, 0, assigned);
     COUNT(work_accepted, 0, accepted);
     COUNT(work_rejected, 0, rejected);
@@ -195,4 +197,7 @@ void co_update_metrics(struct qa_coord *coord)
     COUNT(work_blamed, 0, blamed);
 #undef COUNT
     *seen = *now;
+    qf_metric_add(m->tenant_limits, QA_LIMIT_QUERIES,
+                  (double)(wc_life_stats(coord->life)->held - coord->held_seen));
+    coord->held_seen = wc_life_stats(coord->life)->held;
 }

@@ -75,6 +75,12 @@ static void log_outcome(const struct qa_query *query, double total)
               QF_KV_STR("reason", query->err.msg), QF_KV_DOUBLE("seconds", total));
 }
 
+static void count_limit(struct qa_coord *coord, const struct qa_query *query)
+{
+    if (query->limit != QA_LIMIT__COUNT)
+        qf_metric_add(coord->options.metrics->tenant_limits, query->limit, 1);
+}
+
 static void account(struct qa_coord *coord, struct qa_query *query)
 {
     struct qa_metrics *m = coord->options.metrics;
@@ -83,6 +89,7 @@ static void account(struct qa_coord *coord, struct qa_query *query)
 
     t->over_ns = qf_clock_mono_ns();
     total = seconds(t->submitted_ns, t->over_ns);
+    count_limit(coord, query);
     qf_metric_add(m->queries, qa_metrics_error_index(query->rc), 1);
     qf_metric_observe(m->query_seconds, total);
     if (t->first_ns)
@@ -120,6 +127,7 @@ static void finish(struct qa_coord *coord, struct qa_query *query)
 {
     account(coord, query);
     give_slot(coord, query);
+    co_unannounce(query);
     (void)atomic_fetch_sub(&coord->query_count, 1);
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
     /* Its files are removed on a pool thread. */
@@ -134,6 +142,26 @@ static void on_stream(void *ctx, uint64_t id, enum qh_stream_event event)
     co_post(ctx, (struct msg){ .kind = MSG_STREAM, .id = id, .number = (int)event });
 }
 
+/* Without limits tenants are told apart by a hash of their names: those with the same one would share
+ * a place in line, and nothing else. */
+static struct wc_tenant_id tenant_of(const struct qa_query *query)
+{
+    return (struct wc_tenant_id){ query->tenant ? query->tenant->id
+                                                : qf_hash_bytes(query->ask.tenant) };
+}
+
+static uint32_t limit_of(const struct qa_query *query, enum qa_limit limit)
+{
+    return (uint32_t)QF_MIN(query->limits.of[limit], (uint64_t)UINT32_MAX);
+}
+
+static struct wc_tenant_share share_of(const struct qa_query *query)
+{
+    return (struct wc_tenant_share){ .active_max = limit_of(query, QA_LIMIT_QUERIES),
+                                     .queued_max = limit_of(query, QA_LIMIT_QUEUED),
+                                     .streams_max = limit_of(query, QA_LIMIT_STREAMS) };
+}
+
 void co_submit(struct qa_coord *coord, struct qa_query *query)
 {
     uint32_t slot = coord->free_slots[--coord->free_slot_count];
@@ -145,26 +173,48 @@ void co_submit(struct qa_coord *coord, struct qa_query *query)
     query->co.coord = coord;
     query->co.deadline = qf_clock_mono_ms() + timeout_ms;
     coord->slots[slot] = query;
-    /* Tenants whose names have the same hash would share a place in line, and nothing else. */
-    co_tell_life(coord,
-                 (struct wc_life_event){ .type = WC_LIFE_EV_SUBMIT,
-                                         .query.v = query->id,
-                                         .submit = { .tenant.v = qf_hash_bytes(query->ask.tenant),
-                                                     .deadline = query->co.deadline } });
+    co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_SUBMIT,
+                                                .query.v = query->id,
+                                                .submit = { .tenant = tenant_of(query),
+                                                            .deadline = query->co.deadline,
+                                                            .share = share_of(query) } });
 }
 
 static void refuse(struct qa_coord *coord, struct qa_query *query, qf_rc rc, const char *why)
 {
     qf_metric_inc(coord->options.metrics->queries_refused);
+    count_limit(coord, query);
     qa_query_fail(query, rc, why);
     give_slot(coord, query);
     (void)qa_query_free(query);
 }
 
+/* Its tenant has too many slow readers, or else too many that wait. */
+static void refuse_tenant(struct qa_coord *coord, struct qa_query *query)
+{
+    struct wc_life_tenant_view has = wc_life_tenant(coord->life, tenant_of(query));
+    uint64_t streams_max = query->limits.of[QA_LIMIT_STREAMS];
+    char why[120];
+
+    if (streams_max && has.streams >= streams_max) {
+        query->limit = QA_LIMIT_STREAMS;
+        (void)snprintf(why, sizeof(why),
+                       "too many answers of this tenant wait for their readers: %" PRIu32
+                       " (streams)",
+                       has.streams);
+    } else {
+        query->limit = QA_LIMIT_QUEUED;
+        (void)snprintf(why, sizeof(why),
+                       "too many queries of this tenant are waiting: %" PRIu32 " (queued)",
+                       has.queued);
+    }
+    refuse(coord, query, QF_EBUSY, why);
+}
+
 void co_submitted(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
 {
     if (rc == QF_EBUSY) {
-        refuse(coord, query, QF_EBUSY, "too many queries of this tenant are waiting");
+        refuse_tenant(coord, query);
         return;
     }
     if (rc != QF_OK) {
@@ -271,7 +321,8 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
     query->co.committed = 0;
     query->co.reason[0] = '\0';
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
-    query->co.artifact_bytes = query->co.announced_bytes = 0;
+    query->co.artifact_bytes = 0;
+    co_unannounce(query);
     if (qa_explained(query))
         qa_explain_stage(query, "planning");
     lend(coord, query, QA_TURN_PLAN);
@@ -305,7 +356,10 @@ static void work(struct qa_coord *coord, struct qa_query *query)
             (struct event){ .machine = MACHINE_WORK,
                             .work = { .type = WC_API_EV_QUERY_BEGIN,
                                       .query.v = query->id,
-                                      .begin = { .items = items, .count = query->item_count } },
+                                      .begin = { .items = items,
+                                                 .count = query->item_count,
+                                                 .tenant = tenant_of(query),
+                                                 .sent_max = limit_of(query, QA_LIMIT_WORK) } },
                             .items = items });
 }
 

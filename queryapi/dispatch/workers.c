@@ -379,9 +379,12 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
     struct pb_api_message message = { .kind = PB_API_ASSIGN };
     struct pb_assign *assign = &message.u.assign;
     int64_t now = qf_clock_mono_ns(), left;
+    struct pb_limits limits;
 
     if (!item)
         return;
+    limits = query->env->limits;
+    limits.samples_max = query->samples_max;
     left = query->co.deadline - qf_clock_mono_ms();
     *assign = (struct pb_assign){ .query_id = qf_str_from(query->name),
                                   .leaf_id = item->leaf_id,
@@ -392,7 +395,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .spec = item->spec,
                                   .segments = item->segments,
                                   .segment_count = item->segment_count,
-                                  .limits = query->env->limits,
+                                  .limits = limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };
     if (effect->type == WC_API_DO_ASSIGN && item->waiting_ns)

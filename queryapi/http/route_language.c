@@ -23,7 +23,7 @@ static struct qf_purse purse_of(const struct qh_visit *visit)
 /* Say what went wrong; that it was others who had the memory, if so. */
 static void fail(struct qh_visit *visit, const struct qf_purse *purse, struct qf_err *err)
 {
-    if (err->rc == QF_ELIMIT && qf_purse_parent_empty(purse))
+    if (err->rc == QF_ELIMIT && qf_purse_empty_ancestor(purse))
         (void)qf_err_set(err, QF_EUNAVAILABLE, "other queries use all memory: try again");
     visit->route->fail(visit, err);
 }

@@ -40,7 +40,7 @@ static struct pq_query_params params_of(const struct qa_query *query)
                                      .step_ms = ask->step_ms,
                                      .canceled = &query->canceled,
                                      .lookback_ms = ask->lookback_ms,
-                                     .samples_max = query->env->samples_max,
+                                     .samples_max = query->samples_max,
                                      .series_max = query->env->series_max,
                                      .delayed_name_removal =
                                          query->env->features.delayed_name_removal,
@@ -149,7 +149,7 @@ static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_e
 {
     struct pq_query_params params = { .start_ms = query->ask.end_ms,
                                       .end_ms = query->ask.end_ms,
-                                      .samples_max = query->env->samples_max,
+                                      .samples_max = query->samples_max,
                                       .series_max = query->env->series_max };
     const struct pq_matcher *matchers;
     const struct pq_expr *expr;

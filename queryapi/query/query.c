@@ -1,11 +1,14 @@
 /* query.c - life of one query, and how it fails. */
 #include "queryapi/query/query.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "promql/leaf.h"
 #include "queryapi/encode/error.h"
 #include "queryapi/encode/events.h"
 #include "queryapi/query/explain.h"
@@ -41,6 +44,13 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, const struct qa_as
     query->env = env;
     query->purse.limit = env->memory_bytes_max;
     query->purse.parent = env->purse;
+    query->samples_max = env->samples_max;
+    query->limit = QA_LIMIT__COUNT;
+    if (env->tenants) {
+        query->tenant = qa_tenants_take(env->tenants, ask->tenant, &query->limits);
+        query->purse.parent = &query->tenant->purse;
+        query->samples_max = query->limits.of[QA_LIMIT_SAMPLES];
+    }
     query->arena = qf_arena_new_from(&query->purse);
     query->ask = qa_ask_copy(query->arena, ask);
     query->stream = qh_stream_ref(stream);
@@ -71,6 +81,7 @@ struct qa_query *qa_query_free(struct qa_query *query)
     qa_query_reset(query);
     (void)qh_stream_drop(query->stream);
     (void)qf_arena_free(query->arena);
+    (void)qa_tenant_drop(query->tenant); /* whose purse paid the arena */
     free(query);
     return NULL;
 }
@@ -81,13 +92,31 @@ const char *qa_query_cancel_text(const struct qa_query *query)
                                                : qf_rc_text(query->cancel_rc);
 }
 
-qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err)
+/* The tenant's purse has no more: because of this query alone, or of all its queries. */
+static qf_rc tenant_has_no_memory(struct qa_query *query, struct qf_err *err)
 {
-    if (qf_purse_parent_empty(&query->purse))
-        return qf_err_set(err, QF_EUNAVAILABLE,
-                          "the queries of this server use all the memory they may have together "
-                          "(--queries-memory); try again later");
-    return qf_err_set(err, QF_ELIMIT, "the query needs more memory than it may have");
+    bool alone = qf_purse_used(&query->tenant->purse) <= qf_purse_used(&query->purse);
+
+    query->limit = QA_LIMIT_MEMORY;
+    return qf_err_set(err, alone ? QF_ELIMIT : QF_EBUSY,
+                      alone ? "the query needs more memory than its tenant may have: %" PRIu64
+                              " bytes (memory)"
+                            : "the queries of this tenant use all the memory they may have "
+                              "together: %" PRIu64 " bytes (memory); try again later",
+                      (uint64_t)query->tenant->purse.limit);
+}
+
+qf_rc qa_query_no_memory(struct qa_query *query, struct qf_err *err)
+{
+    const struct qf_purse *empty = qf_purse_empty_ancestor(&query->purse);
+
+    if (!empty)
+        return qf_err_set(err, QF_ELIMIT, "the query needs more memory than it may have");
+    if (query->tenant && empty == &query->tenant->purse)
+        return tenant_has_no_memory(query, err);
+    return qf_err_set(err, QF_EUNAVAILABLE,
+                      "the queries of this server use all the memory they may have together "
+                      "(--queries-memory); try again later");
 }
 
 /* How long each work should take, from what its leaf took before. Works of a leaf are in a row. */
@@ -145,7 +174,7 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     }
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */
-    if (rc == QF_ELIMIT && qf_purse_parent_empty(&query->purse)) {
+    if (rc == QF_ELIMIT && qf_purse_empty_ancestor(&query->purse)) {
         query->err = (struct qf_err){ 0 }; /* the first message would stay */
         rc = qa_query_no_memory(query, &query->err);
     }
@@ -155,12 +184,28 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     }
 }
 
+/* Too many samples for a tenant that may have fewer, or more, than others: say how many. */
+static const char *name_limit(struct qa_query *query, const char *message, char *buf, size_t size)
+{
+    if (strcmp(message, PQ_TOO_MANY_SAMPLES) != 0)
+        return message;
+    query->limit = QA_LIMIT_SAMPLES;
+    if (query->samples_max == query->env->samples_max)
+        return message;
+    (void)snprintf(buf, size, "%s: this tenant may load %" PRIu64 " (samples)", message,
+                   query->samples_max);
+    return buf;
+}
+
 void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message)
 {
     enum qa_format format = qa_query_kind_format(query->ask.kind);
     struct qf_strbuf events = QF_STRBUF_INIT;
+    char named[200];
 
     query->rc = rc;
+    if (rc == QF_ELIMIT)
+        message = name_limit(query, message, named, sizeof(named));
     if (!query->err.rc)
         (void)qf_err_set(&query->err, rc, "%s", qa_error_text(rc, message));
     if (!qh_stream_begun(query->stream)) {

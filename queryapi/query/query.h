@@ -31,6 +31,7 @@
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/query/ask.h"
 #include "queryapi/query/costs.h"
+#include "queryapi/tenant/tenants.h"
 #include "segments/catalog/catalog.h"
 
 /* Prometheus's feature flags that concern queries. */
@@ -48,10 +49,11 @@ struct qa_query_env {
     struct sg_catalog *catalog;
     size_t memory_bytes_max; /* per query: plan, evaluation, artifact readers, collected answer */
     struct qf_purse *purse;  /* what all queries together may use of it */
-    uint64_t samples_max;    /* 0: none */
-    uint64_t series_max;     /* 0: none */
-    uint64_t items_max;      /* work items of one query */
-    struct pb_limits limits; /* sent to workers */
+    struct qa_tenants *tenants; /* NULL: no tenant has limits */
+    uint64_t samples_max;       /* of queries of tenants that have no limit; 0: none */
+    uint64_t series_max;        /* 0: none */
+    uint64_t items_max;         /* work items of one query */
+    struct pb_limits limits;    /* sent to workers */
     struct qa_costs *costs;
     uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
 };
@@ -104,6 +106,9 @@ struct qa_query {
     struct qf_arena *arena;
     struct qa_ask ask;
     const struct qa_query_env *env;
+    struct qa_tenant *tenant; /* held; NULL if there are no limits */
+    struct qa_limits limits;  /* its tenant's, when it was asked */
+    uint64_t samples_max;     /* 0: none */
     struct qh_stream *stream;
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */
@@ -121,6 +126,7 @@ struct qa_query {
     enum qa_next next;
     qf_rc rc; /* how it ended */
     struct qf_err err;
+    enum qa_limit limit; /* its tenant's that was met; QA_LIMIT__COUNT: none */
     struct qa_timings timings;
     uint64_t points;
 
@@ -154,8 +160,9 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn);
 /* What a canceled query's client is told. */
 const char *qa_query_cancel_text(const struct qa_query *query);
 
-/* QF_ELIMIT of a query, or QF_EUNAVAILABLE if it was the other queries that had the memory. */
-QF_MUST_CHECK qf_rc qa_query_no_memory(const struct qa_query *query, struct qf_err *err);
+/* QF_ELIMIT of a query, QF_EBUSY if it was the other queries of its tenant that had the memory,
+ * QF_EUNAVAILABLE if it was those of all. */
+QF_MUST_CHECK qf_rc qa_query_no_memory(struct qa_query *query, struct qf_err *err);
 
 /* End the answer with an error: a JSON document with the right status if nothing was sent yet, else
  * an error event or a cut connection. Never waits. */

@@ -393,19 +393,6 @@ static qf_rc grow(struct reader *reader, size_t rows, struct qf_err *err)
     return QF_OK;
 }
 
-/* What the purse and those above it still have. */
-static uint64_t left_in(const struct qf_purse *purse)
-{
-    uint64_t left = UINT64_MAX;
-
-    for (; purse; purse = purse->parent) {
-        size_t used = qf_purse_used(purse);
-
-        left = QF_MIN(left, used < purse->limit ? purse->limit - used : 0);
-    }
-    return left;
-}
-
 /* A row may repeat time and series of the one before it: a further addend of native histograms that
  * were added up. Only sums have those. */
 static bool may_repeat(const struct reader *reader, size_t row)
@@ -486,7 +473,7 @@ static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, 
     if (rows > SG_ARTIFACT_ROW_GROUP_ROWS)
         return corrupt(reader, "a row group is too large", err);
     rc = grow(reader, rows, err);
-    group.memory_max = QF_MIN(left_in(reader->purse), COLFILE_CHUNK_MEMORY_MAX);
+    group.memory_max = QF_MIN(qf_purse_left(reader->purse), COLFILE_CHUNK_MEMORY_MAX);
     if (rc == QF_OK)
         rc = colfile_read_numbers(&group, 0, reader->ts, rows, err);
     if (rc == QF_OK)
@@ -495,6 +482,8 @@ static qf_rc reader_next(struct pq_leaf_reader *base, struct pq_rows *ret_rows, 
         rc = colfile_read_numbers(&group, 2 + i, reader->columns[i], rows, err);
     if (reader->histograms && rc == QF_OK)
         rc = read_histograms(reader, &group, 2 + values, rows, err);
+    if (rc == QF_ELIMIT && reader->purse)
+        qf_purse_blame(reader->purse);
     if (rc != QF_OK)
         return rc;
     if (!rows_in_order(reader, rows))
@@ -575,7 +564,7 @@ static struct pq_leaf_reader *reader_new(struct colfile *file, struct qf_purse *
 /* The series table is in the footer, and may be most of the file. */
 static uint64_t footer_max(const struct qf_purse *purse)
 {
-    return QF_MIN(left_in(purse), COLFILE_CHUNK_MEMORY_MAX);
+    return QF_MIN(qf_purse_left(purse), COLFILE_CHUNK_MEMORY_MAX);
 }
 
 struct pq_leaf_reader *sg_artifact_open_file(const char *path, struct qf_purse *purse,

@@ -257,6 +257,7 @@ struct wc_api_stats {
     /* counters */
     uint64_t steps, illegal, stale;
     uint64_t assigned, accepted, rejected, ready, committed;
+    uint64_t kept;       /* items that had to wait for their tenant's share */
     uint64_t duplicates; /* completions after the first with the same checksum... */
     uint64_t conflicts;  /* ...and with another one, which deterministic work never has */
     uint64_t late;       /* committed from an older attempt's download */

@@ -33,6 +33,7 @@ TEST(items_beyond_the_share_of_their_tenant_wait)
     world_finish(world, 1, 3, 1);
     CHECK_STR(world_item_text(world, 5), "assigned w1 #1");
     CHECK_EQ(kept(world), 0);
+    CHECK_EQ(wc_api_stats(world->wc)->kept, 3);
 }
 
 /* Another tenant does not wait for them. */

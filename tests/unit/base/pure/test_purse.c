@@ -11,9 +11,13 @@ TEST(what_is_taken_from_a_purse_is_taken_from_its_parent)
     CHECK(qf_purse_take(&one, 70));
     CHECK_EQ(qf_purse_used(&all), 70);
     CHECK(!qf_purse_take(&one, 11)); /* its own limit */
-    CHECK(!qf_purse_parent_empty(&one));
+    CHECK(!qf_purse_empty_ancestor(&one));
     CHECK(!qf_purse_take(&two, 31)); /* the others' */
-    CHECK(qf_purse_parent_empty(&two));
+    CHECK(qf_purse_empty_ancestor(&two) == &all);
+    CHECK_EQ(qf_purse_left(&one), 10);
+    CHECK_EQ(qf_purse_left(NULL), SIZE_MAX);
+    qf_purse_blame(&one);
+    CHECK(!qf_purse_empty_ancestor(&one)); /* it has least itself */
     CHECK_EQ(qf_purse_used(&two), 0);
     CHECK(qf_purse_take(&two, 30));
     qf_purse_give(&one, 70);

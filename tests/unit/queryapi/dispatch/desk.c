@@ -39,6 +39,13 @@ struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue
     return desk;
 }
 
+void desk_limit(struct desk *desk, const struct qa_limits *limits)
+{
+    struct qa_tenants_options options = { .limits = *limits };
+
+    desk->env.tenants = qa_tenants_new(&options, NULL);
+}
+
 /* Whatever is left is ended as the server would at its exit. */
 void desk_freep(struct desk **at)
 {
@@ -54,6 +61,7 @@ void desk_freep(struct desk **at)
         desk_fetched(desk, false);
     CHECK_EQ(atomic_load(&desk->coord->spool_bytes), 0);
     co_free(desk->coord);
+    (void)qa_tenants_free(desk->env.tenants);
     qa_metrics_done(&desk->metrics);
     qf_strbuf_done(&desk->log);
     free(desk->shown);
