@@ -32,26 +32,13 @@ static struct qf_str media_type(struct qf_arena *arena, struct qf_str value)
     return copy ? (struct qf_str){ copy, value.len } : QF_STR("");
 }
 
-/* gzip or *, not with q=0. */
-static bool accepts_gzip(struct qf_str value)
-{
-    while (value.len) {
-        const char *comma = memchr(value.data, ',', value.len);
-        size_t len = comma ? (size_t)(comma - value.data) : value.len;
-        struct qf_str item = qf_str_trim(qf_str_sub(value, 0, len));
-
-        value = qf_str_sub(value, len + 1, value.len);
-        if (!qf_str_starts(item, QF_STR("gzip")) && !qf_str_starts(item, QF_STR("*")))
-            continue;
-        return !qf_str_ends(item, QF_STR("q=0")) && !qf_str_ends(item, QF_STR("q=0.0"));
-    }
-    return false;
-}
-
 void qh_request_read_headers(struct qh_request *request)
 {
+    struct qf_str accept = qh_request_header(request, "Accept-Encoding");
+
     request->content_type = media_type(request->arena, qh_request_header(request, "Content-Type"));
-    request->accepts_gzip = accepts_gzip(qh_request_header(request, "Accept-Encoding"));
+    request->coding = qh_coding_choose(accept);
+    request->accepts_gzip = qh_coding_accepted(accept, QH_CODING_GZIP);
 }
 
 bool qh_request_has_form(const struct qh_request *request)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/http/coding.h"
 #include "base/pure/arena.h"
 #include "base/pure/slice.h"
 
@@ -37,7 +38,8 @@ struct qh_request {
     struct qf_str body;
     struct qh_params headers;   /* in the order in which they came */
     struct qf_str content_type; /* without its parameters, lower case */
-    bool accepts_gzip;
+    enum qh_coding coding;      /* that the client wants answers in */
+    bool accepts_gzip; /* it may want another coding more: for what is there in gzip already */
     /* The client showed a certificate of qh_listener_options.tls_client_ca_file, or none is asked
      * for. */
     bool peer_verified;
@@ -46,7 +48,7 @@ struct qh_request {
 
 /* The value of the header @name, in any case; empty if there is none. */
 struct qf_str qh_request_header(const struct qh_request *request, const char *name);
-/* Fill what is made from headers: content_type and accepts_gzip. */
+/* Fill what is made from headers: content_type and coding. */
 void qh_request_read_headers(struct qh_request *request);
 
 /* The body holds form parameters. `curl -d '{...}'` calls JSON a form too, and no parameter of ours

@@ -15,7 +15,7 @@ struct qf_str qh_visit_param(const struct qh_visit *visit, const char *name)
 
 void qh_visit_json(struct qh_visit *visit, int status, struct qf_str body)
 {
-    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_allow(visit->stream, visit->request->coding);
     qh_stream_answer(visit->stream, status, "application/json", body);
 }
 
@@ -29,7 +29,7 @@ void qh_visit_metrics(struct qh_visit *visit, struct qf_metrics *metrics)
     struct qf_strbuf text = QF_STRBUF_INIT;
 
     qf_metrics_print(metrics, &text);
-    qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_allow(visit->stream, visit->request->coding);
     qh_stream_answer(visit->stream, 200, "text/plain; version=0.0.4; charset=utf-8",
                      qf_strbuf_view(&text));
     qf_strbuf_done(&text);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
@@ -17,11 +16,12 @@
 
 /* More than any answer has: one dropped would be wrong, not just missing. */
 #define HEADERS_MAX 16
-#define GZIP_PIECE 16384
+/* Events encoded at once. */
+#define PLAIN_PIECE 16384
 
 struct qh_stream {
     atomic_int refs;
-    struct qf_lock *lock; /* guards all below but gzip */
+    struct qf_lock *lock; /* guards all but what is said to be one end's */
     size_t bytes_max;
 
     int status; /* 0: not begun */
@@ -44,8 +44,12 @@ struct qh_stream {
     struct qh_body body; /* of qh_stream_send(), until it is taken */
     bool has_body;
 
-    bool gzip_allowed;
-    z_stream *gzip; /* the producer's alone */
+    enum qh_coding coding; /* the producer's alone: what may be used... */
+    bool varies;           /* ...if it is asked for: the answer depends on what the client said */
+    struct qh_encoder *encoder; /* of documents the producer's, of events the consumer's; or NULL */
+    struct qf_strbuf coded;     /* the consumer's alone: encoded events from coded_taken on */
+    size_t coded_taken;
+    bool coded_end;
 };
 
 struct qh_stream *qh_stream_new(size_t bytes_max)
@@ -73,10 +77,8 @@ struct qh_stream *qh_stream_drop(struct qh_stream *stream)
         free(stream->names[i]);
         free(stream->values[i]);
     }
-    if (stream->gzip) {
-        (void)deflateEnd(stream->gzip);
-        free(stream->gzip);
-    }
+    (void)qh_encoder_free(stream->encoder);
+    qf_strbuf_done(&stream->coded);
     if (stream->has_body)
         qh_body_done(&stream->body);
     qf_strbuf_done(&stream->buf);
@@ -122,21 +124,22 @@ void qh_stream_header(struct qh_stream *stream, const char *name, const char *va
     qf_lock_drop(stream->lock);
 }
 
-void qh_stream_allow_gzip(struct qh_stream *stream, bool accepted)
+void qh_stream_allow(struct qh_stream *stream, enum qh_coding coding)
 {
-    stream->gzip_allowed = accepted;
+    stream->coding = coding;
+    stream->varies = true;
 }
 
-static void start_gzip(struct qh_stream *stream)
+static void start_coding(struct qh_stream *stream)
 {
-    stream->gzip = qf_xcalloc(1, sizeof(*stream->gzip));
-    /* 15 bits of window + 16: with a gzip header. Level 1: answers are made on demand. */
-    if (deflateInit2(stream->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK) {
-        qh_stream_header(stream, "Content-Encoding", "gzip");
+    if (!stream->varies || qh_stream_begun(stream))
         return;
-    }
-    free(stream->gzip);
-    stream->gzip = NULL;
+    stream->varies = false; /* said once */
+    qh_stream_header(stream, "Vary", "Accept-Encoding");
+    if (stream->coding != QH_CODING_IDENTITY)
+        stream->encoder = qh_encoder_new(stream->coding);
+    if (stream->encoder)
+        qh_stream_header(stream, "Content-Encoding", qh_coding_name(stream->coding));
 }
 
 static bool is_event_stream(const char *content_type)
@@ -146,8 +149,7 @@ static bool is_event_stream(const char *content_type)
 
 void qh_stream_begin(struct qh_stream *stream, int status, const char *content_type)
 {
-    if (stream->gzip_allowed && !is_event_stream(content_type) && !qh_stream_begun(stream))
-        start_gzip(stream);
+    start_coding(stream);
     qf_lock_take(stream->lock);
     if (!stream->status) {
         stream->status = status;
@@ -199,32 +201,23 @@ static bool append(struct qh_stream *stream, struct qf_str bytes)
     return wanted;
 }
 
-/* Compress @bytes and pass on what comes out. */
-static bool append_gzip(struct qh_stream *stream, struct qf_str bytes, int flush)
+/* The producer encodes documents; events are encoded when they are taken. */
+static bool encodes(const struct qh_stream *stream)
 {
-    char out[GZIP_PIECE];
-    bool wanted = true;
+    return stream->encoder && !stream->event_stream;
+}
 
-    stream->gzip->next_in = (Bytef *)(uintptr_t)bytes.data;
-    stream->gzip->avail_in = (uInt)bytes.len;
-    do {
-        stream->gzip->next_out = (Bytef *)out;
-        stream->gzip->avail_out = sizeof(out);
-        (void)deflate(stream->gzip, flush);
-        wanted = append(stream, (struct qf_str){ out, sizeof(out) - stream->gzip->avail_out });
-    } while (wanted && stream->gzip->avail_out == 0);
-    return wanted;
+static bool append_encoded(struct qh_stream *stream, struct qf_str bytes, enum qh_encode how)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf out = QF_STRBUF_INIT;
+
+    qh_encoder_add(stream->encoder, bytes, how, &out);
+    return append(stream, qf_strbuf_view(&out));
 }
 
 bool qh_stream_write(struct qh_stream *stream, struct qf_str bytes)
 {
-    bool wanted = true;
-
-    if (!stream->gzip)
-        return append(stream, bytes);
-    for (size_t at = 0; at < bytes.len && wanted; at += (size_t)1 << 30)
-        wanted = append_gzip(stream, qf_str_sub(bytes, at, at + ((size_t)1 << 30)), Z_NO_FLUSH);
-    return wanted;
+    return encodes(stream) ? append_encoded(stream, bytes, QH_ENCODE_MORE) : append(stream, bytes);
 }
 
 void qh_stream_end(struct qh_stream *stream)
@@ -234,8 +227,8 @@ void qh_stream_end(struct qh_stream *stream)
     qf_lock_take(stream->lock);
     ended = stream->ended;
     qf_lock_drop(stream->lock);
-    if (stream->gzip && !ended)
-        (void)append_gzip(stream, QF_STR(""), Z_FINISH);
+    if (encodes(stream) && !ended)
+        (void)append_encoded(stream, QF_STR(""), QH_ENCODE_END);
     qf_lock_take(stream->lock);
     stream->ended = true;
     wake(stream);
@@ -275,10 +268,8 @@ void qh_stream_answer(struct qh_stream *stream, int status, const char *content_
                       struct qf_str body)
 {
     if (body.len < 1024)
-        stream->gzip_allowed = false; /* would only grow */
-    if (stream->gzip_allowed && !qh_stream_begun(stream))
-        start_gzip(stream);
-    stream->gzip_allowed = false;
+        stream->varies = false; /* would only grow */
+    start_coding(stream);
     (void)qh_stream_write(stream, body);
     qh_stream_end(stream);
     qh_stream_begin(stream, status, content_type);
@@ -303,7 +294,7 @@ void qh_stream_send(struct qh_stream *stream, int status, const char *content_ty
     if (!late)
         stream->body = *body;
     stream->has_body |= !late;
-    stream->gzip_allowed = false;
+    stream->varies = false;
     qf_lock_drop(stream->lock);
     if (late)
         qh_body_done(&unwanted);
@@ -344,7 +335,7 @@ bool qh_stream_head(struct qh_stream *stream, struct qh_stream_head *ret_head)
             .header_count = stream->header_count,
             .names = (const char *const *)stream->names,
             .values = (const char *const *)stream->values,
-            .whole = stream->ended && !stream->cut,
+            .whole = stream->ended && !stream->cut && !(stream->encoder && stream->event_stream),
             .length = stream->buf.len - stream->taken,
         };
     else
@@ -353,7 +344,8 @@ bool qh_stream_head(struct qh_stream *stream, struct qh_stream_head *ret_head)
     return begun;
 }
 
-ssize_t qh_stream_take(struct qh_stream *stream, char *buf, size_t len)
+/* As qh_stream_take(), without coding; *@ret_drained: there are no more now. */
+static ssize_t take_plain(struct qh_stream *stream, char *buf, size_t len, bool *ret_drained)
 {
     qh_stream_fn *tell = NULL;
     uint64_t id = 0;
@@ -372,6 +364,7 @@ ssize_t qh_stream_take(struct qh_stream *stream, char *buf, size_t len)
     } else {
         put_to_sleep(stream);
     }
+    *ret_drained = stream->buf.len == stream->taken;
     if (stream->wants_room && stream->buf.len - stream->taken <= stream->bytes_max / 2) {
         stream->wants_room = false;
         tell = stream->listener;
@@ -382,6 +375,52 @@ ssize_t qh_stream_take(struct qh_stream *stream, char *buf, size_t len)
     if (tell)
         tell(ctx, id, QH_STREAM_ROOM);
     return taken;
+}
+
+/* Encode what is there until some of it can be sent. 0: there is nothing, the connection sleeps. */
+static ssize_t fill_coded(struct qh_stream *stream)
+{
+    char plain[PLAIN_PIECE];
+
+    qf_strbuf_reset(&stream->coded);
+    stream->coded_taken = 0;
+    while (stream->coded.len == 0) {
+        bool drained;
+        ssize_t got = take_plain(stream, plain, sizeof(plain), &drained);
+
+        if (got == 0 || got == QH_STREAM_CUT)
+            return got;
+        stream->coded_end = got == QH_STREAM_END;
+        if (stream->coded_end)
+            qh_encoder_add(stream->encoder, QF_STR(""), QH_ENCODE_END, &stream->coded);
+        else
+            qh_encoder_add(stream->encoder, (struct qf_str){ plain, (size_t)got },
+                           drained ? QH_ENCODE_FLUSH : QH_ENCODE_MORE, &stream->coded);
+    }
+    return 1;
+}
+
+static ssize_t take_coded(struct qh_stream *stream, char *buf, size_t len)
+{
+    if (stream->coded.len == stream->coded_taken) {
+        ssize_t filled = stream->coded_end ? QH_STREAM_END : fill_coded(stream);
+
+        if (filled <= 0)
+            return filled;
+    }
+    len = QF_MIN(len, stream->coded.len - stream->coded_taken);
+    memcpy(buf, stream->coded.data + stream->coded_taken, len);
+    stream->coded_taken += len;
+    return (ssize_t)len;
+}
+
+ssize_t qh_stream_take(struct qh_stream *stream, char *buf, size_t len)
+{
+    bool drained;
+
+    if (stream->encoder && stream->event_stream)
+        return take_coded(stream, buf, len);
+    return take_plain(stream, buf, len, &drained);
 }
 
 /* Mark the client as gone; true if the listener is to be told, after the lock is dropped. */

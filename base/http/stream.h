@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/http/coding.h"
 #include "base/pure/duration.h"
 #include "base/pure/slice.h"
 
@@ -35,8 +36,11 @@ struct qh_stream *qh_stream_drop(struct qh_stream *stream); /* Accepts NULL, ret
 void qh_stream_listen(struct qh_stream *stream, qh_stream_fn *fn, void *ctx, uint64_t id);
 /* Before qh_stream_begin. @name and @value are copied; a header too many is dropped. */
 void qh_stream_header(struct qh_stream *stream, const char *name, const char *value);
-/* Before qh_stream_begin: compress what follows, if the client said it can read that. */
-void qh_stream_allow_gzip(struct qh_stream *stream, bool accepted);
+/* Before qh_stream_begin: the answer may be sent in @coding, which the client chose, and depends on
+ * what it said (Vary). Documents are encoded as they are written, by their producer. Events are encoded
+ * as they are taken, by the consumer, so that whoever writes a line of them need not; whatever is there
+ * when the connection has room can be decoded by the client at once. */
+void qh_stream_allow(struct qh_stream *stream, enum qh_coding coding);
 /* Status and type are known: the answer starts. Only the first call counts. @content_type is
  * static; NULL: none is said. */
 void qh_stream_begin(struct qh_stream *stream, int status, const char *content_type);

@@ -56,8 +56,7 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
         (void)qa_query_free(query);
         return;
     }
-    if (qa_query_kind_format(ask->kind) == QA_FORMAT_JSON)
-        qh_stream_allow_gzip(visit->stream, visit->request->accepts_gzip);
+    qh_stream_allow(visit->stream, visit->request->coding);
     qa_coord_submit(routes->coord, query);
 }
 

@@ -36,6 +36,8 @@ static void handle(void *ctx, struct qh_request *request, struct qh_stream *stre
     if (qf_str_is(request->path, "/keep") || qf_str_is(request->path, "/events")) {
         qh_stream_listen(stream, on_event, fixture, 7);
         if (qf_str_is(request->path, "/events"))
+            qh_stream_allow(stream, request->coding);
+        if (qf_str_is(request->path, "/events"))
             qh_stream_begin(stream, 200, "text/event-stream");
         atomic_store(&fixture->kept, qh_stream_ref(stream));
         return;
@@ -43,7 +45,7 @@ static void handle(void *ctx, struct qh_request *request, struct qh_stream *stre
     if (qf_str_is(request->path, "/big"))
         for (int i = 0; i < 10000; i++)
             qf_strbuf_puts(&text, "0123456789");
-    qh_stream_allow_gzip(stream, request->accepts_gzip);
+    qh_stream_allow(stream, request->coding);
     qf_strbuf_printf(&text, "%d %.*s %.*s", (int)request->method, QF_STR_ARG(request->path),
                      QF_STR_ARG(qh_params_get(&request->params, "q")));
     qh_stream_header(stream, "X-Test", "1");

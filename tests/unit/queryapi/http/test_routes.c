@@ -130,7 +130,7 @@ TEST(an_expression_becomes_a_query_and_its_answer)
 TEST(the_event_stream_takes_parameters_and_json)
 {
     static const char want[] =
-        "200 text/event-stream\nCache-Control: no-cache\n\n"
+        "200 text/event-stream\nCache-Control: no-cache\nVary: Accept-Encoding\n\n"
         "data: {\"type\":\"result\",\"data\":{\"timestamp\":1000,\"value\":7,\"tags\":{},"
         "\"label\":\"{}\"}}\n\ndata: {\"type\":\"done\",\"data\":{\"status\":\"ok\"}}\n\n";
     struct fixture f;
