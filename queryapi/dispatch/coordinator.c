@@ -166,7 +166,7 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
         co_lift(coord, msg->text, msg->stream);
         break;
     case MSG_INSPECT:
-        co_inspect(coord, (enum qa_inspect)msg->number, msg->tenant, msg->stream);
+        co_inspect(coord, (enum qa_inspect)msg->number, msg->tenant, msg->id, msg->stream);
         break;
     case MSG_TAG:
         qa_rpc_complete(coord->rpc, msg->tag, msg->number != 0);
@@ -438,10 +438,11 @@ void qa_coord_lift(struct qa_coord *coord, struct qf_str segment, struct qh_stre
 }
 
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
-                      struct qh_stream *stream)
+                      size_t limit, struct qh_stream *stream)
 {
     co_post(coord, (struct msg){ .kind = MSG_INSPECT,
                                  .number = (int)what,
+                                 .id = QF_MIN(limit, (size_t)QA_INSPECT_MAX),
                                  .tenant = qf_xmemdup0(tenant.data, tenant.len),
                                  .stream = qh_stream_ref(stream) });
 }

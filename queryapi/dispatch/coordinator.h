@@ -65,9 +65,11 @@ enum qa_inspect {
     QA_INSPECT_SCALING,
     QA_INSPECT_QUARANTINE,
 };
-/* Answer with what is going on now, as JSON. Of queries those of @tenant, or all if it is empty. */
+#define QA_INSPECT_MAX 1000
+/* Answer with what is going on now, as JSON: at most @limit workers or queries, and no more than
+ * QA_INSPECT_MAX. Of queries those of @tenant, or of all if it is empty. */
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
-                      struct qh_stream *stream);
+                      size_t limit, struct qh_stream *stream);
 
 /* Where workers can be reached now ("host:port"); what is missing is removed. Copied. */
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count);

@@ -21,7 +21,7 @@ enum msg_kind {
     MSG_STREAM,    /* id, number: enum qh_stream_event */
     MSG_CANCEL,    /* text, tenant, stream */
     MSG_LIFT,      /* text, stream */
-    MSG_INSPECT,   /* number: enum qa_inspect, tenant, stream */
+    MSG_INSPECT,   /* number: enum qa_inspect, id: limit, tenant, stream */
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
@@ -76,6 +76,7 @@ struct qa_coord {
     struct qa_fetcher *fetcher;
     _Atomic uint64_t spool_bytes; /* any thread */
     _Atomic size_t query_count;   /* any thread */
+    _Atomic size_t pages;         /* being made; any thread */
     struct qf_prng prng;
     bool stopping;
 
@@ -195,8 +196,12 @@ size_t co_explain_works(struct qa_coord *coord, struct qa_query *query, size_t m
 void co_explain_tick(struct qa_coord *coord, qf_time_ms now);
 
 /* inspect.c: what is going on, as JSON and as metrics */
-void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
+void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                 struct qh_stream *stream);
+const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *query);
+/* pages.c: at most @limit workers or queries, copied here and made JSON on the pool. */
+void co_show_page(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
+                  struct qh_stream *stream);
 void co_update_metrics(struct qa_coord *coord);
 
 #endif

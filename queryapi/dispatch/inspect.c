@@ -33,118 +33,57 @@ static enum phase phase_of(enum wc_query_state state)
     return ANSWERING;
 }
 
-static void put_worker(struct qf_strbuf *buf, const struct endpoint *endpoint,
-                       const struct wc_api_worker_view *view, qf_time_ms now)
+const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *query)
 {
-    qf_strbuf_puts(buf, "{\"worker_id\":");
-    qf_strbuf_json(buf, qf_str_from(endpoint->name));
-    qf_strbuf_puts(buf, ",\"address\":");
-    qf_strbuf_json(buf, qf_str_from(endpoint->address));
-    qf_strbuf_printf(buf,
-                     ",\"state\":\"%s\",\"accepting\":%s,\"draining\":%s,\"available\":%s,"
-                     "\"slots\":%" PRIu32 ",\"queue_depth\":%" PRIu32 ",\"assigned\":%" PRIu32
-                     ",\"accepted\":%" PRIu32 ",\"ready\":%" PRIu32 ",\"silent_ms\":%" PRId64
-                     ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32 "}",
-                     wc_peer_state_name(view->state), view->accepting ? "true" : "false",
-                     view->draining ? "true" : "false", view->available ? "true" : "false",
-                     view->slots, view->queue_depth, view->assigned, view->accepted, view->ready,
-                     view->session.v ? now - view->heard_at : -1, view->rtt_ms, view->dials_failed);
-}
-
-static void put_workers(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now)
-{
-    bool first = true;
-
-    qf_strbuf_puts(buf, "{\"status\":\"success\",\"data\":[");
-    for (size_t i = 0; i < coord->endpoints.count; i++) {
-        struct wc_api_worker_view view;
-
-        if (!wc_api_worker(coord->wc, coord->endpoints.items[i].worker, &view))
-            continue;
-        if (!first)
-            qf_strbuf_putc(buf, ',');
-        first = false;
-        put_worker(buf, &coord->endpoints.items[i], &view, now);
-    }
-    qf_strbuf_puts(buf, "]}");
-}
-
-static void put_query(const struct qa_coord *coord, struct qf_strbuf *buf,
-                      const struct qa_query *query)
-{
-    enum wc_query_state state = wc_life_state(coord->life, (struct wc_query_id){ query->id });
-
-    qf_strbuf_puts(buf, "{\"query_id\":");
-    qf_strbuf_json(buf, qf_str_from(query->name));
-    qf_strbuf_puts(buf, ",\"tenant\":");
-    qf_strbuf_json(buf, query->ask.tenant);
-    qf_strbuf_puts(buf, ",\"query\":");
-    qf_strbuf_json(buf, qf_str_sub(query->ask.text, 0, 4096));
-    qf_strbuf_printf(
-        buf,
-        ",\"kind\":\"%s\",\"state\":\"%s\",\"start_ms\":%" PRId64 ",\"end_ms\":%" PRId64
-        ",\"step_ms\":%" PRId64 ",\"age_seconds\":%.3f,\"work_done\":%zu}",
-        qa_query_kind_name(query->ask.kind), phase_names[phase_of(state)], query->ask.start_ms,
-        query->ask.end_ms, query->ask.step_ms,
-        (double)(qf_clock_mono_ns() - query->timings.submitted_ns) / 1e9, query->co.committed);
-}
-
-static void put_queries(struct qa_coord *coord, const char *tenant, struct qf_strbuf *buf)
-{
-    bool first = true;
-
-    qf_strbuf_puts(buf, "{\"status\":\"success\",\"data\":[");
-    for (size_t i = 0; i < coord->slot_count; i++) {
-        if (!coord->slots[i] || !co_in_sight(coord->slots[i], tenant))
-            continue;
-        if (!first)
-            qf_strbuf_putc(buf, ',');
-        first = false;
-        put_query(coord, buf, coord->slots[i]);
-    }
-    qf_strbuf_puts(buf, "]}");
+    return phase_names[phase_of(wc_life_state(coord->life, (struct wc_query_id){ query->id }))];
 }
 
 /* Queries that wait for admission count as queued work too: they need workers soon. */
-static void put_scaling(struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now)
+static void show_scaling(struct qa_coord *coord, struct qh_stream *stream)
 {
+    struct qf_strbuf buf = QF_STRBUF_INIT;
     const struct wc_api_stats *stats = wc_api_stats(coord->wc);
-    struct wc_api_queue queue = wc_api_queue(coord->wc, now);
+    struct wc_api_queue queue = wc_api_queue(coord->wc, qf_clock_mono_ms());
     uint32_t waiting = wc_life_stats(coord->life)->queries[WC_QUERY_QUEUED];
     char age[QF_DOUBLE_TEXT_MAX];
 
     (void)qf_double_json((double)queue.oldest_age_ms / 1000, age);
-    qf_strbuf_printf(buf,
+    qf_strbuf_printf(&buf,
                      "{\"work\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32
                      ",\"inflight\":%" PRIu32 ","
                      "\"oldest_age_seconds\":%s},\"workers\":{\"alive\":%" PRIu32
                      ",\"accepting\":%" PRIu32 ",\"draining\":%" PRIu32 "}}",
                      queue.queued + waiting, queue.running, queue.inflight + waiting, age,
                      stats->workers_alive, stats->workers_available, stats->workers_draining);
-}
-
-void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant,
-                struct qh_stream *stream)
-{
-    struct qf_strbuf buf = QF_STRBUF_INIT;
-    qf_time_ms now = qf_clock_mono_ms();
-
-    switch (what) {
-    case QA_INSPECT_WORKERS:
-        put_workers(coord, &buf, now);
-        break;
-    case QA_INSPECT_QUERIES:
-        put_queries(coord, tenant, &buf);
-        break;
-    case QA_INSPECT_SCALING:
-        put_scaling(coord, &buf, now);
-        break;
-    case QA_INSPECT_QUARANTINE:
-        co_put_quarantine(coord, &buf, now);
-        break;
-    }
     qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
     qf_strbuf_done(&buf);
+}
+
+/* As long as its table at most. */
+static void show_quarantine(struct qa_coord *coord, struct qh_stream *stream)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    co_put_quarantine(coord, &buf, qf_clock_mono_ms());
+    qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
+    qf_strbuf_done(&buf);
+}
+
+void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
+                struct qh_stream *stream)
+{
+    switch (what) {
+    case QA_INSPECT_WORKERS:
+    case QA_INSPECT_QUERIES:
+        co_show_page(coord, what, tenant, limit, stream);
+        break;
+    case QA_INSPECT_SCALING:
+        show_scaling(coord, stream);
+        break;
+    case QA_INSPECT_QUARANTINE:
+        show_quarantine(coord, stream);
+        break;
+    }
 }
 
 static void update_queries(struct qa_coord *coord)

@@ -1,5 +1,9 @@
 /* route_operate.c - metrics, probes, and what is going on. */
+#include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
+
+/* Queries that are shown to somebody who names no limit. */
+#define QUERIES_SHOWN 100
 
 static void handle_metrics(struct qh_visit *visit)
 {
@@ -25,6 +29,23 @@ static struct qf_str sight(const struct qh_visit *visit)
     return visit->caller.sees_all ? QF_STR("") : visit->tenant;
 }
 
+/* As many as the request's limit says, or @standard. */
+static void inspect(struct qh_visit *visit, enum qa_inspect what, struct qf_str tenant,
+                    uint64_t standard)
+{
+    struct qf_str text = qh_visit_param(visit, "limit");
+    struct qf_err err = { 0 };
+    uint64_t limit = 0;
+
+    if (text.len && qa_param_limit(text, &limit, &err) != QF_OK) {
+        visit->route->fail(visit, &err);
+        return;
+    }
+    qh_stream_allow(visit->stream, visit->request->coding);
+    qa_coord_inspect(qa_routes_of(visit)->coord, what, tenant, limit ? limit : standard,
+                     visit->stream);
+}
+
 /* What is no tenant's business: false after an answer that says so. */
 static bool is_operator(struct qh_visit *visit, const char *what)
 {
@@ -42,13 +63,13 @@ static void handle_workers(struct qh_visit *visit)
 {
     if (!is_operator(visit, "workers are shown"))
         return;
-    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_WORKERS, QF_STR(""), visit->stream);
+    inspect(visit, QA_INSPECT_WORKERS, QF_STR(""), QA_INSPECT_MAX);
 }
 
 static void handle_quarantine(struct qh_visit *visit)
 {
     if (is_operator(visit, "the quarantine is shown"))
-        qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUARANTINE, QF_STR(""),
+        qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 0,
                          visit->stream);
 }
 
@@ -60,7 +81,7 @@ static void handle_lift(struct qh_visit *visit)
 
 static void handle_queries(struct qh_visit *visit)
 {
-    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUERIES, sight(visit), visit->stream);
+    inspect(visit, QA_INSPECT_QUERIES, sight(visit), QUERIES_SHOWN);
 }
 
 static void handle_cancel(struct qh_visit *visit)
@@ -70,7 +91,7 @@ static void handle_cancel(struct qh_visit *visit)
 
 static void handle_scaling(struct qh_visit *visit)
 {
-    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_SCALING, QF_STR(""), visit->stream);
+    qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_SCALING, QF_STR(""), 0, visit->stream);
 }
 
 static const struct qh_route routes[] = {

@@ -7,9 +7,10 @@ import subprocess
 import time
 import unittest
 import urllib.parse
+import zlib
 
 from harness import (BINARY, START, STEP, FabricTest, check_one_end, load, parse_events,
-                     standard_lines)
+                     standard_lines, without_comments)
 
 END = START + 3600
 
@@ -101,6 +102,46 @@ class Queries(EndpointTest):
         self.assertEqual(headers.get("Content-Encoding"), "gzip")
         self.assertEqual(gzip.decompress(packed), plain)
         self.assertGreater(len(plain), 32768)  # more than one piece
+
+    def test_every_coding_holds_the_same(self):
+        """Documents and events, in each coding that a client may want; curl decodes them."""
+        url = f"http://127.0.0.1:{self.fabric.api_port}"
+        document = (f"{url}/api/v1/query_range?query=temperature&start={START}&end={END}&step=15")
+        events = f"{url}/api/v1/metrics/query?q=temperature&s={START}&e={END}&step=15s"
+        for address in (document, events):
+            plain = self.fabric.get(address[len(url):])
+            self.assertEqual((plain[0], plain[1].get("Vary")), (200, "Accept-Encoding"))
+            self.assertNotIn("Content-Encoding", plain[1])
+            for accept, coding in (("gzip", "gzip"), ("zstd", "zstd"), ("gzip, zstd", "zstd"),
+                                   ("zstd;q=0.5, gzip;q=0.9", "gzip")):
+                _, headers, packed = self.fabric.get(address[len(url):],
+                                                     headers={"Accept-Encoding": accept})
+                self.assertEqual(headers.get("Content-Encoding"), coding, accept)
+                self.assertEqual(headers.get("Vary"), "Accept-Encoding")
+                self.assertLess(len(packed), len(plain[2]) / 4)
+                run = subprocess.run(["curl", "-s", "--compressed", "-H", f"Accept-Encoding: {accept}",
+                                      address], capture_output=True, check=True)
+                self.assertEqual(without_comments(run.stdout), without_comments(plain[2]), accept)
+
+    def test_packed_events_come_one_by_one(self):
+        """What is sent of an event stream can be decoded before its end."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.fabric.api_port, timeout=60)
+        connection.request("GET", "/api/v1/metrics/query?" + urllib.parse.urlencode({
+            "q": "temperature", "s": START, "e": END, "step": "1s"}),
+            headers={"Accept-Encoding": "gzip"})
+        response = connection.getresponse()
+        decoder = zlib.decompressobj(31)
+        text = b""
+        while b"\n\n" not in text:
+            text += decoder.decompress(response.read1(4096))
+        self.assertTrue(text.startswith(b'data: {"type":"result"'), text[:100])
+        self.assertFalse(decoder.eof)
+        connection.close()
+
+    def test_a_page_of_queries_has_a_limit(self):
+        for limit, want in (("0", 200), ("1", 200), ("100000", 200), ("-1", 400), ("x", 400)):
+            status, answer = self.fabric.json("/api/v1/queries", {"limit": limit})
+            self.assertEqual(status, want, answer)
 
     def test_errors_have_prometheus_types_and_statuses(self):
         cases = [

@@ -109,6 +109,16 @@ void desk_turn(struct desk *desk)
     desk_pump(desk);
 }
 
+void desk_show(struct desk *desk)
+{
+    struct task task;
+
+    desk_pump(desk);
+    CHECK(desk->tasks.count > 0);
+    task = desk->tasks.items[--desk->tasks.count];
+    task.fn(task.arg);
+}
+
 void desk_time_passes(struct desk *desk, int64_t ms)
 {
     desk->later_ms += ms;

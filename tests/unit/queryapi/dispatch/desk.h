@@ -48,6 +48,8 @@ const char *desk_log(struct desk *desk);
 void desk_pump(struct desk *desk);
 /* Run the oldest task of the pool, and what follows from it. */
 void desk_turn(struct desk *desk);
+/* Messages that are waiting, and then the youngest task of the pool: what they asked to be shown. */
+void desk_show(struct desk *desk);
 void desk_time_passes(struct desk *desk, int64_t ms);
 
 /* A client asks; the stream is the caller's to drop. */

@@ -22,7 +22,7 @@ static const char *list(struct desk *desk)
     struct qh_stream *reply = qh_stream_new(1 << 16);
     const char *text;
 
-    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), reply);
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 0, reply);
     desk_pump(desk);
     text = desk_answer(reply);
     (void)qh_stream_drop(reply);

@@ -237,21 +237,52 @@ TEST(inspection_shows_where_queries_are)
     struct qh_stream *client = desk_ask(desk, "t"), *waiting = desk_ask(desk, "u"), *reply;
 
     reply = qh_stream_new(1 << 16);
-    qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR(""), reply);
-    desk_pump(desk);
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR(""), 9, reply);
+    desk_show(desk);
     CHECK(strstr(desk_answer(reply), "\"state\":\"planning\""));
     (void)qh_stream_drop(reply);
     reply = qh_stream_new(1 << 16);
-    qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR("u"), reply);
-    desk_pump(desk);
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR("u"), 9, reply);
+    desk_show(desk);
     CHECK(strstr(desk_answer(reply), "\"state\":\"queued\""));
     (void)qh_stream_drop(reply);
     reply = qh_stream_new(1 << 16);
-    qa_coord_inspect(desk->coord, QA_INSPECT_SCALING, QF_STR(""), reply);
+    qa_coord_inspect(desk->coord, QA_INSPECT_SCALING, QF_STR(""), 0, reply);
     desk_pump(desk);
     CHECK(strstr(desk_answer(reply), "{\"work\":{\"queued\":1,\"running\":0,\"inflight\":1,"));
     (void)qh_stream_drop(reply);
     co_update_metrics(desk->coord);
     (void)qh_stream_drop(client);
     (void)qh_stream_drop(waiting);
+}
+
+/* A page has a bound, is made on the pool, and there are no more of them at once than a few. */
+TEST(inspection_is_bounded_and_made_elsewhere)
+{
+    DESK(8, 1, 8);
+    struct qh_stream *clients[5], *replies[9];
+    const char *shown;
+
+    for (int i = 0; i < 5; i++)
+        clients[i] = desk_ask(desk, "t");
+    for (int i = 0; i < 9; i++) {
+        replies[i] = qh_stream_new(1 << 16);
+        qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR("t"), 2, replies[i]);
+        desk_pump(desk);
+    }
+    CHECK_STR(desk_answer(replies[0]), "open"); /* nothing was made of it yet */
+    CHECK(strncmp(desk_answer(replies[8]), "429", 3) == 0);
+    CHECK_EQ(desk->tasks.count, 1 + 8);
+    desk_turn(desk); /* the plan of the first query */
+    desk_turn(desk);
+    shown = desk_answer(replies[0]);
+    CHECK_MSG(strstr(shown, "api-2") && !strstr(shown, "api-3"), "%s", shown);
+    CHECK_MSG(strstr(shown, "\"infos\":[\"3 more are not shown: raise limit\"]"), "%s", shown);
+    while (desk->tasks.count)
+        desk_turn(desk);
+    CHECK_EQ(atomic_load(&desk->coord->pages), 0);
+    for (int i = 0; i < 5; i++)
+        (void)qh_stream_drop(clients[i]);
+    for (int i = 0; i < 9; i++)
+        (void)qh_stream_drop(replies[i]);
 }
