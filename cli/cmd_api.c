@@ -127,6 +127,9 @@ static const struct cli_flag flags[] = {
     { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
       "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
       "Authorization: Bearer KEY" },
+    { "audit-log", CLI_FLAG_STR, &o.audit_file, "FILE", NULL,
+      "a line of JSON per request: tenant, name of the key, status, query and what it cost; - is "
+      "stdout. Opened again when it was moved away, or on SIGHUP" },
     { "http-tls-cert", CLI_FLAG_STR, &o.tls_cert_file, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.tls_key_file, "FILE", NULL, "its key (PEM)" },

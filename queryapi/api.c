@@ -13,6 +13,7 @@
 #include "base/http/listener.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "base/sys/line_log.h"
 #include "base/sys/log.h"
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
@@ -25,6 +26,8 @@
 #define LAST_WORDS_MS 1000
 
 #define FILES_INTERVAL_MS 1000
+/* Lines of the audit log that wait for the disk: some ten thousand. */
+#define AUDIT_BYTES_MAX ((size_t)4 << 20)
 
 struct api {
     const struct qa_api_options *options;
@@ -39,6 +42,8 @@ struct api {
     struct qa_coord *coord;
     struct qa_discovery *discovery;
     struct qh_tenants *tenants;
+    struct qf_line_log *audit; /* or NULL */
+    struct qf_line_log_stats audit_seen;
     qf_time_ms files_due_ms;  /* when to look at files of keys and limits next */
     qf_rc keys_rc, limits_rc; /* of the last look: a broken file is told once */
     struct qa_routes routes;
@@ -237,6 +242,12 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     api->tenants = qh_tenants_new(options->key_file, err);
     if (!api->tenants)
         return err->rc;
+    if (options->audit_file) {
+        api->audit = qf_line_log_new(options->audit_file, AUDIT_BYTES_MAX, err);
+        if (!api->audit)
+            return err->rc;
+    }
+    api->routes.audit = api->audit;
     api->routes.coord = api->coord;
     api->routes.env = &api->env;
     api->routes.metrics = &api->metrics;
@@ -303,6 +314,20 @@ static void refresh_files(struct api *api, qf_time_ms now)
     refresh_limits(api);
 }
 
+static void count_audit(struct api *api)
+{
+    struct qf_line_log_stats now;
+
+    if (!api->audit)
+        return;
+    now = qf_line_log_stats(api->audit);
+    qf_metric_add(api->metrics.audit_lines, 0, (double)(now.written - api->audit_seen.written));
+    qf_metric_add(api->metrics.audit_lines, 1, (double)(now.lost - api->audit_seen.lost));
+    if (now.lost != api->audit_seen.lost && now.written == api->audit_seen.written)
+        QF_LOG_WARN("lines of the audit log are lost", QF_KV_U64("lost", now.lost));
+    api->audit_seen = now;
+}
+
 static void tick(struct api *api)
 {
     qf_time_ms now = qf_clock_mono_ms();
@@ -310,22 +335,26 @@ static void tick(struct api *api)
     qh_listener_tick(api->listener);
     refresh_if_due(api, now);
     refresh_files(api, now);
+    count_audit(api);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
 }
 
-/* Wait for a signal that ends things, or for @timeout_ms. */
-static bool signaled(int signal_fd, int timeout_ms)
+/* Wait for a signal that ends things, or for @timeout_ms. SIGHUP: the audit log was moved away. */
+static bool signaled(const struct api *api, int signal_fd, int timeout_ms)
 {
     struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
     int number;
 
     if (poll(&poller, 1, timeout_ms) <= 0)
         return false;
-    while ((number = qf_signals_next(signal_fd)) != 0)
+    while ((number = qf_signals_next(signal_fd)) != 0) {
         if (number == SIGTERM || number == SIGINT)
             return true;
+        if (number == SIGHUP && api->audit)
+            qf_line_log_reopen(api->audit);
+    }
     return false;
 }
 
@@ -350,7 +379,7 @@ static void drain(struct api *api, int signal_fd)
     qa_coord_drain(api->coord);
     QF_LOG_INFO("draining", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
     while (qa_coord_query_count(api->coord) > 0 || qh_listener_active(api->listener) > 0) {
-        if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
+        if (qf_clock_mono_ms() >= deadline || signaled(api, signal_fd, 20)) {
             cut_short(api);
             return;
         }
@@ -366,6 +395,7 @@ static void stop(struct api *api)
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->pool = qf_pool_free(api->pool);
     api->tenants = qh_tenants_free(api->tenants);
+    api->audit = qf_line_log_free(api->audit);
     api->catalog = sg_catalog_free(api->catalog);
     api->costs = qa_costs_free(api->costs);
     api->limits = qa_tenants_free(api->limits);
@@ -380,6 +410,8 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
 
     api->options = options;
     raise_file_limit();
+    if (options->audit_file)
+        qf_signals_add_hup(signal_fd);
     name_things(api);
     qa_metrics_init(&api->metrics);
     rc = start(api, err);
@@ -388,7 +420,7 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
                     QF_KV_U64("port", qh_listener_port(api->listener)),
                     QF_KV_STR("store", sg_store_url(api->store)), QF_KV_STR("api_id", api->id));
         tick(api);
-        while (!signaled(signal_fd, TICK_MS))
+        while (!signaled(api, signal_fd, TICK_MS))
             tick(api);
         drain(api, signal_fd);
     }

@@ -17,6 +17,7 @@ struct qa_api_options {
     const char *api_id;    /* NULL: made up */
     struct qa_discovery_options discovery; /* found and ctx are filled in */
     const char *key_file;                  /* API keys, or NULL */
+    const char *audit_file;                /* "-": stdout; NULL: no audit log */
     const char *limits_file;               /* tenants' limits (tenant/limits.h), or NULL */
     const char *cors_origin;
     struct qa_features features;

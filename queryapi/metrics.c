@@ -28,6 +28,7 @@ static const char *const qa_tenant_limits[] = {
 #undef QA_LIMIT
     NULL,
 };
+static const char *const qa_audit_results[] = { "written", "lost", NULL };
 static const char *const qa_status_classes[] = { "2xx", "4xx", "5xx", NULL };
 
 void qa_metrics_init(struct qa_metrics *metrics)

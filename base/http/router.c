@@ -122,6 +122,8 @@ static bool admitted(const struct qh_router *router, struct qh_visit *visit)
         (visit->route->open ||
          qh_tenants_of(router->tenants, visit->request, &visit->caller, &err) == QF_OK)) {
         visit->tenant = qf_str_from(visit->caller.tenant);
+        if (router->admitted)
+            router->admitted(visit);
         return true;
     }
     add_cors(router, visit);

@@ -46,7 +46,8 @@ struct qh_router {
     const struct qh_routes *const *families;
     size_t family_count;
     struct qh_tenants *tenants;
-    const char *cors_origin; /* whose pages may ask: one origin, "*", or NULL */
+    void (*admitted)(struct qh_visit *visit); /* told who asks, before the handler runs; or NULL */
+    const char *cors_origin;                  /* whose pages may ask: one origin, "*", or NULL */
     const char *cors_expose; /* headers that such pages may read, besides Date; "" for none */
     void *role;
 };

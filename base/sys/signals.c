@@ -22,6 +22,19 @@ int qf_signals_setup(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+void qf_signals_add_hup(int fd)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)signalfd(fd, &set, 0);
+}
+
 int qf_signals_next(int fd)
 {
     struct signalfd_siginfo info;

@@ -6,6 +6,8 @@
  * SIGPIPE. Returns a file descriptor that becomes readable when one of them arrives, -1 on failure.
  */
 int qf_signals_setup(void);
+/* SIGHUP too, which else ends the process. As qf_signals_setup() before any thread starts. */
+void qf_signals_add_hup(int fd);
 /* The next signal number that arrived at @fd, 0 if there is none now. Never blocks. */
 int qf_signals_next(int fd);
 /* In a child between fork and exec: give the child an ordinary signal mask again. */

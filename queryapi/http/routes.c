@@ -49,6 +49,8 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
         return;
     }
     query = qa_query_new(routes->env, ask, visit->stream);
+    if (visit->request->note)
+        query->audit = qa_audit_hold(visit->request->note);
     if (qf_arena_failed(query->arena)) {
         if (qa_query_no_memory(query, &no_memory) != QF_OK)
             visit->route->fail(visit, &no_memory);
@@ -60,9 +62,49 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
     qa_coord_submit(routes->coord, query);
 }
 
+static const char *method_name(enum qh_method method)
+{
+    switch (method) {
+    case QH_METHOD_GET:
+        return "GET";
+    case QH_METHOD_POST:
+        return "POST";
+    case QH_METHOD_HEAD:
+        return "HEAD";
+    case QH_METHOD_OPTIONS:
+        return "OPTIONS";
+    case QH_METHOD_DELETE:
+        return "DELETE";
+    case QH_METHOD_PUT:
+        return "PUT";
+    case QH_METHOD_OTHER:
+        break;
+    }
+    return "OTHER";
+}
+
+/* The request's entry in the audit log, made with the first look at it. */
+static void begin_audit(struct qa_routes *of, struct qh_request *request)
+{
+    if (of->audit && !request->note)
+        request->note = qa_audit_new(of->audit, method_name(request->method), request->path);
+}
+
+/* Who asks is known. */
+static void note_caller(struct qh_visit *visit)
+{
+    struct qa_audit_entry *entry = visit->request->note;
+
+    if (!entry)
+        return;
+    memcpy(entry->tenant, visit->caller.tenant, sizeof(entry->tenant));
+    memcpy(entry->key, visit->caller.key_name, sizeof(entry->key));
+}
+
 static struct qh_router router_of(struct qa_routes *of)
 {
     return (struct qh_router){ .families = families,
+                               .admitted = note_caller,
                                .family_count = QF_COUNT_OF(families),
                                .tenants = of->tenants,
                                .cors_origin = of->cors_origin,
@@ -82,6 +124,7 @@ bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *st
 {
     const struct qh_router router = router_of(ctx);
 
+    begin_audit(ctx, request);
     if (is_foreign(ctx, request)) {
         qa_answer_error(stream, QA_FORMAT_JSON, QF_EDENIED,
                         "pages of other sites may not ask; see --cors-origin");
@@ -99,10 +142,17 @@ void qa_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *s
 
 void qa_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome)
 {
-    const struct qa_routes *of = ctx;
+    struct qa_routes *of = ctx;
+    struct qa_audit_entry *entry;
     int status = outcome->status;
 
-    (void)request;
+    begin_audit(of, request); /* one whose headers were not even read */
+    entry = request->note;
+    if (entry) {
+        entry->status = status;
+        entry->complete = outcome->complete;
+        request->note = qa_audit_drop(entry);
+    }
     if (status)
         qf_metric_add(of->metrics->requests, status >= 500 ? 2 : status >= 400 ? 1 : 0, 1);
 }

@@ -12,9 +12,10 @@ struct qa_routes {
     const struct qa_query_env *env;
     struct qa_metrics *metrics;
     struct qh_tenants *tenants;
-    const char *cors_origin; /* one origin, "*", or NULL */
-    uint64_t points_max;     /* steps of a range query */
-    atomic_bool ready;       /* /readyz */
+    struct qf_line_log *audit; /* or NULL */
+    const char *cors_origin;   /* one origin, "*", or NULL */
+    uint64_t points_max;       /* steps of a range query */
+    atomic_bool ready;         /* /readyz */
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */

@@ -74,14 +74,32 @@ void qa_query_reset(struct qa_query *query)
     query->snapshot = sg_catalog_snapshot_drop(query->snapshot);
 }
 
+/* What it cost, for the audit log. */
+static void note_cost(struct qa_query *query)
+{
+    struct qa_audit_entry *audit = query->audit;
+
+    if (!audit)
+        return;
+    memcpy(audit->query_id, query->name, sizeof(audit->query_id));
+    audit->outcome = query->rc;
+    audit->points = query->points;
+    audit->bytes = query->co.artifact_bytes;
+    for (size_t i = 0; i < query->part_count; i++)
+        if (query->parts[i].eval)
+            audit->samples += pq_eval_stats(query->parts[i].eval).samples_read;
+}
+
 struct qa_query *qa_query_free(struct qa_query *query)
 {
     if (!query)
         return NULL;
+    note_cost(query);
     qa_query_reset(query);
     (void)qh_stream_drop(query->stream);
     (void)qf_arena_free(query->arena);
     (void)qa_tenant_drop(query->tenant); /* whose purse paid the arena */
+    (void)qa_audit_drop(query->audit);
     free(query);
     return NULL;
 }

@@ -27,6 +27,7 @@
 #include "promql/parse.h"
 #include "promql/plan.h"
 #include "proto/codec/control.h"
+#include "queryapi/audit/audit.h"
 #include "queryapi/encode/explain.h"
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/query/ask.h"
@@ -106,9 +107,10 @@ struct qa_query {
     struct qf_arena *arena;
     struct qa_ask ask;
     const struct qa_query_env *env;
-    struct qa_tenant *tenant; /* held; NULL if there are no limits */
-    struct qa_limits limits;  /* its tenant's, when it was asked */
-    uint64_t samples_max;     /* 0: none */
+    struct qa_tenant *tenant;     /* held; NULL if there are no limits */
+    struct qa_audit_entry *audit; /* held; NULL if there is no audit log */
+    struct qa_limits limits;      /* its tenant's, when it was asked */
+    uint64_t samples_max;         /* 0: none */
     struct qh_stream *stream;
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */
