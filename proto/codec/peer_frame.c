@@ -153,6 +153,7 @@ static qf_rc take_body(const frame_msg *in, struct pb_peer_frame *out, struct qf
         out->kind = PB_PEER_PING;
         return QF_OK;
     case PROMFABRIC__PEER__V1__FRAME__BODY__NOT_SET:
+    default: /* no kind of this version */
         break;
     }
     return qf_err_set(err, QF_EPROTO, "a frame without a body that is known");
