@@ -144,7 +144,7 @@ class Cluster:
         self.wait(node.name, node.alive)
         self.change("add", node.name)
         self.change("promote", node.name)
-        self.wait("all queues to have their voters", self.settled, 60)
+        self.wait("all queues to have their voters", self.settled, 180)
 
     def end(self):
         for node in self.nodes:
