@@ -23,7 +23,8 @@ static json_t *read_event(const struct qf_strbuf *buf, const char *type)
     assert(strncmp(text, "data: ", 6) == 0);
     assert(buf->len > 8 && strcmp(text + buf->len - 2, "\n\n") == 0);
     assert(memchr(text, '\n', buf->len) == text + buf->len - 2);
-    event = json_loadb(text + 6, buf->len - 8, JSON_ALLOW_NUL, NULL);
+    /* A whole double of 1e19 is longer than any integer jansson has. */
+    event = json_loadb(text + 6, buf->len - 8, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
     assert(event);
     assert(strcmp(json_string_value(json_object_get(event, "type")), type) == 0);
     found = json_incref(json_object_get(event, "data"));
