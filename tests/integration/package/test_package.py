@@ -146,6 +146,23 @@ class Package(unittest.TestCase):
         self.assertEqual(self.end(api), 0, api_log.read_text()[-2000:])
         self.assertEqual(self.end(worker), 0, worker_log.read_text()[-2000:])
 
+    def test_the_ingest_service_keeps_records_over_a_restart(self):
+        folder = self.root / "var/lib/promfabric-ingest"  # StateDirectory=
+        folder.mkdir(exist_ok=True)
+        run("chroot", self.root, "chown", "promfabric:promfabric", "/var/lib/promfabric-ingest")
+        ports = free_port(), free_port()
+        for start in ("offer", "look"):
+            ingest, log = self.start("ingest", "ingest", f"--http-listen=127.0.0.1:{ports[0]}",
+                                     f"--peer-listen=127.0.0.1:{ports[1]}",
+                                     env={**self.environment("ingest"), "PROMFABRIC_BOOTSTRAP": "true"})
+            wait_until_ready(ingest, ports[0], log)
+            queue = f"--url=http://127.0.0.1:{ports[0]}"
+            if start == "offer":
+                run_as_user(self.root, "queue", "create", queue, "orders")
+                run_as_user(self.root, "queue", "offer", queue, "orders", "kept")
+            self.assertIn("kept", run_as_user(self.root, "queue", "tail", queue, "orders").stdout)
+            self.assertEqual(self.end(ingest), 0, log.read_text()[-2000:])
+
     def test_the_archive_runs_where_it_is_unpacked(self):
         run("tar", "-C", self.root / "opt", "-xzf", self.tar)
         program = next((self.root / "opt").glob("promfabric-*/bin/promfabric"))
@@ -174,7 +191,7 @@ class Package(unittest.TestCase):
 
     def test_units_are_valid_and_confined(self):
         units = sorted((self.root / "lib/systemd/system").glob("promfabric-*.service"))
-        self.assertEqual(len(units), 2)
+        self.assertEqual(len(units), 3)
         for unit in units:
             text = unit.read_text()
             for line in ("User=promfabric", "NoNewPrivileges=yes", "ProtectSystem=strict",
