@@ -1,6 +1,7 @@
 /* coordinator.c - mailbox in, steps of the two machines, effects out. */
 #include "queryapi/dispatch/coordinator.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/net/tls_files.h"
@@ -412,6 +413,8 @@ struct qa_coord *qa_coord_free(struct qa_coord *coord)
         co_post(coord, (struct msg){ .kind = MSG_STOP });
         (void)qf_thread_join(coord->thread);
     }
+    while (atomic_load(&coord->pages) > 0) /* the pool still makes answers of some rows */
+        (void)poll(NULL, 0, 1);
     co_free(coord);
     return NULL;
 }
