@@ -2,8 +2,6 @@
  *
  * An instant result is a table; a range is one small chart per series. A native histogram is drawn as
  * bars, that of a range as it is at its end. */
-#include <curl/curl.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -20,30 +18,24 @@
 #include "cli/flags.h"
 #include "cli/histogram_chart.h"
 #include "cli/query_explain.h"
+#include "cli/web.h"
 
 int cli_query(int argc, char **argv);
 
 #define LINE_BYTES_MAX ((size_t)16 << 20)
-#define KEY_BYTES_MAX ((size_t)16 << 10)
 #define CHART_COLUMNS 60
 #define SERIES_SHOWN_MAX 200
 
-static const char *url, *start, *end, *step, *tenant, *api_key, *api_key_file, *tls_ca;
+static struct cli_web web;
+static const char *start, *end, *step;
 static bool json_out, explain;
 
 static const struct cli_flag flags[] = {
-    { "url", CLI_FLAG_STR, &url, "URL", "http://127.0.0.1:8080", "the API" },
+    CLI_WEB_FLAGS(web, "http://127.0.0.1:8080", "the API"),
     { "start", CLI_FLAG_STR, &start, "TIME", NULL,
       "first time of a range: RFC 3339, Unix seconds, now-1h, e-1h" },
     { "end", CLI_FLAG_STR, &end, "TIME", "now", "last time, or the time of an instant query" },
     { "step", CLI_FLAG_STR, &step, "DURATION", NULL, "distance of a range's points" },
-    { "tenant", CLI_FLAG_STR, &tenant, "NAME", NULL, "sent as X-Scope-OrgID" },
-    { "api-key", CLI_FLAG_STR, &api_key, "KEY", NULL,
-      "sent as Authorization: Bearer; others can see it among the processes" },
-    { "api-key-file", CLI_FLAG_STR, &api_key_file, "FILE", NULL,
-      "the key is the first line of this file" },
-    { "tls-ca", CLI_FLAG_STR, &tls_ca, "FILE", NULL,
-      "believe these authorities (PEM) instead of the system's" },
     { "json", CLI_FLAG_BOOL, &json_out, NULL, NULL, "print the events as they come, one per line" },
     { "explain", CLI_FLAG_BOOL, &explain, NULL, NULL,
       "print the plan with its work, before the answer; in a terminal also while it runs" },
@@ -240,59 +232,33 @@ static void read_error(struct client *client, long status)
     if (message)
         (void)snprintf(client->message, sizeof(client->message), "%s", message);
     else
-        (void)snprintf(client->message, sizeof(client->message), "%s answered HTTP status %ld", url,
-                       status);
+        (void)snprintf(client->message, sizeof(client->message), "%s answered HTTP status %ld",
+                       web.url, status);
     json_decref(answer);
     client->failed = true;
 }
 
-static struct curl_slist *add_key(struct curl_slist *headers)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf header = QF_STRBUF_INIT;
-
-    if (!api_key)
-        return headers;
-    qf_strbuf_printf(&header, "Authorization: Bearer %s", api_key);
-    return curl_slist_append(headers, qf_strbuf_cstr(&header));
-}
-
 static void ask(struct client *client, const char *expr)
 {
-    char target[1024], header[1200], problem[CURL_ERROR_SIZE] = "";
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-    CURL *easy = curl_easy_init();
+    char problem[CURL_ERROR_SIZE] = "";
+    struct curl_slist *headers;
+    CURL *easy = cli_web_open(&web, "/api/v1/metrics/query", "application/json", &headers);
     char *body = request_body(expr);
     CURLcode code;
     long status = 0;
-    size_t base = strlen(url);
 
-    while (base > 0 && url[base - 1] == '/')
-        base--;
-    (void)snprintf(target, sizeof(target), "%.*s/api/v1/metrics/query", (int)base, url);
-    if (tenant) {
-        (void)snprintf(header, sizeof(header), "X-Scope-OrgID: %s", tenant);
-        headers = curl_slist_append(headers, header);
-    }
-    headers = add_key(headers);
-    (void)curl_easy_setopt(easy, CURLOPT_URL, target);
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
-    (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "127.0.0.1,localhost,[::1]");
-    if (tls_ca) {
-        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, tls_ca);
-        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-    }
     code = curl_easy_perform(easy);
     (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     hide_progress(client);
     if (code != CURLE_OK && !client->done_ok) {
         client->failed = true;
-        (void)snprintf(client->message, sizeof(client->message), "%s: %s", url,
+        (void)snprintf(client->message, sizeof(client->message), "%s: %s", web.url,
                        problem[0] ? problem : curl_easy_strerror(code));
     } else if (!client->events) {
         read_error(client, status);
@@ -301,8 +267,8 @@ static void ask(struct client *client, const char *expr)
         (void)snprintf(client->message, sizeof(client->message), "the answer was cut short");
     }
     free(body);
-    curl_slist_free_all(headers);
     curl_easy_cleanup(easy);
+    curl_slist_free_all(headers);
 }
 
 /* --- output --- */
@@ -409,33 +375,9 @@ static void print_series(struct client *client)
         printf("... and %zu more series\n", client->series.count - shown);
 }
 
-/* The first line of the key's file, without white space around it. False after a line on stderr. */
-static bool read_key_file(char **ret_key)
-{
-    FILE *file = fopen(api_key_file, "re");
-    char line[KEY_BYTES_MAX];
-    struct qf_str key;
-    bool got;
-
-    if (!file) {
-        fprintf(stderr, "error: cannot open %s: %s\n", api_key_file, strerror(errno));
-        return false;
-    }
-    got = fgets(line, sizeof(line), file) != NULL;
-    (void)fclose(file);
-    key = qf_str_trim(qf_str_from(got ? line : ""));
-    if (key.len == 0 || key.len >= sizeof(line) - 2) {
-        fprintf(stderr, "error: the first line of %s is no API key\n", api_key_file);
-        return false;
-    }
-    *ret_key = qf_xmemdup0(key.data, key.len);
-    return true;
-}
-
 int cli_query(int argc, char **argv)
 {
     struct client client = { .line.limit = LINE_BYTES_MAX, .body.limit = LINE_BYTES_MAX };
-    QF_CLEANUP(qf_freep) char *key = NULL;
     int positional;
     enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
 
@@ -445,12 +387,10 @@ int cli_query(int argc, char **argv)
         fprintf(stderr, "error: one expression is needed; try promfabric query --help\n");
         parsed = CLI_PARSED_BAD;
     }
-    if (parsed == CLI_PARSED_OK && api_key_file && !read_key_file(&key))
+    if (parsed == CLI_PARSED_OK && !cli_web_read_key(&web))
         parsed = CLI_PARSED_BAD;
     if (parsed == CLI_PARSED_BAD)
         return 2;
-    if (key)
-        api_key = key;
     client.terminal = isatty(STDERR_FILENO) && !json_out;
     if (explain && !json_out)
         client.explain = cli_explain_new(client.terminal);

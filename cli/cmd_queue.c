@@ -451,7 +451,7 @@ int cli_queue(int argc, char **argv)
                         "members; try promfabric queue --help\n");
         return 2;
     }
-    if (parsed == CLI_PARSED_BAD)
+    if (parsed == CLI_PARSED_BAD || !cli_web_read_key(&web))
         return 2;
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     return run(argv[1], positional > 1 ? argv[2] : NULL, positional - 2, argv + 3);

@@ -1,7 +1,7 @@
 /* web.c - HTTP requests of commands. */
 #include "cli/web.h"
 
-#include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #define BODY_BYTES_MAX ((size_t)256 << 20)
 #define TIMEOUT_S 60L
+#define KEY_BYTES_MAX ((size_t)16 << 10)
 
 void cli_web_param(struct qf_strbuf *path, const char *name, const char *value)
 {
@@ -28,26 +29,28 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
     return body->overflowed ? 0 : size * count;
 }
 
-/* The first line of the key file. */
-static bool read_key(const struct cli_web *web, char key[4096])
+bool cli_web_read_key(struct cli_web *web)
 {
-    FILE *file = fopen(web->api_key_file, "r");
-    struct qf_str text;
+    char line[KEY_BYTES_MAX];
+    struct qf_str key;
+    FILE *file;
     bool got;
 
+    if (!web->api_key_file)
+        return true;
+    file = fopen(web->api_key_file, "re");
     if (!file) {
-        fprintf(stderr, "error: cannot open %s\n", web->api_key_file);
+        fprintf(stderr, "error: cannot open %s: %s\n", web->api_key_file, strerror(errno));
         return false;
     }
-    got = fgets(key, 4096, file) != NULL;
+    got = fgets(line, sizeof(line), file) != NULL;
     (void)fclose(file);
-    text = qf_str_trim(qf_str_from(got ? key : ""));
-    if (!text.len) {
+    key = qf_str_trim(qf_str_from(got ? line : ""));
+    if (key.len == 0 || key.len >= sizeof(line) - 2) {
         fprintf(stderr, "error: the first line of %s is no API key\n", web->api_key_file);
         return false;
     }
-    memmove(key, text.data, text.len);
-    key[text.len] = 0;
+    web->api_key = web->key_of_file = qf_xmemdup0(key.data, key.len);
     return true;
 }
 
@@ -78,49 +81,53 @@ static json_t *read_answer(const struct cli_web *web, long status, const struct 
     return NULL;
 }
 
-static void set_options(CURL *easy, const struct cli_web *web,
-                        const struct cli_web_request *request)
+CURL *cli_web_open(const struct cli_web *web, const char *path, const char *content_type,
+                   struct curl_slist **ret_headers)
 {
-    (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
-    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT, TIMEOUT_S);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf target = QF_STRBUF_INIT;
+    CURL *easy = curl_easy_init();
+    size_t base = strlen(web->url);
+
+    while (base > 0 && web->url[base - 1] == '/')
+        base--;
+    qf_strbuf_printf(&target, "%.*s%s", (int)base, web->url, path);
+    *ret_headers = add_header(NULL, "Content-Type: ", content_type);
+    *ret_headers = add_header(*ret_headers, "X-Scope-OrgID: ", web->tenant);
+    *ret_headers = add_header(*ret_headers, "Authorization: Bearer ", web->api_key);
+    (void)curl_easy_setopt(easy, CURLOPT_URL, qf_strbuf_cstr(&target));
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, *ret_headers);
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "127.0.0.1,localhost,[::1]");
-    if (request->content_type || strcmp(request->method, "POST") == 0) {
-        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                               request->body.data ? request->body.data : "");
-    }
     if (web->tls_ca) {
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, web->tls_ca);
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
+    return easy;
+}
+
+static void set_body(CURL *easy, const struct cli_web_request *request)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    if (!request->content_type && strcmp(request->method, "POST") != 0)
+        return;
+    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
 }
 
 json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf target = QF_STRBUF_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = { .limit = BODY_BYTES_MAX };
-    char problem[CURL_ERROR_SIZE] = "", key[4096];
-    struct curl_slist *headers = NULL;
-    size_t base = strlen(web->url);
+    char problem[CURL_ERROR_SIZE] = "";
+    struct curl_slist *headers;
+    CURL *easy =
+        cli_web_open(web, request->path,
+                     request->content_type ? request->content_type : "application/json", &headers);
     json_t *answer = NULL;
-    CURLcode code;
-    CURL *easy;
     long status = 0;
+    CURLcode code;
 
-    if (web->api_key_file && !read_key(web, key))
-        return NULL;
-    while (base > 0 && web->url[base - 1] == '/')
-        base--;
-    qf_strbuf_printf(&target, "%.*s%s", (int)base, web->url, request->path);
-    headers = add_header(headers, "X-Scope-OrgID: ", web->tenant);
-    headers = add_header(headers, "Content-Type: ",
-                         request->content_type ? request->content_type : "application/json");
-    headers = add_header(headers, "Authorization: Bearer ", web->api_key_file ? key : web->api_key);
-    easy = curl_easy_init();
-    set_options(easy, web, request);
-    (void)curl_easy_setopt(easy, CURLOPT_URL, qf_strbuf_cstr(&target));
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    set_body(easy, request);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT, TIMEOUT_S);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
@@ -131,7 +138,7 @@ json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *req
                 problem[0] ? problem : curl_easy_strerror(code));
     else
         answer = read_answer(web, status, &body);
-    curl_slist_free_all(headers);
     curl_easy_cleanup(easy);
+    curl_slist_free_all(headers);
     return answer;
 }

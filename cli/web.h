@@ -1,7 +1,8 @@
-/* web.h - one HTTP request of a command and its JSON answer. */
+/* web.h - HTTP requests of commands: where to, as whom, and for most one JSON answer. */
 #ifndef CLI_WEB_H
 #define CLI_WEB_H
 
+#include <curl/curl.h>
 #include <jansson.h>
 
 #include "base/pure/strbuf.h"
@@ -10,17 +11,29 @@
 /* Where to and as whom; filled by flags. */
 struct cli_web {
     const char *url, *tenant, *api_key, *api_key_file, *tls_ca;
+    char *key_of_file; /* cli_web_read_key() */
 };
-#define CLI_WEB_FLAGS(web, standard, what)                                                         \
-    { "url", CLI_FLAG_STR, &(web).url, "URL", standard, what },                                    \
-        { "tenant", CLI_FLAG_STR, &(web).tenant, "NAME", NULL, "sent as X-Scope-OrgID" },          \
-        { "api-key", CLI_FLAG_STR, &(web).api_key, "KEY", NULL, "sent as Authorization: Bearer" }, \
-        { "api-key-file", CLI_FLAG_STR, &(web).api_key_file,                                       \
-          "FILE",         NULL,         "the key is the first line of this file" },                \
-    {                                                                                              \
-        "tls-ca", CLI_FLAG_STR, &(web).tls_ca, "FILE", NULL,                                       \
-            "authorities that may have signed the server's certificate (PEM)"                      \
+#define CLI_WEB_FLAGS(web, standard, what)                                                          \
+    { "url", CLI_FLAG_STR, &(web).url, "URL", standard, what },                                     \
+        { "tenant", CLI_FLAG_STR, &(web).tenant, "NAME", NULL, "sent as X-Scope-OrgID" },           \
+        { "api-key",      CLI_FLAG_STR,                                                             \
+          &(web).api_key, "KEY",                                                                    \
+          NULL,           "sent as Authorization: Bearer; others can see it among the processes" }, \
+        { "api-key-file", CLI_FLAG_STR, &(web).api_key_file,                                        \
+          "FILE",         NULL,         "the key is the first line of this file" },                 \
+    {                                                                                               \
+        "tls-ca", CLI_FLAG_STR, &(web).tls_ca, "FILE", NULL,                                        \
+            "believe these authorities (PEM) instead of the system's"                               \
     }
+
+/* After the flags: if a key file is named, its first line is the key, without white space around it.
+ * False after a line on stderr. */
+bool cli_web_read_key(struct cli_web *web);
+
+/* A request to @path below the URL, with the headers that say who asks; curl_slist_free_all() these
+ * after curl_easy_cleanup(). Without a limit of time. */
+CURL *cli_web_open(const struct cli_web *web, const char *path, const char *content_type,
+                   struct curl_slist **ret_headers);
 
 struct cli_web_request {
     const char *method, *path; /* the path with its parameters, escaped */
