@@ -41,6 +41,7 @@ struct in_ledger *in_ledger_free(struct in_ledger *ledger)
     free(ledger->tenants);
     qf_map_done(&ledger->names);
     in_keys_done(&ledger->keys);
+    QF_VEC_DONE(&ledger->voids);
     free(ledger);
     return NULL;
 }
@@ -164,8 +165,12 @@ static enum in_verdict apply_samples(struct in_ledger *ledger, uint64_t index,
     ledger->time_ms = QF_MAX(ledger->time_ms, record->time_ms);
     in_keys_expire(&ledger->keys, ago(ledger, IN_KEY_LIFE_MS));
     verdict = known(ledger, record, ret_before);
-    if (verdict != IN_APPLIED)
+    if (verdict != IN_APPLIED) {
+        tenant = find_tenant(ledger, record->tenant);
+        if (tenant && open_range(tenant))
+            in_ledger_note_void(ledger, index);
         return verdict;
+    }
     tenant = in_ledger_make_tenant(ledger, record->tenant);
     if (!tenant || !has_room(tenant))
         return IN_NO_ROOM;
@@ -244,6 +249,7 @@ static enum in_verdict apply_sealed(struct in_ledger *ledger, uint64_t index,
     if (tenant->range_count)
         memmove(tenant->ranges, tenant->ranges + 1, tenant->range_count * sizeof(*tenant->ranges));
     note_files(ledger, tenant, index, record);
+    in_ledger_forget_voids(ledger);
     return IN_APPLIED;
 }
 
@@ -310,6 +316,17 @@ const struct in_range *in_tenant_open(const struct in_tenant *tenant)
 const struct in_range *in_tenant_next_to_seal(const struct in_tenant *tenant)
 {
     return tenant->range_count && tenant->ranges[0].to ? &tenant->ranges[0] : NULL;
+}
+
+const struct in_range *in_tenant_range_at(const struct in_tenant *tenant, uint64_t index)
+{
+    for (size_t i = tenant->range_count; i > 0; i--) {
+        const struct in_range *range = &tenant->ranges[i - 1];
+
+        if (range->from <= index)
+            return !range->to || index <= range->to ? range : NULL;
+    }
+    return NULL;
 }
 
 const struct in_key_entry *in_ledger_key(const struct in_ledger *ledger,

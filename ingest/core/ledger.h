@@ -22,10 +22,11 @@
 #include "ingest/core/keys.h"
 
 enum {
-    IN_RANGES_MAX = 256,       /* of a tenant, not sealed yet */
-    IN_TENANTS_MAX = 65536,    /* ever seen in a partition */
-    IN_KEYS_MAX = 1 << 16,     /* remembered */
-    IN_RECENT_FILES_MAX = 4096 /* of a tenant */
+    IN_RANGES_MAX = 256,        /* of a tenant, not sealed yet */
+    IN_TENANTS_MAX = 65536,     /* ever seen in a partition */
+    IN_KEYS_MAX = 1 << 16,      /* remembered */
+    IN_RECENT_FILES_MAX = 4096, /* of a tenant */
+    IN_VOIDS_MAX = 65536        /* records that counted for nothing; then the oldest is forgotten */
 };
 /* Of what a SEAL may ask for: far behind any clock, and far from where numbers end. */
 #define IN_GENERATION_MAX (UINT64_C(1) << 62)
@@ -101,6 +102,13 @@ int64_t in_ledger_time(const struct in_ledger *ledger);     /* greatest record t
 int64_t in_ledger_floor(const struct in_ledger *ledger);    /* INT64_MIN: none */
 /* The log is needed from here on: the first record of the oldest range that is not sealed. */
 uint64_t in_ledger_needed_from(const struct in_ledger *ledger);
+
+/* Who reads the log again from there on, up to in_ledger_applied(), is told: */
+
+/* The tenant's range that the record at @index is in; NULL: none, or it is sealed. */
+const struct in_range *in_tenant_range_at(const struct in_tenant *tenant, uint64_t index);
+/* The SAMPLES record at @index counted for nothing though a range was open. */
+bool in_ledger_is_void(const struct in_ledger *ledger, uint64_t index);
 
 /* For snapshots: equal ledgers give equal bytes. Decoding is strict. QF_ECORRUPT. */
 void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger);

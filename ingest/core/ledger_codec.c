@@ -82,6 +82,9 @@ void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
         put_signed(buf, entry->time_ms);
         put(buf, entry->index);
     }
+    put(buf, ledger->voids.count);
+    for (size_t i = 0; i < ledger->voids.count; i++)
+        put(buf, ledger->voids.items[i]);
 }
 
 /* --- reading: a cursor with a sticky failure --- */
@@ -220,6 +223,19 @@ static void get_key(struct cursor *c, struct in_ledger *ledger)
         in_keys_add(&ledger->keys, &entry);
 }
 
+static void get_voids(struct cursor *c, struct in_ledger *ledger)
+{
+    uint64_t count = get(c, IN_VOIDS_MAX), before = 0;
+
+    for (uint64_t i = 0; i < count && !c->bad; i++) {
+        uint64_t index = get(c, ledger->applied);
+
+        c->bad |= index <= before;
+        in_ledger_note_void(ledger, index);
+        before = index;
+    }
+}
+
 qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
 {
     struct in_ledger *ledger = in_ledger_new();
@@ -237,6 +253,7 @@ qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
     count = get(&c, IN_KEYS_MAX);
     for (uint64_t i = 0; i < count && !c.bad; i++)
         get_key(&c, ledger);
+    get_voids(&c, ledger);
     if (c.bad || c.rest.len) {
         (void)in_ledger_free(ledger);
         return QF_ECORRUPT;

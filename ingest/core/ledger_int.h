@@ -3,6 +3,7 @@
 #define INGEST_CORE_LEDGER_INT_H
 
 #include "base/pure/map.h"
+#include "base/pure/vec.h"
 #include "ingest/core/ledger.h"
 
 struct in_ledger {
@@ -12,6 +13,7 @@ struct in_ledger {
     struct in_tenant **tenants;
     size_t tenant_count, tenant_capacity;
     struct in_keys keys;
+    QF_VEC(uint64_t) voids; /* indices in the unsealed log, ascending */
 };
 
 /* The tenant called @name, made if need be. NULL: there are too many. */
@@ -19,5 +21,9 @@ struct in_tenant *in_ledger_make_tenant(struct in_ledger *ledger, struct qf_str 
 /* One more range or file of a tenant, zeroed; bounds are the caller's business. */
 struct in_range *in_tenant_add_range(struct in_tenant *tenant);
 struct in_recent_file *in_tenant_add_file(struct in_tenant *tenant);
+
+/* ledger_past.c */
+void in_ledger_note_void(struct in_ledger *ledger, uint64_t index);
+void in_ledger_forget_voids(struct in_ledger *ledger); /* of what was sealed */
 
 #endif

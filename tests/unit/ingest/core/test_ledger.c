@@ -213,6 +213,34 @@ TEST(the_floor_only_rises)
     (void)in_ledger_free(ledger);
 }
 
+/* A head that is built from the log again must skip what was skipped. */
+TEST(what_counted_for_nothing_is_known_until_its_range_is_sealed)
+{
+    struct in_ledger *ledger = in_ledger_new(), *copy = NULL;
+    struct qf_strbuf buf = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 3, with_key(samples("t", 1000, 10, 20), 'k', 'a')), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 4, with_key(samples("t", 1000, 10, 20), 'k', 'b')), IN_OTHER_BODY);
+    CHECK_EQ(apply(ledger, 5, with_key(samples("t", 1000, 10, 20), 'k', 'a')), IN_REPEATED);
+    CHECK_EQ(apply(ledger, 6, samples("t", 1000, 10, 20)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 7, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 8, samples("t", 1000, 10, 20)), IN_APPLIED);
+    in_ledger_encode(&bytes, ledger);
+    CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &copy), QF_OK);
+    CHECK(in_ledger_is_void(copy, 4) && in_ledger_is_void(copy, 5));
+    CHECK(!in_ledger_is_void(copy, 3) && !in_ledger_is_void(copy, 6));
+    tenant = in_ledger_tenant(copy, QF_STR("t"));
+    CHECK(!in_tenant_range_at(tenant, 2) && in_tenant_range_at(tenant, 3)->from == 3);
+    CHECK(in_tenant_range_at(tenant, 7)->from == 3 && in_tenant_range_at(tenant, 8)->from == 8);
+    CHECK_EQ(apply(copy, 9, sealed(&buf, "t", 3, 7, 0)), IN_APPLIED);
+    CHECK(!in_ledger_is_void(copy, 4) && !in_tenant_range_at(tenant, 7));
+    (void)in_ledger_free(ledger);
+    (void)in_ledger_free(copy);
+    qf_strbuf_done(&buf);
+    qf_strbuf_done(&bytes);
+}
+
 TEST(what_is_forgotten_of_sealed_files_is_known_to_be)
 {
     struct in_ledger *ledger = in_ledger_new();
