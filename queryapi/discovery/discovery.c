@@ -1,6 +1,7 @@
 /* discovery.c - when to look around, and what to do with what was found. */
 #include "queryapi/discovery/discovery.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,6 +39,19 @@ bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind)
         }
     }
     return false;
+}
+
+bool qa_is_host(const char *text, enum qa_host_form form)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    size_t len = strlen(text);
+
+    if (form ==
+        QA_HOST_NAME) /* RFC 1035: 253 bytes; what is no letter, digit, dot or dash ends it */
+        return len > 0 && len <= 253 && text[0] != '-' &&
+               strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") ==
+                   len;
+    return inet_pton(form == QA_HOST_IPV6 ? AF_INET6 : AF_INET, text, bytes) == 1;
 }
 
 void qa_endpoints_add(struct endpoints *list, const char *fmt, ...)

@@ -48,10 +48,19 @@ static bool endpoint_serves(const json_t *endpoint)
     return !json_is_boolean(ready) || json_is_true(ready);
 }
 
+static enum qa_host_form slice_form(const json_t *slice)
+{
+    const char *type = json_string_value(json_object_get(slice, "addressType"));
+
+    if (type && strcmp(type, "IPv6") == 0)
+        return QA_HOST_IPV6;
+    return type && strcmp(type, "IPv4") == 0 ? QA_HOST_IPV4 : QA_HOST_NAME;
+}
+
 static void add_slice(const json_t *slice, const char *port_name, struct endpoints *list)
 {
     const json_t *endpoints = json_object_get(slice, "endpoints"), *endpoint, *address;
-    const char *family = json_string_value(json_object_get(slice, "addressType"));
+    enum qa_host_form form = slice_form(slice);
     long long port = slice_port(slice, port_name);
     size_t i, k;
 
@@ -63,10 +72,10 @@ static void add_slice(const json_t *slice, const char *port_name, struct endpoin
             continue;
         json_array_foreach(json_object_get(endpoint, "addresses"), k, address)
         {
-            if (json_is_string(address))
-                qa_endpoints_add(list,
-                                 family && strcmp(family, "IPv6") == 0 ? "[%s]:%lld" : "%s:%lld",
-                                 json_string_value(address), port);
+            const char *host = json_string_value(address);
+
+            if (host && qa_is_host(host, form))
+                qa_endpoints_add(list, form == QA_HOST_IPV6 ? "[%s]:%lld" : "%s:%lld", host, port);
         }
     }
 }
@@ -153,48 +162,44 @@ static size_t keep_bytes(char *data, size_t size, size_t count, void *buf)
     return ((struct qf_strbuf *)buf)->overflowed ? 0 : size * count;
 }
 
-/* The events of a watch, each a line of JSON, as they come in. */
-struct events {
-    struct qf_strbuf line;
-    enum qa_watch_end end;
-};
-
 /* What a line tells. A bookmark only says that nothing happened; an error (410 in most cases) ends
  * the watch. What changed is seen by listing again, so more than that need not be understood. */
-static bool take_line(struct events *events)
+static bool take_line(struct qa_watch *watch)
 {
-    struct qf_str line = qf_strbuf_view(&events->line);
+    struct qf_str line = qf_strbuf_view(&watch->line);
     json_t *event = json_loadb(line.data ? line.data : "", line.len, 0, NULL);
     const char *type = json_string_value(json_object_get(event, "type"));
     bool go_on = type && strcmp(type, "BOOKMARK") == 0;
 
     if (type && !go_on && strcmp(type, "ERROR") != 0)
-        events->end = QA_WATCH_CHANGED;
+        watch->end = QA_WATCH_CHANGED;
     json_decref(event);
-    qf_strbuf_reset(&events->line);
+    qf_strbuf_reset(&watch->line);
     return go_on;
 }
 
-static size_t read_events(char *data, size_t size, size_t count, void *ctx)
+bool qa_watch_read(struct qa_watch *watch, const char *data, size_t left)
 {
-    struct events *events = ctx;
-    size_t left = size * count;
-
     while (left) {
         const char *end = memchr(data, '\n', left);
         size_t len = end ? (size_t)(end - data) : left;
 
-        qf_strbuf_add(&events->line, data, len);
-        if (events->line.overflowed)
-            return 0;
+        qf_strbuf_add(&watch->line, data, len);
+        if (watch->line.overflowed)
+            return false;
         if (!end)
             break;
-        if (!take_line(events))
-            return 0;
+        if (!take_line(watch))
+            return false;
         data += len + 1;
         left -= len + 1;
     }
-    return size * count;
+    return true;
+}
+
+static size_t read_events(char *data, size_t size, size_t count, void *watch)
+{
+    return qa_watch_read(watch, data, size * count) ? size * count : 0;
 }
 
 static int look_at_stop(void *stop, curl_off_t dl_total, curl_off_t dl, curl_off_t ul_total,
@@ -350,12 +355,12 @@ enum qa_watch_end qa_kubernetes_wait(const struct qa_discovery_options *options,
                                      const atomic_bool *stop, const char *version)
 {
     struct qf_strbuf query = { 0 };
-    struct events events = { .line = { .limit = ANSWER_BYTES_MAX }, .end = QA_WATCH_ENDED };
+    struct qa_watch watch = { .line = { .limit = ANSWER_BYTES_MAX }, .end = QA_WATCH_ENDED };
     struct get get = { .options = options,
                        .stop = stop,
                        .timeout_ms = WATCH_SECONDS * 1000 + 5000,
                        .write = read_events,
-                       .ctx = &events };
+                       .ctx = &watch };
 
     if (!version[0])
         return QA_WATCH_REFUSED; /* such a watch would begin with what is there already */
@@ -365,6 +370,6 @@ enum qa_watch_end qa_kubernetes_wait(const struct qa_discovery_options *options,
     get.query = qf_strbuf_cstr(&query);
     (void)get_slices(&get, NULL);
     qf_strbuf_done(&query);
-    qf_strbuf_done(&events.line);
-    return get.status == 200 || get.status == GONE ? events.end : QA_WATCH_REFUSED;
+    qf_strbuf_done(&watch.line);
+    return get.status == 200 || get.status == GONE ? watch.end : QA_WATCH_REFUSED;
 }

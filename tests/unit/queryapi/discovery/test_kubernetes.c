@@ -47,3 +47,17 @@ TEST(other_answers_are_errors_and_take_no_worker_away)
     CHECK_EQ(parse("{\"items\":[]}", found, QF_OK), 0);
     CHECK_EQ(parse("{\"items\":[1,{\"ports\":3}]}", found, QF_OK), 0);
 }
+
+/* gRPC would take some of these for more than a host. */
+TEST(what_is_no_address_is_no_worker)
+{
+    char *found[8];
+
+    CHECK_EQ(
+        parse("{\"items\":[{\"addressType\":\"FQDN\",\"ports\":[{\"name\":\"control\",\"port\":1}],"
+              "\"endpoints\":[{\"addresses\":[\"unix:/tmp/x\",\"dns:///a\",\"a/b\",\"\"]}]},"
+              "{\"addressType\":\"IPv4\",\"ports\":[{\"name\":\"control\",\"port\":1}],"
+              "\"endpoints\":[{\"addresses\":[\"worker\",\"10.0.0.1:2\"]}]}]}",
+              found, QF_OK),
+        0);
+}
