@@ -6,15 +6,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/duration.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
-#include "segments/store/xml.h"
 
 #define RENEW_BEFORE_MS (5 * 60 * 1000)
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -258,43 +255,6 @@ static qf_rc fetch(struct credentials_source *source, const struct http_request 
                       response->status, qf_strbuf_cstr(&response->body));
 }
 
-static qf_rc take_expiry(struct qf_str text, struct credentials *keys, const char *who,
-                         struct qf_err *err)
-{
-    keys->renewable = true;
-    if (!keys->access_key || !keys->secret_key || !keys->token)
-        return qf_err_set(err, QF_EAUTH, "credentials from %s: the answer has no keys", who);
-    if (!qf_time_parse_rfc3339(text, &keys->expires_ms))
-        return qf_err_set(err, QF_EAUTH, "credentials from %s: no time of expiry", who);
-    return QF_OK;
-}
-
-static char *json_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text && text[0] ? qf_xstrdup(text) : NULL;
-}
-
-static qf_rc parse_container_answer(struct qf_str body, struct credentials *ret_keys,
-                                    struct qf_err *err)
-{
-    json_t *root = json_loadb(body.data ? body.data : "", body.len, 0, NULL);
-    struct credentials keys = { .access_key = json_text(root, "AccessKeyId"),
-                                .secret_key = json_text(root, "SecretAccessKey"),
-                                .token = json_text(root, "Token") };
-    QF_CLEANUP(qf_freep) char *expiration = json_text(root, "Expiration");
-    qf_rc rc = take_expiry(qf_str_from(expiration ? expiration : ""), &keys,
-                           "the container endpoint", err);
-
-    json_decref(root);
-    if (rc)
-        credentials_done(&keys);
-    else
-        *ret_keys = keys;
-    return rc;
-}
-
 /* Keys may be asked for over plain HTTP only where nobody can listen: this machine, or the
  * addresses of ECS and EKS. */
 static bool host_is_local(const char *host)
@@ -365,36 +325,7 @@ static qf_rc keys_from_container(struct credentials_source *source,
         request.headers[request.header_count++] = qf_strbuf_cstr(&header);
     }
     rc = fetch(source, &request, limit, "the container endpoint", &response, err);
-    return rc ? rc : parse_container_answer(qf_strbuf_view(&response.body), ret_keys, err);
-}
-
-struct sts_answer {
-    struct credentials keys;
-    char *expiration;
-};
-
-static void keep(char **to, struct qf_str text)
-{
-    free(*to);
-    *to = qf_xmemdup0(text.data ? text.data : "", text.len);
-}
-
-static qf_rc on_sts_element(void *ctx, const struct xml_element *element, struct qf_err *err)
-{
-    struct sts_answer *answer = ctx;
-
-    (void)err;
-    if (!qf_str_is(element->parent, "Credentials") || !element->text.len)
-        return QF_OK;
-    if (qf_str_is(element->name, "AccessKeyId"))
-        keep(&answer->keys.access_key, element->text);
-    else if (qf_str_is(element->name, "SecretAccessKey"))
-        keep(&answer->keys.secret_key, element->text);
-    else if (qf_str_is(element->name, "SessionToken"))
-        keep(&answer->keys.token, element->text);
-    else if (qf_str_is(element->name, "Expiration"))
-        keep(&answer->expiration, element->text);
-    return QF_OK;
+    return rc ? rc : credentials_read_container(qf_strbuf_view(&response.body), ret_keys, err);
 }
 
 static void add_form(struct qf_strbuf *form, const char *key, struct qf_str value)
@@ -440,7 +371,6 @@ static qf_rc keys_from_web_identity(struct credentials_source *source,
     const char *session = env("AWS_ROLE_SESSION_NAME");
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf form = QF_STRBUF_INIT;
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
-    struct sts_answer answer = { 0 };
     char *token = read_file(path);
     qf_rc rc;
 
@@ -453,17 +383,7 @@ static qf_rc keys_from_web_identity(struct credentials_source *source,
     add_form(&form, "WebIdentityToken", qf_str_trim(qf_str_from(token)));
     wipe(token);
     rc = ask_sts(source, qf_strbuf_view(&form), limit, &response, err);
-    if (!rc && xml_parse(qf_strbuf_view(&response.body), on_sts_element, &answer, NULL))
-        rc = qf_err_set(err, QF_EAUTH, "credentials from STS: the answer is not XML");
-    if (!rc)
-        rc = take_expiry(qf_str_from(answer.expiration ? answer.expiration : ""), &answer.keys,
-                         "STS", err);
-    free(answer.expiration);
-    if (rc)
-        credentials_done(&answer.keys);
-    else
-        *ret_keys = answer.keys;
-    return rc;
+    return rc ? rc : credentials_read_sts(qf_strbuf_view(&response.body), ret_keys, err);
 }
 
 /* --- the chain --- */

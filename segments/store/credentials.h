@@ -38,6 +38,13 @@ QF_MUST_CHECK qf_rc credentials_get(struct credentials_source *source,
  * asking again may give others. */
 bool credentials_refused(struct credentials_source *source, const struct credentials *used);
 
+/* What the endpoint of a container (JSON) and STS (XML) answer. QF_EAUTH: no keys, keys without a time of
+ * expiry, or with characters that would not stay within a header. */
+QF_MUST_CHECK qf_rc credentials_read_container(struct qf_str body, struct credentials *ret_keys,
+                                               struct qf_err *err);
+QF_MUST_CHECK qf_rc credentials_read_sts(struct qf_str body, struct credentials *ret_keys,
+                                         struct qf_err *err);
+
 /* The value of @key in the profile's section of an INI file as the AWS tools write it, copied;
  * NULL if it is not there. @in_config: sections are called "profile NAME". */
 char *credentials_ini_get(struct qf_str text, const char *profile, bool in_config, const char *key);

@@ -256,7 +256,11 @@ TEST(container_endpoints_elsewhere_and_bad_answers_are_refused)
     };
     static const char *const bad[] = { "", "[]", "{}", "{\"AccessKeyId\":1}",
                                        "{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\","
-                                       "\"Token\":\"t\",\"Expiration\":\"soon\"}" };
+                                       "\"Token\":\"t\",\"Expiration\":\"soon\"}",
+                                       /* a line feed in a key would begin a header of its own */
+                                       "{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\","
+                                       "\"Token\":\"t\\r\\nX-Amz-Acl: public-read\","
+                                       "\"Expiration\":\"2100-01-01T00:00:00Z\"}" };
     char url[64];
 
     for (size_t i = 0; i < QF_COUNT_OF(elsewhere); i++) {
