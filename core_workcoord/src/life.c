@@ -171,8 +171,12 @@ static qf_rc on_paused(struct wc_life *life)
 {
     uint32_t slot = wc_index_first(&life->query_index, life->event->query.v);
     bool room = slot != WC_NONE && life->queries[slot].room;
+    qf_rc rc = hear(life, room ? WC_QUERY_HEARD_MORE : WC_QUERY_HEARD_PAUSED);
 
-    return hear(life, room ? WC_QUERY_HEARD_MORE : WC_QUERY_HEARD_PAUSED);
+    /* The only way to one more stream; a query that was being stopped has ended instead. */
+    if (wc_life_state(life, life->event->query) == WC_QUERY_PAUSED)
+        wc_life_queue_refuse(life, life->queries[slot].tenant);
+    return rc;
 }
 
 static qf_rc on_answered(struct wc_life *life)

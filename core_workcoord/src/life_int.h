@@ -20,6 +20,7 @@ enum wc_query_heard {
     WC_QUERY_HEARD_FAILED,
     WC_QUERY_HEARD_ROOM,
     WC_QUERY_HEARD_CANCEL,
+    WC_QUERY_HEARD_CROWDED,
     WC_QUERY_HEARD__COUNT
 };
 
@@ -88,6 +89,8 @@ void wc_life_queue_join(struct wc_life *life, uint32_t query);
 void wc_life_queue_leave(struct wc_life *life, uint32_t query);
 /* What the tenant has, or may have, is another than before: in line with it, or out. */
 void wc_life_queue_settle(struct wc_life *life, uint32_t tenant);
+/* Fail what the tenant has queued, if it has as many streams as it may have. */
+void wc_life_queue_refuse(struct wc_life *life, uint32_t tenant);
 void wc_life_queue_forget(struct wc_life *life, uint32_t query); /* It has ended. */
 void wc_life_queue_admit(struct wc_life *life);
 

@@ -74,6 +74,11 @@ static void fail_refused(struct wc_life *life, uint32_t slot)
     fail(life, slot, WC_LIFE_REFUSED, QF_EBUSY);
 }
 
+static void fail_crowded(struct wc_life *life, uint32_t slot)
+{
+    fail(life, slot, WC_LIFE_CROWDED, QF_EBUSY);
+}
+
 static void fail_work(struct wc_life *life, uint32_t slot)
 {
     fail(life, slot, WC_LIFE_WORK, life->event->rc);
@@ -88,6 +93,7 @@ static const struct move moves[WC_QUERY__COUNT][WC_QUERY_HEARD__COUNT] = {
     [WC_QUERY_QUEUED] = {
         [WC_QUERY_HEARD_ADMIT] = { WC_QUERY_PLANNING, plan },
         [WC_QUERY_HEARD_CANCEL] = { WC_QUERY_ENDED, fail_canceled },
+        [WC_QUERY_HEARD_CROWDED] = { WC_QUERY_ENDED, fail_crowded },
     },
     [WC_QUERY_PLANNING] = {
         [WC_QUERY_HEARD_PLANNED] = { WC_QUERY_WORKING, work },

@@ -35,7 +35,7 @@ static uint32_t find_or_add(struct wc_life *life, struct wc_tenant_id id)
 /* Whether one more of its queries may be admitted. */
 static bool has_room(const struct wc_life_tenant *tenant)
 {
-    return tenant->active < tenant->share.active_max && tenant->streams < tenant->share.streams_max;
+    return tenant->active < tenant->share.active_max;
 }
 
 void wc_life_queue_join(struct wc_life *life, uint32_t query)
@@ -68,6 +68,14 @@ void wc_life_queue_settle(struct wc_life *life, uint32_t slot)
     else
         wc_list_remove(&life->line, life->line_links, slot);
     life->stats.tenants = life->line.count;
+}
+
+void wc_life_queue_refuse(struct wc_life *life, uint32_t slot)
+{
+    const struct wc_life_tenant *tenant = &life->tenants[slot];
+
+    while (tenant->queued.count && tenant->streams >= tenant->share.streams_max)
+        wc_life_hear(life, tenant->queued.head, WC_QUERY_HEARD_CROWDED);
 }
 
 void wc_life_queue_forget(struct wc_life *life, uint32_t query)

@@ -189,19 +189,25 @@ static void refuse(struct qa_coord *coord, struct qa_query *query, qf_rc rc, con
     (void)qa_query_free(query);
 }
 
+enum { WHY_BYTES = 120 };
+
+static void say_streams(struct qa_query *query, uint32_t streams, char why[WHY_BYTES])
+{
+    query->limit = QA_LIMIT_STREAMS;
+    (void)snprintf(why, WHY_BYTES,
+                   "too many answers of this tenant wait for their readers: %" PRIu32 " (streams)",
+                   streams);
+}
+
 /* Its tenant has too many slow readers, or else too many that wait. */
 static void refuse_tenant(struct qa_coord *coord, struct qa_query *query)
 {
     struct wc_life_tenant_view has = wc_life_tenant(coord->life, tenant_of(query));
     uint64_t streams_max = query->limits.of[QA_LIMIT_STREAMS];
-    char why[120];
+    char why[WHY_BYTES];
 
     if (streams_max && has.streams >= streams_max) {
-        query->limit = QA_LIMIT_STREAMS;
-        (void)snprintf(why, sizeof(why),
-                       "too many answers of this tenant wait for their readers: %" PRIu32
-                       " (streams)",
-                       has.streams);
+        say_streams(query, has.streams, why);
     } else {
         query->limit = QA_LIMIT_QUEUED;
         (void)snprintf(why, sizeof(why),
@@ -378,8 +384,12 @@ static void fail(struct qa_coord *coord, struct qa_query *query,
                  const struct wc_life_effect *effect)
 {
     const char *why = "too many queries at once";
+    char crowded[WHY_BYTES];
 
-    if (effect->cause == WC_LIFE_CANCELED) {
+    if (effect->cause == WC_LIFE_CROWDED) {
+        say_streams(query, wc_life_tenant(coord->life, tenant_of(query)).streams, crowded);
+        why = crowded;
+    } else if (effect->cause == WC_LIFE_CANCELED) {
         query->cancel_rc = effect->rc;
         why = qa_query_cancel_text(query);
     } else if (effect->cause == WC_LIFE_WORK) {

@@ -36,8 +36,8 @@
  *     stopping            ended   ended   ended     ended    ended
  *     dropping
  *
- *                DONE      VANISHED FAILED ROOM      CANCEL
- *     queued                                         ended
+ *                DONE      VANISHED FAILED ROOM      CANCEL   CROWDED
+ *     queued                                         ended    ended
  *     planning                                       stopping
  *     working    answering planning ended            dropping
  *     answering                            answering stopping
@@ -49,7 +49,8 @@
  *   ADMIT: there is a place, and it is the query's turn. MORE is PAUSED after a ROOM that came
  *   during the turn. DONE, VANISHED and FAILED are WORK_OVER with QF_OK, with QF_ENOTFOUND as long
  *   as it was not planned replans_max times over (segments were replaced by others: look again),
- *   and with anything else. A second CANCEL is stale: the first reason stands.
+ *   and with anything else. A second CANCEL is stale: the first reason stands. CROWDED: its tenant
+ *   has just got as many streams as it may have.
  *
  * Places: planning, working and answering queries hold one of active_max. A reader that is too slow
  * gives its place away for good with the first pause: from then on it holds memory, and a thread
@@ -59,11 +60,12 @@
  * admitted and goes to the end of the line, if it has more. So a tenant waits for one admission of
  * each other tenant in line at the most, however many queries those have.
  *
- * Shares: a tenant with as many places, or as many streams, as it may have does not stand in line:
- * its queries wait until it has fewer, and the places go to others. It then joins the end of the
- * line. A tenant's share is what its latest SUBMIT said; the machine knows a tenant as long as it has
- * queries. Streams may exceed their share by the places: a query that was admitted may turn out to
- * have a slow reader. */
+ * Shares: a tenant with as many places as it may have does not stand in line: its queries wait until it
+ * has fewer, and the places go to others. It then joins the end of the line. A tenant with as many
+ * streams as it may have has no queue: what it submits is refused, and what was queued when it got the
+ * last of them fails (CROWDED), because its readers may take for ever. A tenant's share is what its
+ * latest SUBMIT said; the machine knows a tenant as long as it has queries. Streams may exceed their
+ * share by the places: a query that was admitted may turn out to have a slow reader. */
 #ifndef WORKCOORD_LIFE_H
 #define WORKCOORD_LIFE_H
 
@@ -132,7 +134,8 @@ struct wc_life_event {
 #define WC_LIFE_CAUSES(X)                                                                          \
     X(WC_LIFE_CANCELED, "canceled") /* or its time was up: rc says which */                        \
     X(WC_LIFE_WORK, "work")         /* what wc_api gave as the reason */                           \
-    X(WC_LIFE_REFUSED, "refused")   /* there was no thread for its turn: QF_EBUSY */
+    X(WC_LIFE_REFUSED, "refused")   /* there was no thread for its turn: QF_EBUSY */               \
+    X(WC_LIFE_CROWDED, "crowded")   /* its tenant has too many streams: QF_EBUSY */
 enum wc_life_cause { WC_LIFE_CAUSES(WC_ENUM_ENTRY) WC_LIFE_CAUSE__COUNT };
 
 /* What the caller must do, in this order. */

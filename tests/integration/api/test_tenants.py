@@ -98,6 +98,18 @@ class Limits(TenantCase):
                      "(streams)")
         self.assertGreaterEqual(self.met(fabric, "streams"), 2)
 
+    def test_a_queued_query_does_not_wait_for_slow_readers(self):
+        """Queued behind the query that turns out to be its tenant's last slow reader: 429, and soon."""
+        fabric = self.fabric("a streams=1 queries=1\n")
+        self.slow_reader(fabric, "a")
+        wait_for("its query", lambda: fabric.data("/api/v1/queries"))
+        status, headers, answer = self.ask(fabric, "a", params={
+            "query": "up", "time": END, "timeout": "60s"})
+        self.assertEqual(status, 429, answer)
+        self.assertIn("Retry-After", headers)
+        self.assertIn("too many answers of this tenant wait for their readers: 1 (streams)",
+                      answer["error"])
+
     def test_memory_of_a_tenants_queries_adds_up(self):
         fabric = self.fabric("")
         reader = self.slow_reader(fabric, "a")

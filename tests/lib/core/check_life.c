@@ -69,11 +69,13 @@ static const char *check_tenant(const struct wc_life *life, uint32_t t)
 {
     const struct wc_life_tenant *tenant = &life->tenants[t];
     struct tenant_count has = count_of(life, t);
-    bool within = has.active < tenant->share.active_max && has.streams < tenant->share.streams_max;
+    bool within = has.active < tenant->share.active_max;
 
     if (has.alive != tenant->alive || has.active != tenant->active ||
         has.streams != tenant->streams || has.queued != tenant->queued.count)
         return "what a tenant has is wrong";
+    if (has.queued && has.streams >= tenant->share.streams_max)
+        return "queries wait for the slow readers of their tenant";
     if (tenant->in_line != (has.queued && within))
         return "a tenant is in line beyond its share or without queries, or within it and out";
     for (uint32_t q = tenant->queued.head; q != WC_NONE; q = life->queued_links[q].next) {

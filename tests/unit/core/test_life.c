@@ -156,26 +156,47 @@ TEST(a_tenant_waits_for_its_own_places)
     CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 2, QF_OK), "end q2 ok; plan q4");
 }
 
-/* Slow readers cost their own tenant, and not the one that reads. */
-TEST(a_tenant_waits_for_its_own_slow_readers)
+/* Slow readers cost their own tenant, and not the one that reads: nobody waits for who may never read. */
+TEST(a_tenants_slow_readers_refuse_its_queue)
 {
     static const struct wc_tenant_share one = { .streams_max = 1 };
     QF_CLEANUP(lives_freep) struct lives *lives = lives_new(8, 1, 8);
 
     submit_with(lives, 1, 1, one);
     submit_with(lives, 2, 1, one);
+    submit_with(lives, 3, 2, one);
+    submit_with(lives, 4, 1, one);
     say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK);
     say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_OK);
-    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 1, QF_OK), "");
+    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 1, QF_OK),
+              "fail q2 crowded busy; end q2 busy; fail q4 crowded busy; end q4 busy; plan q3");
     CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).streams, 1);
-    submit_with(lives, 3, 1, one);
+    submit_with(lives, 5, 1, one);
     CHECK_EQ(lives->rc, QF_EBUSY);
-    CHECK_STR(submit_with(lives, 4, 2, one), "plan q4");
-    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 4, QF_OK), "end q4 ok");
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 3, QF_OK), "end q3 ok");
     CHECK_STR(say(lives, WC_LIFE_EV_ROOM, 1, QF_OK), "answer q1");
     CHECK_STR(say(lives, WC_LIFE_EV_CANCEL, 1, QF_OK), "stop q1 canceled");
     CHECK_EQ(wc_life_tenant(lives->life, (struct wc_tenant_id){ 1 }).streams, 1);
-    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 1, QF_ECANCELED), "end q1 canceled; plan q2");
+    CHECK_STR(say(lives, WC_LIFE_EV_ANSWERED, 1, QF_ECANCELED), "end q1 canceled");
+    CHECK_STR(submit_with(lives, 6, 1, one), "plan q6");
+}
+
+/* Fewer than it may have: its queue goes on. A pause that ends a stopped query is no stream. */
+TEST(streams_within_the_share_refuse_nobody)
+{
+    static const struct wc_tenant_share two = { .streams_max = 2 };
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(8, 1, 8);
+
+    for (uint64_t q = 1; q <= 3; q++)
+        submit_with(lives, q, 1, two);
+    say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK);
+    say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 1, QF_OK), "plan q2");
+    say(lives, WC_LIFE_EV_PLANNED, 2, QF_OK);
+    say(lives, WC_LIFE_EV_WORK_OVER, 2, QF_OK);
+    say(lives, WC_LIFE_EV_CANCEL, 2, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_PAUSED, 2, QF_OK),
+              "fail q2 canceled canceled; end q2 canceled; plan q3");
 }
 
 /* The share of the latest submission counts, for those that wait as well; zero is no share. */
@@ -442,11 +463,11 @@ TEST(life_limits_have_defaults_and_memory_has_an_end)
  * ended, . illegal. */
 static const char letters[] = "qpwaustde";
 static const char *const table[] = {
-    /* ADMIT PLANNED PAUSED MORE ANSWERED REFUSED DONE VANISHED FAILED ROOM CANCEL */
-    [WC_QUERY_QUEUED] = "p.........e",   [WC_QUERY_PLANNING] = ".w..ee....t",
-    [WC_QUERY_WORKING] = "......ape.d",  [WC_QUERY_ANSWERING] = "..uaee...at",
-    [WC_QUERY_PAUSED] = ".........se",   [WC_QUERY_STREAMING] = "..usee...st",
-    [WC_QUERY_STOPPING] = ".eeeee...t.", [WC_QUERY_DROPPING] = "......eee..",
+    /* ADMIT PLANNED PAUSED MORE ANSWERED REFUSED DONE VANISHED FAILED ROOM CANCEL CROWDED */
+    [WC_QUERY_QUEUED] = "p.........ee",   [WC_QUERY_PLANNING] = ".w..ee....t.",
+    [WC_QUERY_WORKING] = "......ape.d.",  [WC_QUERY_ANSWERING] = "..uaee...at.",
+    [WC_QUERY_PAUSED] = ".........se.",   [WC_QUERY_STREAMING] = "..usee...st.",
+    [WC_QUERY_STOPPING] = ".eeeee...t..", [WC_QUERY_DROPPING] = "......eee...",
 };
 
 /* Query 1 in @want; for stopping and dropping the state it is canceled in comes first. */

@@ -94,6 +94,32 @@ TEST(slow_readers_of_a_tenant_are_its_own)
     drop(clients, 3);
 }
 
+/* Queued while there was hope, refused when there is none. */
+TEST(slow_readers_refuse_what_their_tenant_has_queued)
+{
+    DESK(8, 4);
+    struct qh_stream *clients[3];
+    const char *answer;
+
+    desk_limit(desk,
+               &(struct qa_limits){ .of = { [QA_LIMIT_QUERIES] = 1, [QA_LIMIT_STREAMS] = 1 } });
+    desk->items = 0;
+    desk->pauses = 1;
+    clients[0] = desk_ask(desk, "a");
+    clients[1] = desk_ask(desk, "a");
+    desk_turn(desk);
+    CHECK_STR(desk_answer(clients[1]), "open");
+    desk_turn(desk); /* its stream is full */
+    answer = desk_answer(clients[1]);
+    CHECK(strncmp(answer, "429", 3) == 0);
+    CHECK_MSG(strstr(answer, "too many answers of this tenant wait for their readers: 1 (streams)"),
+              "%s", answer);
+    CHECK_EQ((int)met(desk, "streams"), 1);
+    clients[2] = desk_ask(desk, "b");
+    CHECK_STR(desk_answer(clients[2]), "open");
+    drop(clients, 3);
+}
+
 /* Two works of one tenant, one at a time; the other one's beside them. */
 TEST(work_of_a_tenant_waits_for_its_own)
 {
