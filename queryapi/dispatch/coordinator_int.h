@@ -171,6 +171,7 @@ void co_fetch_drop(struct qa_coord *coord, struct qa_fetch *fetch);
 void co_forget_fetches(struct qa_coord *coord, uint64_t query);
 
 /* quarantine.c: segments that cost workers */
+#define CO_QUARANTINE_MAX 4096
 bool co_quarantine_init(struct qa_coord *coord); /* False: no memory. */
 void co_quarantine_done(struct qa_coord *coord);
 /* Fill in what the data of the items has cost already. False: some of it is in quarantine. */
@@ -182,7 +183,9 @@ void co_blame(struct qa_coord *coord, const struct wc_api_effect *effect);
 /* It was run to a good end. */
 void co_absolve(struct qa_coord *coord, const struct qa_item *item);
 void co_lift(struct qa_coord *coord, const char *segment, struct qh_stream *stream);
-void co_put_quarantine(const struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now);
+/* What the table has in @slot, and of which segment. */
+struct wc_quarantine_entry co_quarantine_at(const struct qa_coord *coord, uint32_t slot,
+                                            qf_time_ms now, const char **ret_segment);
 
 /* explain.c: work of watched queries */
 /* The core has been told of @event, whose effects are not performed yet. */
@@ -199,7 +202,7 @@ void co_explain_tick(struct qa_coord *coord, qf_time_ms now);
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                 struct qh_stream *stream);
 const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *query);
-/* pages.c: at most @limit workers or queries, copied here and made JSON on the pool. */
+/* pages.c: at most @limit workers, queries or segments, copied here and made JSON on the pool. */
 void co_show_page(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                   struct qh_stream *stream);
 void co_update_metrics(struct qa_coord *coord);

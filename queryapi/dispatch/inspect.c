@@ -59,29 +59,17 @@ static void show_scaling(struct qa_coord *coord, struct qh_stream *stream)
     qf_strbuf_done(&buf);
 }
 
-/* As long as its table at most. */
-static void show_quarantine(struct qa_coord *coord, struct qh_stream *stream)
-{
-    struct qf_strbuf buf = QF_STRBUF_INIT;
-
-    co_put_quarantine(coord, &buf, qf_clock_mono_ms());
-    qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
-    qf_strbuf_done(&buf);
-}
-
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                 struct qh_stream *stream)
 {
     switch (what) {
     case QA_INSPECT_WORKERS:
     case QA_INSPECT_QUERIES:
+    case QA_INSPECT_QUARANTINE:
         co_show_page(coord, what, tenant, limit, stream);
         break;
     case QA_INSPECT_SCALING:
         show_scaling(coord, stream);
-        break;
-    case QA_INSPECT_QUARANTINE:
-        show_quarantine(coord, stream);
         break;
     }
 }

@@ -27,11 +27,17 @@ struct worker_row {
     struct wc_api_worker_view view;
 };
 
+struct quarantine_row {
+    size_t segment_len; /* in page->texts */
+    struct wc_quarantine_entry entry;
+};
+
 struct page {
     struct qa_coord *coord;
     struct qh_stream *stream; /* a reference */
     QF_VEC(struct query_row) queries;
     QF_VEC(struct worker_row) workers;
+    QF_VEC(struct quarantine_row) quarantine;
     struct qf_strbuf texts;
     size_t left_out;
     qf_time_ms now;
@@ -43,6 +49,7 @@ static void page_free(struct page *page)
     (void)qh_stream_drop(page->stream);
     QF_VEC_DONE(&page->queries);
     QF_VEC_DONE(&page->workers);
+    QF_VEC_DONE(&page->quarantine);
     qf_strbuf_done(&page->texts);
     free(page);
 }
@@ -96,6 +103,16 @@ static void put_worker(const struct page *page, const struct worker_row *row, si
                      view->dials_failed);
 }
 
+static void put_quarantine(const struct page *page, const struct quarantine_row *row, size_t *at,
+                           struct qf_strbuf *buf)
+{
+    qf_strbuf_puts(buf, "{\"segment\":");
+    qf_strbuf_json(buf, next_text(page, at, row->segment_len));
+    qf_strbuf_printf(buf, ",\"state\":\"%s\",\"deaths\":%" PRIu32 ",\"seconds_left\":%" PRId64 "}",
+                     row->entry.suspicion == WC_QUARANTINED ? "quarantined" : "suspect",
+                     row->entry.deaths, (row->entry.until - page->now) / 1000);
+}
+
 static void render(void *arg)
 {
     struct page *page = arg;
@@ -110,6 +127,10 @@ static void render(void *arg)
     for (size_t i = 0; i < page->workers.count; i++) {
         qf_strbuf_puts(&buf, i ? "," : "");
         put_worker(page, &page->workers.items[i], &at, &buf);
+    }
+    for (size_t i = 0; i < page->quarantine.count; i++) {
+        qf_strbuf_puts(&buf, i ? "," : "");
+        put_quarantine(page, &page->quarantine.items[i], &at, &buf);
     }
     qf_strbuf_putc(&buf, ']');
     if (page->left_out)
@@ -181,6 +202,30 @@ static void add_workers(struct page *page, size_t limit)
     }
 }
 
+/* What is not read comes before what is only suspected. */
+static void add_quarantine(struct page *page, size_t limit)
+{
+    static const enum wc_suspicion order[] = { WC_QUARANTINED, WC_SUSPECT };
+    const struct qa_coord *coord = page->coord;
+    const char *segment;
+
+    for (size_t i = 0; i < QF_COUNT_OF(order); i++) {
+        for (uint32_t slot = 0; slot < CO_QUARANTINE_MAX; slot++) {
+            struct quarantine_row row = { .entry =
+                                              co_quarantine_at(coord, slot, page->now, &segment) };
+
+            if (row.entry.suspicion != order[i])
+                continue;
+            if (page->quarantine.count == limit) {
+                page->left_out++;
+                continue;
+            }
+            row.segment_len = add_text(page, qf_str_from(segment));
+            QF_VEC_PUSH(&page->quarantine, row);
+        }
+    }
+}
+
 void co_show_page(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                   struct qh_stream *stream)
 {
@@ -197,8 +242,10 @@ void co_show_page(struct qa_coord *coord, enum qa_inspect what, const char *tena
     page->now = qf_clock_mono_ms();
     if (what == QA_INSPECT_QUERIES)
         add_queries(page, tenant, limit);
-    else
+    else if (what == QA_INSPECT_WORKERS)
         add_workers(page, limit);
+    else
+        add_quarantine(page, limit);
     if (qf_pool_submit(coord->options.pool, render, page))
         return;
     qa_answer_error(stream, QA_FORMAT_JSON, QF_EBUSY, "too many queries at once");

@@ -13,23 +13,21 @@
 #include "queryapi/dispatch/coordinator_int.h"
 #include "queryapi/encode/error.h"
 
-#define ENTRIES_MAX 4096
-
 bool co_quarantine_init(struct qa_coord *coord)
 {
     coord->quarantine.table = wc_quarantine_new(&(struct wc_quarantine_limits){
-        .entries_max = ENTRIES_MAX,
+        .entries_max = CO_QUARANTINE_MAX,
         .deaths_max =
             coord->options.quarantine_after ? coord->options.quarantine_after : UINT32_MAX,
         .time_ms = coord->options.quarantine_ms,
     });
-    coord->quarantine.names = qf_xcalloc(ENTRIES_MAX, sizeof(*coord->quarantine.names));
+    coord->quarantine.names = qf_xcalloc(CO_QUARANTINE_MAX, sizeof(*coord->quarantine.names));
     return coord->quarantine.table != NULL;
 }
 
 void co_quarantine_done(struct qa_coord *coord)
 {
-    for (size_t i = 0; coord->quarantine.names && i < ENTRIES_MAX; i++)
+    for (size_t i = 0; coord->quarantine.names && i < CO_QUARANTINE_MAX; i++)
         free(coord->quarantine.names[i]);
     free(coord->quarantine.names);
     (void)wc_quarantine_free(coord->quarantine.table);
@@ -160,23 +158,9 @@ void co_lift(struct qa_coord *coord, const char *segment, struct qh_stream *stre
                      QF_STR("{\"status\":\"success\",\"data\":\"lifted\"}"));
 }
 
-void co_put_quarantine(const struct qa_coord *coord, struct qf_strbuf *buf, qf_time_ms now)
+struct wc_quarantine_entry co_quarantine_at(const struct qa_coord *coord, uint32_t slot,
+                                            qf_time_ms now, const char **ret_segment)
 {
-    const char *comma = "";
-
-    qf_strbuf_puts(buf, "{\"status\":\"success\",\"data\":[");
-    for (uint32_t slot = 0; slot < ENTRIES_MAX; slot++) {
-        struct wc_quarantine_entry entry = wc_quarantine_at(coord->quarantine.table, slot, now);
-
-        if (entry.suspicion == WC_CLEAN)
-            continue;
-        qf_strbuf_printf(buf, "%s{\"segment\":", comma);
-        qf_strbuf_json(buf, qf_str_from(coord->quarantine.names[slot]));
-        qf_strbuf_printf(buf,
-                         ",\"state\":\"%s\",\"deaths\":%" PRIu32 ",\"seconds_left\":%" PRId64 "}",
-                         entry.suspicion == WC_QUARANTINED ? "quarantined" : "suspect",
-                         entry.deaths, (entry.until - now) / 1000);
-        comma = ",";
-    }
-    qf_strbuf_puts(buf, "]}");
+    *ret_segment = coord->quarantine.names[slot];
+    return wc_quarantine_at(coord->quarantine.table, slot, now);
 }

@@ -69,8 +69,7 @@ static void handle_workers(struct qh_visit *visit)
 static void handle_quarantine(struct qh_visit *visit)
 {
     if (is_operator(visit, "the quarantine is shown"))
-        qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 0,
-                         visit->stream);
+        inspect(visit, QA_INSPECT_QUARANTINE, QF_STR(""), QA_INSPECT_MAX);
 }
 
 static void handle_lift(struct qh_visit *visit)

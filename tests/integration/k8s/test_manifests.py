@@ -459,6 +459,7 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_work_queued': "2x60",
                  'promfabric_api_control_disconnects_total': "0+1x60",
                  'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x60",
+                 'promfabric_api_segments_quarantined': "0x60",
                  'promfabric_api_catalog_refresh_errors_total': "0x60",
                  'promfabric_worker_no_space_total{pod="w"}': "0x60"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
@@ -469,6 +470,7 @@ class Alerts(unittest.TestCase):
                  "PromfabricStreamsFlap": {'promfabric_api_control_disconnects_total': "0+30x60"},
                  "PromfabricArtifactsDamaged": {
                      'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x30 1x30"},
+                 "PromfabricSegmentsQuarantined": {'promfabric_api_segments_quarantined': "0x30 1x30"},
                  "PromfabricStoreStale": {'promfabric_api_catalog_refresh_errors_total': "0+5x60"},
                  "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})

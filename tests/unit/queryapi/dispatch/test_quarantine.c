@@ -22,8 +22,8 @@ static const char *list(struct desk *desk)
     struct qh_stream *reply = qh_stream_new(1 << 16);
     const char *text;
 
-    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 0, reply);
-    desk_pump(desk);
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 10, reply);
+    desk_show(desk);
     text = desk_answer(reply);
     (void)qh_stream_drop(reply);
     return text;
@@ -165,6 +165,29 @@ TEST(quarantine_is_lifted_by_hand_or_by_time)
     CHECK_STR(list(desk), "200 {\"status\":\"success\",\"data\":[]}");
     CHECK_STR(lift(desk, "a.parquet"), "200 {\"status\":\"success\",\"data\":\"lifted\"}");
     CHECK(strstr(lift(desk, "a.parquet"), "404"));
+}
+
+/* Up to thousands of rows: copied here, made elsewhere, at most as many as were asked for. */
+TEST(the_list_is_made_on_the_pool)
+{
+    DESK();
+    struct qh_stream *client, *reply = qh_stream_new(1 << 16), *none = qh_stream_new(1 << 16);
+
+    workers_up(desk, 3);
+    client = ask(desk);
+    die(desk, accept_last(desk, 1, 1));
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 10, reply);
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUARANTINE, QF_STR(""), 0, none);
+    desk_pump(desk);
+    CHECK_STR(desk_answer(reply), "open");
+    while (desk->tasks.count)
+        desk_turn(desk);
+    CHECK(strstr(desk_answer(reply), "\"segment\":\"a.parquet\""));
+    CHECK_STR(desk_answer(none), "200 {\"status\":\"success\",\"data\":[],\"infos\":[\"1 more are "
+                                 "not shown: raise limit\"]}");
+    (void)qh_stream_drop(client);
+    (void)qh_stream_drop(reply);
+    (void)qh_stream_drop(none);
 }
 
 /* Streams that were ended, here or there, cost nobody a segment. */
