@@ -79,6 +79,9 @@ static void add_success(struct qf_strbuf *body, const struct qn_ask *ask)
     case QN_TRANSFER:
         qf_strbuf_puts(body, "{\"status\":\"ok\"}\n");
         break;
+    case QN_WRITE: /* of the node itself, not of HTTP */
+    case QN_QUESTION:
+    case QN_LOOK:
     case QN_VERB__COUNT:
         break;
     }

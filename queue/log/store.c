@@ -1,22 +1,25 @@
 #include "queue/log/store.h"
 
-/* "PFQSNAP1", version, five numbers, two lengths, checksum; then members and state. */
+/* "PFQSNAP1", version, five numbers, two lengths, checksum; then members and state and, in version 2,
+ * whatever is left: the application. */
 #define SNAPSHOT_MAGIC UINT64_C(0x3150414e53514650)
 enum { HEADER_WORDS = 10, HEADER = 8 * HEADER_WORDS, CHECK_WORD = 9 };
 
-static uint64_t snapshot_check(const unsigned char *header, struct qf_str members,
-                               struct qf_str state)
+static uint64_t snapshot_check(const unsigned char *header, const struct ql_snapshot *snapshot)
 {
     uint64_t check = ql_check(header, 8 * CHECK_WORD, 0);
 
-    check = ql_check(members.data, members.len, check);
-    return ql_check(state.data, state.len, check);
+    check = ql_check(snapshot->members.data, snapshot->members.len, check);
+    check = ql_check(snapshot->state.data, snapshot->state.len, check);
+    if (snapshot->application.len)
+        check = ql_check(snapshot->application.data, snapshot->application.len, check);
+    return check;
 }
 
 void ql_snapshot_encode(struct qf_strbuf *buf, const struct ql_snapshot *snapshot)
 {
     const uint64_t words[] = { SNAPSHOT_MAGIC,
-                               QL_SNAPSHOT_VERSION,
+                               snapshot->application.len ? QL_SNAPSHOT_VERSION : 1,
                                snapshot->index,
                                snapshot->term,
                                snapshot->change_index,
@@ -28,23 +31,27 @@ void ql_snapshot_encode(struct qf_strbuf *buf, const struct ql_snapshot *snapsho
 
     for (size_t i = 0; i < QF_COUNT_OF(words); i++)
         ql_put(header + 8 * i, words[i], 8);
-    ql_put(header + 8 * CHECK_WORD, snapshot_check(header, snapshot->members, snapshot->state), 8);
+    ql_put(header + 8 * CHECK_WORD, snapshot_check(header, snapshot), 8);
     qf_strbuf_add(buf, header, sizeof(header));
     qf_strbuf_str(buf, snapshot->members);
     qf_strbuf_str(buf, snapshot->state);
+    qf_strbuf_str(buf, snapshot->application);
 }
 
 qf_rc ql_snapshot_decode(struct qf_str bytes, struct ql_snapshot *ret_snapshot)
 {
     const unsigned char *in = (const unsigned char *)bytes.data;
-    uint64_t members, state;
     struct ql_snapshot snapshot;
+    uint64_t members, state, version;
+    struct qf_str rest;
 
     if (bytes.len < HEADER || ql_get(in, 8) != SNAPSHOT_MAGIC)
         return QF_ECORRUPT;
+    rest = qf_str_sub(bytes, HEADER, bytes.len);
+    version = ql_get(in + 8, 8);
     members = ql_get(in + 56, 8);
     state = ql_get(in + 64, 8);
-    if (members > bytes.len - HEADER || state != bytes.len - HEADER - members)
+    if (members > rest.len || state > rest.len - members)
         return QF_ECORRUPT;
     snapshot = (struct ql_snapshot){
         .index = ql_get(in + 16, 8),
@@ -52,14 +59,16 @@ qf_rc ql_snapshot_decode(struct qf_str bytes, struct ql_snapshot *ret_snapshot)
         .change_index = ql_get(in + 32, 8),
         .generation = ql_get(in + 40, 8),
         .generation_first = ql_get(in + 48, 8),
-        .members = { bytes.data + HEADER, (size_t)members },
-        .state = { bytes.data + HEADER + members, (size_t)state },
+        .members = qf_str_sub(rest, 0, (size_t)members),
+        .state = qf_str_sub(rest, (size_t)members, (size_t)(members + state)),
+        .application = qf_str_sub(rest, (size_t)(members + state), rest.len),
     };
-    if (ql_get(in + 8 * CHECK_WORD, 8) != snapshot_check(in, snapshot.members, snapshot.state))
+    if (ql_get(in + 8 * CHECK_WORD, 8) != snapshot_check(in, &snapshot))
         return QF_ECORRUPT;
-    if (ql_get(in + 8, 8) != QL_SNAPSHOT_VERSION)
+    if (version > QL_SNAPSHOT_VERSION)
         return QF_EUNSUPPORTED;
-    if (!snapshot.index || !snapshot.term || !snapshot.generation || !snapshot.generation_first)
+    if (version != (snapshot.application.len ? QL_SNAPSHOT_VERSION : 1) || !snapshot.index ||
+        !snapshot.term || !snapshot.generation || !snapshot.generation_first)
         return QF_ECORRUPT;
     *ret_snapshot = snapshot;
     return QF_OK;

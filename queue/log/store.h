@@ -11,14 +11,17 @@
 #include "queue/log/sequence_state.h"
 
 #define QL_SNAPSHOT_FILE "snapshot.dat"
-enum { QL_SNAPSHOT_VERSION = 1, QL_SNAPSHOT_MAX = 256 << 20 };
+/* Version 1 has no application; one without is still written as version 1. */
+enum { QL_SNAPSHOT_VERSION = 2, QL_SNAPSHOT_MAX = 256 << 20 };
 
 struct ql_snapshot {
-    uint64_t index, term;      /* last entry that the state contains; 0: no snapshot */
-    uint64_t change_index;     /* of the configuration in force at index */
-    struct qf_str members;     /* that configuration; borrowed */
-    struct qf_str state;       /* borrowed */
-    uint64_t generation;       /* of the log; the store fills it in */
+    uint64_t index, term;  /* last entry that the state contains; 0: no snapshot */
+    uint64_t change_index; /* of the configuration in force at index */
+    struct qf_str members; /* that configuration; borrowed */
+    struct qf_str state;   /* borrowed */
+    struct qf_str
+        application;     /* what the records mean to the queue's role; borrowed, often empty */
+    uint64_t generation; /* of the log; the store fills it in */
     uint64_t generation_first; /* first index of that generation; the store fills it in */
 };
 

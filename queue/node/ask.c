@@ -195,6 +195,8 @@ static void dispatch(struct qn_node *node, struct qn_ask *ask)
         park(ask, "which queues there are is not known now: meta has no leader");
     } else if (!queue) {
         no_such_queue(ask);
+    } else if (ask->verb == QN_LOOK) {
+        qn_look(queue, ask);
     } else if (ask->verb == QN_SHOW) {
         qn_show(queue, &ask->answer.text);
         qn_ask_answer(ask);

@@ -21,6 +21,10 @@ enum qn_verb {
     QN_SHOW,     /* one queue as this node knows it, as text */
     QN_CHANGE,   /* change, member: of the cluster, that is, of `meta` */
     QN_TRANSFER, /* member ("": any): hand leadership of the queue over */
+    /* For the queue's application (application.h); their bytes are in records, answers in text. */
+    QN_WRITE,    /* something that its leader makes a record of */
+    QN_QUESTION, /* answered by its leader, who confirms itself first */
+    QN_LOOK,     /* answered by this node as it is */
     QN_VERB__COUNT
 };
 
@@ -78,6 +82,7 @@ struct qn_ask {
 
     /* The node's own. */
     struct qn_part *parts;
+    void *pending;       /* WRITE: the application's */
     uint32_t parts_open; /* requests that the core has not ended */
     bool answered, forwarded, waiting, invited;
     int phase;

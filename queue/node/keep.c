@@ -1,4 +1,5 @@
 /* keep.c - how long a queue keeps what it has: snapshots, sync marks, retention. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/sys/clock.h"
@@ -36,13 +37,18 @@ static bool snapshot_due(const struct qn_queue *queue)
 
 void qn_snapshot_if_due(struct qn_queue *queue, bool now)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT, state = QF_STRBUF_INIT;
     struct ql_snapshot snapshot;
     struct qf_err err = { 0 };
     qf_rc rc;
 
     if ((!now && !snapshot_due(queue)) || !qc_snapshot(queue->core, &buf, &snapshot))
         return;
+    if (queue->has_app) {
+        assert(queue->app_index == snapshot.index);
+        queue->app.save(queue->app.ctx, &state);
+        snapshot.application = qf_strbuf_view(&state);
+    }
     rc = ql_store_save(&queue->store, &snapshot, &err);
     if (rc == QF_ENOSPC)
         return; /* the old one stays; the next try comes with the next second */
@@ -142,9 +148,12 @@ static uint64_t first_wanted(struct qn_queue *queue, int64_t now)
 {
     const struct qc_state *state = qc_state(queue->core);
     uint64_t first = queue->options.delete_on_consume ? state->position : state->first;
+    uint64_t needed = queue->has_app ? queue->app.needed_from(queue->app.ctx) : 0;
     uint64_t by_size = first_by_size(queue), by_time = first_by_time(queue),
              held = first_by_consumers(queue, now);
 
+    if (queue->has_app)
+        return QF_MAX(first, needed);
     by_time = QF_MIN(by_time, held);
     first = QF_MAX(first, by_time);
     return QF_MAX(first, by_size);
@@ -169,6 +178,7 @@ static void trim(struct qn_queue *queue, int64_t now)
 void qn_keep(struct qn_queue *queue, int64_t now)
 {
     qn_snapshot_if_due(queue, false);
+    qn_app_tick(queue);
     if (qc_serves(queue->core) && queue->id)
         trim(queue, now);
 }

@@ -276,6 +276,7 @@ static void free_all(struct qn_node *node)
         qn_ask_bury(node->ghosts);
     while (node->queue_count) {
         qn_takers_fail(node->queues[node->queue_count - 1], "this node is stopping");
+        qn_app_retry(node->queues[node->queue_count - 1], "this node is stopping");
         qn_queue_close(node->queues[node->queue_count - 1]);
     }
     qn_table_clear(&node->table);

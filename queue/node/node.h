@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-#include "queue/node/ask.h"
+#include "queue/node/application.h"
 
 /* How a call or a fetch ended: see queue/peer/peer.h. */
 typedef void qn_called(void *arg, qf_rc rc, struct qf_str bytes);
@@ -48,7 +48,8 @@ struct qn_options {
     const char *name; /* of this node; 1 to 63 bytes */
     bool bootstrap;   /* make a new cluster, unless the folder has one */
     struct qn_folders folders;
-    struct qn_transport transport; /* send NULL: this node is alone */
+    struct qn_transport transport;       /* send NULL: this node is alone */
+    struct qn_applications applications; /* open NULL: there are none */
     /* Zero means the default. */
     uint64_t reserve_bytes; /* of the disk, for all but records: 16 MiB */
     uint64_t file_bytes;    /* of a log file: 64 MiB */

@@ -95,6 +95,13 @@ struct qn_queue {
     uint32_t seen_count;
     int64_t record_time_ms; /* of the last record this leader took */
 
+    struct qn_application app;
+    bool has_app;
+    uint64_t app_index; /* what was applied to it */
+    uint64_t app_term;  /* in which it was told that this node leads; 0: it does not */
+    struct qn_ask *deferred, **deferred_end; /* WRITEs that wait for others */
+    uint32_t deferred_count;
+
     struct qn_ask *taking; /* the one TAKE under way, and those behind it */
     struct qn_ask *takers, **takers_end;
     uint32_t taker_count;
@@ -209,6 +216,16 @@ void qn_tell_space(struct qn_queue *queue); /* node.c: to its core */
 void qn_keep(struct qn_queue *queue, int64_t now);
 void qn_snapshot_if_due(struct qn_queue *queue, bool now);
 
+/* app.c: the queue's application, if it has one. */
+void qn_app_open(struct qn_queue *queue);
+void qn_app_close(struct qn_queue *queue);
+qf_rc qn_app_restore(struct qn_queue *queue, struct qf_err *err); /* from the store's snapshot */
+void qn_app_feed(struct qn_queue *queue);                         /* with what was applied */
+void qn_app_lead(struct qn_queue *queue);                         /* or not any more */
+void qn_app_tick(struct qn_queue *queue);
+/* Propose what was deferred again; @failure not NULL: fail it. */
+void qn_app_retry(struct qn_queue *queue, const char *failure);
+
 /* ask.c */
 void qn_ask_begin(struct qn_node *node, struct qn_ask *ask);
 void qn_ask_ended(struct qn_queue *queue, const struct qn_end *end);
@@ -220,7 +237,9 @@ void qn_ask_tick(struct qn_node *node, int64_t now);
 void qn_propose(struct qn_queue *queue, struct qc_event *event);
 void qn_take_next(struct qn_queue *queue);
 void qn_takers_fail(struct qn_queue *queue, const char *why);
-/* read.c: records from @from to below @end into the answer. */
+/* read.c: the record in @entry; false: it is none. */
+bool qn_entry_record(const struct ql_entry *entry, struct qn_record *ret_record);
+/* Records from @from to below @end into the answer. */
 qf_rc qn_read(struct qn_queue *queue, struct qn_ask *ask, uint64_t from, uint64_t end);
 /* The envelope of the record at @index, or of the first one behind it up to @end. */
 bool qn_record_at(struct qn_queue *queue, uint64_t index, uint64_t end, struct qf_strbuf *buf,

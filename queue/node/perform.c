@@ -163,12 +163,13 @@ static void note_leadership(struct qn_queue *queue)
         queue->trim_asked = 0;
     }
     queue->led = leads;
+    qn_app_lead(queue);
 }
 
 void qn_perform(struct qn_queue *queue, struct qc_effects effects)
 {
     struct qn_node *node = queue->node;
-    bool installed = false, applied = false;
+    bool installed = false, applied = false, ended;
 
     assert(!queue->stepping);
     queue->stepping = true;
@@ -188,14 +189,19 @@ void qn_perform(struct qn_queue *queue, struct qc_effects effects)
         queue->fetch_failed = false;
         qn_fetch_failed(queue);
     }
+    if (applied)
+        qn_app_feed(queue);
     note_leadership(queue);
     if (applied && queue == qn_meta(node))
         qn_meta_fold(node);
+    ended = queue->ends.count > 0;
     while (queue->ends.count && !atomic_load(&node->dead)) {
         struct qn_end end = queue->ends.items[--queue->ends.count];
 
         qn_ask_ended(queue, &end);
     }
+    if (queue->deferred && (applied || ended) && !atomic_load(&node->dead))
+        qn_app_retry(queue, NULL);
 }
 
 void qn_step(struct qn_queue *queue, struct qc_event *event)

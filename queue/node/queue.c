@@ -123,6 +123,9 @@ qf_rc qn_queue_begin(struct qn_queue *queue, struct qf_err *err)
     if (rc != QF_OK)
         return qf_err_prefix(err, rc, "%s", queue->disk->label);
     queue->snapshot_bytes = ql_log_bytes(queue->store.log);
+    rc = qn_app_restore(queue, err);
+    if (rc != QF_OK)
+        return rc;
     qc_start(queue->core, (uint64_t)qn_now(), &effects);
     qn_perform(queue, effects);
     qn_tell_space(queue);
@@ -136,6 +139,7 @@ static struct qn_queue *queue_new(struct qn_node *node, const char *name, uint64
     queue->node = node;
     queue->id = id;
     queue->takers_end = &queue->takers;
+    queue->deferred_end = &queue->deferred;
     queue->appended_ms = qn_now();
     (void)snprintf(queue->name, sizeof(queue->name), "%s", name);
     if (id) {
@@ -153,6 +157,7 @@ static void queue_free(struct qn_queue *queue)
     struct qn_node *node = queue->node;
 
     qn_forget_held(queue);
+    qn_app_close(queue);
     (void)qc_free(queue->core);
     if (queue->store.disk)
         ql_store_close(&queue->store);
@@ -357,6 +362,7 @@ qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_er
 
     queue->options = row->options;
     memcpy(queue->tenant, row->tenant, sizeof(queue->tenant));
+    qn_app_open(queue);
     rc = open_files(queue, row, err);
     node->queues[node->queue_count++] = queue;
     if (rc == QF_OK)

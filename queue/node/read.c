@@ -5,8 +5,7 @@
 /* Entries that are no records are passed over; of so many at most for one answer. */
 #define SCAN_MAX 100000
 
-/* The record in @entry; false: it is none. */
-static bool is_record(const struct ql_entry *entry, struct qn_record *ret_record)
+bool qn_entry_record(const struct ql_entry *entry, struct qn_record *ret_record)
 {
     struct qc_command command;
 
@@ -29,7 +28,7 @@ bool qn_record_at(struct qn_queue *queue, uint64_t index, uint64_t end, struct q
 
         qf_strbuf_reset(buf);
         if (ql_log_read(queue->store.log, i, buf, &entry, NULL) == QF_OK &&
-            is_record(&entry, ret_record))
+            qn_entry_record(&entry, ret_record))
             return true;
     }
     return false;
@@ -67,7 +66,7 @@ qf_rc qn_read(struct qn_queue *queue, struct qn_ask *ask, uint64_t from, uint64_
             qn_fatal(queue->node, &err);
         if (rc != QF_OK)
             return rc;
-        if (is_record(&entry, &record))
+        if (qn_entry_record(&entry, &record))
             add_record(answer, &record);
         at++;
     }

@@ -112,11 +112,15 @@ static bool take_view(struct qn_queue *queue, struct qn_bundling *job)
     job->first = QF_MAX(job->first, ql_log_first(queue->store.log));
     qf_strbuf_str(&job->bytes, own->members);
     qf_strbuf_str(&job->bytes, own->state);
+    qf_strbuf_str(&job->bytes, own->application);
     job->store.disk = queue->disk;
     job->store.snapshot = *own;
     job->store.snapshot.members = (struct qf_str){ job->bytes.data, own->members.len };
     job->store.snapshot.state =
         (struct qf_str){ job->bytes.data + own->members.len, own->state.len };
+    job->store.snapshot.application =
+        (struct qf_str){ job->bytes.data + own->members.len + own->state.len,
+                         own->application.len };
     job->store.log = ok ? ql_log_view(queue->store.log, job->first, own->index, &job->err) : NULL;
     return job->store.log != NULL;
 }
@@ -289,7 +293,8 @@ bool qn_install(struct qn_queue *queue)
     if (!bundle) {
         (void)qf_err_set(&err, QF_EINTERNAL, "a snapshot shall be installed that is not there");
     } else if (ql_store_install(&queue->store, &bundle->snapshot, bundle->entries, bundle->count,
-                                &err) == QF_OK) {
+                                &err) == QF_OK &&
+               qn_app_restore(queue, &err) == QF_OK) {
         atomic_fetch_add(&queue->node->figures.installs, 1);
         queue->snapshot_bytes = ql_log_bytes(queue->store.log);
         if (queue == qn_meta(queue->node))

@@ -55,6 +55,25 @@ static int64_t record_time(struct qn_queue *queue)
     return queue->record_time_ms;
 }
 
+bool qn_log_has_room(struct qn_queue *queue, struct qn_ask *ask)
+{
+    if (ql_log_last(queue->store.log) - ql_log_first(queue->store.log) > LOG_ENTRIES_MAX) {
+        qn_ask_fail(ask, QF_ENOSPC,
+                    "the queue holds 15 million entries: consume or trim records first");
+        return false;
+    }
+    if (queue->space_low)
+        qn_tell_space(queue);
+    return true;
+}
+
+void qn_submit_record(struct qn_queue *queue, struct qn_ask *ask, struct qf_strbuf *record)
+{
+    ql_put((unsigned char *)record->data, (uint64_t)record_time(queue), QN_ENVELOPE);
+    submit_command(queue, ask,
+                   &(struct qc_command){ .kind = QC_OFFER, .data = qf_strbuf_view(record) });
+}
+
 static void begin_offer(struct qn_queue *queue, struct qn_ask *ask)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
@@ -62,17 +81,16 @@ static void begin_offer(struct qn_queue *queue, struct qn_ask *ask)
     enum qc_level level = ask->level_set ? ask->level : queue->options.level;
     size_t count = ask->records.count;
 
-    if (ql_log_last(queue->store.log) - ql_log_first(queue->store.log) > LOG_ENTRIES_MAX) {
-        qn_ask_fail(ask, QF_ENOSPC,
-                    "the queue holds 15 million entries: consume or trim records first");
+    if (queue->has_app) {
+        qn_ask_fail(ask, QF_EINVAL, "the records of this queue are written by its own role");
         return;
     }
     if (!count) {
         qn_ask_answer(ask);
         return;
     }
-    if (queue->space_low)
-        qn_tell_space(queue);
+    if (!qn_log_has_room(queue, ask))
+        return;
     ask->parts = qf_xcalloc(count, sizeof(*ask->parts));
     ask->parts_open = 1; /* until all are submitted: an ask that is refused must not end before */
     for (size_t i = 0; i < count; i++) {
@@ -404,6 +422,10 @@ static void begin_delete(struct qn_queue *meta, struct qn_ask *ask)
         qn_ask_fail(ask, QF_ENOTFOUND, "there is no such queue");
         return;
     }
+    if (qn_queue_find(meta->node, ask->queue) && qn_queue_find(meta->node, ask->queue)->has_app) {
+        qn_ask_fail(ask, QF_EINVAL, "this queue belongs to the cluster: it cannot be deleted");
+        return;
+    }
     qn_record_delete(&record, ask->queue);
     submit_record(meta, ask, qf_strbuf_view(&record));
 }
@@ -531,8 +553,15 @@ void qn_verb_begin(struct qn_queue *queue, struct qn_ask *ask)
     case QN_TRANSFER:
         begin_transfer(queue, ask);
         break;
+    case QN_WRITE:
+        qn_write_begin(queue, ask);
+        break;
+    case QN_QUESTION:
+        begin_read(queue, ask);
+        break;
     case QN_LIST:
     case QN_SHOW:
+    case QN_LOOK:
     case QN_VERB__COUNT:
         qn_ask_fail(ask, QF_EINTERNAL, "not for a leader");
         break;
@@ -564,8 +593,15 @@ static void verb_ended(struct qn_queue *queue, struct qn_ask *ask, const struct 
     case QN_TRANSFER:
         change_ended(ask, end);
         break;
+    case QN_WRITE:
+        qn_write_ended(queue, ask, end);
+        break;
+    case QN_QUESTION:
+        qn_question_ended(queue, ask, end);
+        break;
     case QN_LIST:
     case QN_SHOW:
+    case QN_LOOK:
     case QN_VERB__COUNT:
         break;
     }
@@ -581,6 +617,8 @@ void qn_ask_ended(struct qn_queue *queue, const struct qn_end *end)
     if (!ask->answered) {
         verb_ended(queue, ask, end);
     } else if (!ask->parts_open) {
+        if (ask->verb == QN_WRITE) /* nobody waits, but the application does */
+            qn_write_ended(queue, ask, end);
         if (queue->taking == ask) {
             queue->taking = NULL;
             qn_take_next(queue);

@@ -85,7 +85,36 @@ TEST(a_snapshot_is_there_after_a_restart)
     CHECK_EQ(world.store.snapshot.index, 10);
     CHECK(qf_str_is(world.store.snapshot.members, "members"));
     CHECK(qf_str_is(world.store.snapshot.state, "state"));
+    CHECK_EQ(world.store.snapshot.application.len, 0);
     CHECK_EQ(ql_log_last(world.store.log), 12);
+}
+
+/* Without an application the file is the one that earlier versions wrote and read. */
+TEST(a_snapshot_carries_the_bytes_of_an_application)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct ql_snapshot with = own, decoded;
+
+    with.application = QF_STR("what it means");
+    CHECK_OK(grow(&world, 12), &world.err);
+    CHECK_OK(ql_store_save(&world.store, &with, &world.err), &world.err);
+    CHECK_OK(reopen(&world), &world.err);
+    CHECK(qf_str_is(world.store.snapshot.state, "state"));
+    CHECK(qf_str_is(world.store.snapshot.application, "what it means"));
+    ql_snapshot_encode(&bytes, &world.store.snapshot);
+    CHECK_EQ((unsigned char)bytes.data[8], 2);
+    for (size_t at = 0; at < bytes.len; at++) {
+        bytes.data[at] ^= 1;
+        CHECK_EQ(ql_snapshot_decode(qf_strbuf_view(&bytes), &decoded), QF_ECORRUPT);
+        bytes.data[at] ^= 1;
+    }
+    with.application.len = 0;
+    with.generation = with.generation_first = 1;
+    qf_strbuf_reset(&bytes);
+    ql_snapshot_encode(&bytes, &with);
+    CHECK_EQ((unsigned char)bytes.data[8], 1);
+    CHECK_EQ(ql_snapshot_decode(qf_strbuf_view(&bytes), &decoded), QF_OK);
 }
 
 TEST(a_snapshot_beyond_the_log_stops_the_node)

@@ -1,0 +1,214 @@
+/* app.c - the application of a queue: fed with what was applied, asked when this node leads. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "queue/node/ask_int.h"
+
+void qn_app_open(struct qn_queue *queue)
+{
+    const struct qn_applications *applications = &queue->node->options.applications;
+
+    queue->has_app = applications->open && queue->id &&
+                     applications->open(applications->ctx, queue->name, queue->id, &queue->app);
+}
+
+void qn_app_close(struct qn_queue *queue)
+{
+    if (queue->has_app && queue->app.close)
+        queue->app.close(queue->app.ctx);
+    queue->has_app = false;
+}
+
+/* Give the records of the log from @from to @to. */
+static qf_rc feed(struct qn_queue *queue, uint64_t from, uint64_t to, bool again,
+                  struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    for (uint64_t i = from; i <= to; i++) {
+        struct qn_record record;
+        struct ql_entry entry;
+        qf_rc rc;
+
+        qf_strbuf_reset(&buf);
+        rc = ql_log_read(queue->store.log, i, &buf, &entry, err);
+        if (rc != QF_OK)
+            return qf_err_prefix(err, rc, "queue %s", queue->name);
+        if (qn_entry_record(&entry, &record))
+            queue->app.apply(queue->app.ctx, &record, again);
+    }
+    return QF_OK;
+}
+
+qf_rc qn_app_restore(struct qn_queue *queue, struct qf_err *err)
+{
+    const struct ql_snapshot *snapshot = &queue->store.snapshot;
+    uint64_t first = ql_log_first(queue->store.log), from;
+    qf_rc rc;
+
+    if (!queue->has_app)
+        return QF_OK;
+    if (!snapshot->application.len) { /* before the queue had one, or no snapshot yet */
+        queue->app_index = first - 1;
+        return queue->app.restore(queue->app.ctx, queue->app_index, QF_STR(""), err);
+    }
+    rc = queue->app.restore(queue->app.ctx, snapshot->index, snapshot->application, err);
+    if (rc != QF_OK)
+        return qf_err_prefix(err, rc, "%s", queue->disk->label);
+    queue->app_index = snapshot->index;
+    from = queue->app.needed_from(queue->app.ctx);
+    if (from <= snapshot->index && from < first)
+        return qf_err_set(err, QF_ECORRUPT,
+                          "%s: the log begins at %" PRIu64 ", but records from %" PRIu64
+                          " on are needed: remove this node from the cluster, empty the folder and "
+                          "add it as a new node",
+                          queue->disk->label, first, from);
+    return feed(queue, from, snapshot->index, true, err);
+}
+
+void qn_app_feed(struct qn_queue *queue)
+{
+    uint64_t applied = qc_state(queue->core)->applied, from = queue->app_index + 1;
+    struct qf_err err = { 0 };
+
+    if (!queue->has_app || applied < from)
+        return;
+    queue->app_index = applied;
+    if (feed(queue, from, applied, false, &err) != QF_OK)
+        qn_fatal(queue->node, &err);
+}
+
+void qn_app_lead(struct qn_queue *queue)
+{
+    uint64_t term = queue->has_app && qc_serves(queue->core) ? qc_term(queue->core) : 0;
+
+    if (!queue->has_app || term == queue->app_term)
+        return;
+    if (term && queue->app_term) /* another term: what was before has ended */
+        queue->app.lead(queue->app.ctx, 0);
+    queue->app_term = term;
+    queue->app.lead(queue->app.ctx, term);
+}
+
+void qn_app_tick(struct qn_queue *queue)
+{
+    if (queue->has_app && queue->app.tick)
+        queue->app.tick(queue->app.ctx);
+}
+
+/* --- asks --- */
+
+static bool has_app(const struct qn_queue *queue, struct qn_ask *ask)
+{
+    if (queue->has_app)
+        return true;
+    qn_ask_fail(ask, QF_EINVAL, "this queue has no application");
+    return false;
+}
+
+static void defer(struct qn_queue *queue, struct qn_ask *ask)
+{
+    if (queue->deferred_count >= QN_TAKERS_MAX) {
+        qn_ask_fail(ask, QF_EBUSY, "too many requests wait for others: try again");
+        return;
+    }
+    ask->waiting = true;
+    ask->next = NULL;
+    *queue->deferred_end = ask;
+    queue->deferred_end = &ask->next;
+    queue->deferred_count++;
+}
+
+void qn_write_begin(struct qn_queue *queue, struct qn_ask *ask)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
+
+    if (!has_app(queue, ask) || !qn_log_has_room(queue, ask))
+        return;
+    /* Where the envelope will be. */
+    qf_strbuf_add(&record, (char[QN_ENVELOPE]){ 0 }, QN_ENVELOPE);
+    switch (queue->app.propose(queue->app.ctx, ask, &record, &ask->pending)) {
+    case QN_PROPOSED:
+        qn_submit_record(queue, ask, &record);
+        break;
+    case QN_ANSWERED:
+        qn_ask_answer(ask);
+        break;
+    case QN_DEFERRED:
+        defer(queue, ask);
+        break;
+    }
+}
+
+static const char *refusal(qf_rc rc)
+{
+    switch (rc) {
+    case QF_ENOSPC:
+        return "no space: a majority of the nodes has less than the reserve left on its disk";
+    case QF_EBUSY:
+        return "too many requests are under way: try again";
+    case QF_ELIMIT:
+        return "the request is too large: split it";
+    case QF_EUNAVAILABLE:
+        return "leadership was lost on the way: it may have been written all the same, try again";
+    default:
+        return qf_rc_text(rc);
+    }
+}
+
+void qn_write_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_end *end)
+{
+    struct qn_answer *answer = ask->answered ? NULL : &ask->answer;
+
+    if (answer && end->rc != QF_OK) {
+        answer->unknown = end->rc == QF_EUNAVAILABLE;
+        (void)qf_err_set(&answer->err, end->rc, "%s", refusal(end->rc));
+    }
+    queue->app.ended(queue->app.ctx, ask->pending, end->rc, end->index, answer);
+    if (answer)
+        qn_ask_answer(ask);
+}
+
+/* Each is proposed again, or waits again behind those that it finds under way. */
+void qn_app_retry(struct qn_queue *queue, const char *failure)
+{
+    struct qn_ask *ask = queue->deferred;
+
+    queue->deferred = NULL;
+    queue->deferred_end = &queue->deferred;
+    queue->deferred_count = 0;
+    while (ask) {
+        struct qn_ask *next = ask->next;
+
+        ask->next = NULL;
+        ask->waiting = false;
+        if (ask->answered)
+            (void)qn_ask_free(ask);
+        else if (failure || !qc_serves(queue->core))
+            qn_ask_fail(ask, QF_EUNAVAILABLE,
+                        failure ? failure : "the leader has changed: try again");
+        else
+            qn_write_begin(queue, ask);
+        ask = next;
+    }
+}
+
+void qn_question_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_end *end)
+{
+    if (end->rc != QF_OK) {
+        qn_ask_fail(ask, end->rc, "the leader could not confirm itself: try again");
+    } else if (has_app(queue, ask)) {
+        queue->app.answer(queue->app.ctx, ask, end->index);
+        qn_ask_answer(ask);
+    }
+}
+
+void qn_look(struct qn_queue *queue, struct qn_ask *ask)
+{
+    if (has_app(queue, ask)) {
+        queue->app.answer(queue->app.ctx, ask, 0);
+        qn_ask_answer(ask);
+    }
+}
