@@ -2,14 +2,14 @@
  *
  * usage: node build.mjs --modules FOLDER --out FOLDER
  *
- * --modules: the node_modules that `npm ci` made of the lock file. --out: gets files/ (with gzip copies)
+ * --modules: the node_modules that `npm ci` made of the lock file. --out: gets files/ (with gzip and Brotli copies)
  * and assets.c, the table that queryapi/http/assets.h declares. Equal sources give equal bytes. */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const args = Object.fromEntries(process.argv.slice(2).map((arg, i, all) => (arg.startsWith("--") ? [arg.slice(2), all[i + 1]] : [])).filter((pair) => pair.length));
@@ -79,12 +79,13 @@ assets.forEach((asset, i) => {
   const file = join(files, asset.path), name = "qa_asset_" + i;
   writeFileSync(file, asset.bytes);
   writeFileSync(file + ".gz", gzipSync(asset.bytes, { level: 9 }));
-  for (const [symbol, path] of [[name, file], [name + "_gz", file + ".gz"]]) {
+  writeFileSync(file + ".br", brotliCompressSync(asset.bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: asset.bytes.length } }));
+  for (const [symbol, path] of [[name, file], [name + "_gz", file + ".gz"], [name + "_br", file + ".br"]]) {
     symbols.push(symbol + "[]", symbol + "_end[]");
     assembly += `        ".global ${symbol}\\n${symbol}:\\n.incbin \\"${path}\\"\\n"\n        ".global ${symbol}_end\\n${symbol}_end:\\n.byte 0\\n"\n`;
   }
   const etag = createHash("sha256").update(asset.bytes).digest("hex").slice(0, 16);
-  rows.push(`    { "${asset.path}", "${asset.type}", "\\"${etag}\\"", ${name}, ${name}_end, ${name}_gz, ${name}_gz_end },`);
+  rows.push(`    { "${asset.path}", "${asset.type}", "\\"${etag}\\"", ${name}, ${name}_end, ${name}_gz, ${name}_gz_end, ${name}_br, ${name}_br_end },`);
 });
 writeFileSync(
   join(out, "assets.c"),

@@ -121,12 +121,20 @@ enum qh_coding qh_coding_choose(struct qf_str accept)
     return best;
 }
 
-bool qh_coding_accepted(struct qf_str accept, enum qh_coding coding)
+bool qh_coding_accepted(struct qf_str accept, const char *coding)
 {
-    int q[QH_CODING__COUNT];
+    int named = -1, any = 0;
 
-    weigh(accept, q);
-    return q[coding] > 0;
+    while (accept.len) {
+        struct qf_str name;
+        int value = read_item(before(&accept, ','), &name);
+
+        if (value >= 0 && same_word(name, coding))
+            named = value;
+        else if (value >= 0 && same_word(name, "*"))
+            any = value;
+    }
+    return (named < 0 ? any : named) > 0;
 }
 
 /* --- encoders --- */

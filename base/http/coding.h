@@ -19,8 +19,9 @@ const char *qh_coding_name(enum qh_coding coding);
  * unless by "*", but for identity, which comes last. A malformed item counts as not there. */
 enum qh_coding qh_coding_choose(struct qf_str accept);
 
-/* Whether @accept names @coding, or "*", with a q above 0. */
-bool qh_coding_accepted(struct qf_str accept, enum qh_coding coding);
+/* Whether @accept names @coding, or else "*", with a q above 0. Any name will do ("br"): for what is there
+ * in that coding already. */
+bool qh_coding_accepted(struct qf_str accept, const char *coding);
 
 struct qh_encoder;
 

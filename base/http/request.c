@@ -38,7 +38,6 @@ void qh_request_read_headers(struct qh_request *request)
 
     request->content_type = media_type(request->arena, qh_request_header(request, "Content-Type"));
     request->coding = qh_coding_choose(accept);
-    request->accepts_gzip = qh_coding_accepted(accept, QH_CODING_GZIP);
 }
 
 bool qh_request_has_form(const struct qh_request *request)

@@ -39,7 +39,6 @@ struct qh_request {
     struct qh_params headers;   /* in the order in which they came */
     struct qf_str content_type; /* without its parameters, lower case */
     enum qh_coding coding;      /* that the client wants answers in */
-    bool accepts_gzip; /* it may want another coding more: for what is there in gzip already */
     /* The client showed a certificate of qh_listener_options.tls_client_ca_file, or none is asked
      * for. */
     bool peer_verified;

@@ -12,6 +12,7 @@ struct qa_asset {
     const char *etag; /* with its quotes */
     const char *bytes, *bytes_end;
     const char *gzip, *gzip_end; /* the same, compressed */
+    const char *brotli, *brotli_end;
 };
 
 /* None if the program was built without node. */

@@ -29,21 +29,35 @@ static void set_headers(struct qh_stream *stream, const struct qa_asset *asset,
     qh_stream_header(stream, "Vary", "Accept-Encoding");
 }
 
+/* The smallest form that the client takes; its coding in *@ret_coding, NULL for none. */
+static struct qf_str form_for(const struct qh_visit *visit, const struct qa_asset *asset,
+                              const char **ret_coding)
+{
+    struct qf_str accept = qh_request_header(visit->request, "Accept-Encoding");
+
+    *ret_coding = "br";
+    if (qh_coding_accepted(accept, "br"))
+        return (struct qf_str){ asset->brotli, (size_t)(asset->brotli_end - asset->brotli) };
+    *ret_coding = "gzip";
+    if (qh_coding_accepted(accept, "gzip"))
+        return (struct qf_str){ asset->gzip, (size_t)(asset->gzip_end - asset->gzip) };
+    *ret_coding = NULL;
+    return (struct qf_str){ asset->bytes, (size_t)(asset->bytes_end - asset->bytes) };
+}
+
 static void send_asset(struct qh_visit *visit, const struct qa_asset *asset,
                        const char *cache_control)
 {
-    bool gzip = visit->request->accepts_gzip;
-    const char *begin = gzip ? asset->gzip : asset->bytes;
-    const char *end = gzip ? asset->gzip_end : asset->bytes_end;
-    struct qh_body body = { .fd = -1, .bytes = { begin, (size_t)(end - begin) } };
+    const char *coding;
+    struct qh_body body = { .fd = -1, .bytes = form_for(visit, asset, &coding) };
 
     set_headers(visit->stream, asset, cache_control);
     if (qf_str_is(qh_request_header(visit->request, "If-None-Match"), asset->etag)) {
         qh_stream_answer(visit->stream, 304, NULL, QF_STR(""));
         return;
     }
-    if (gzip)
-        qh_stream_header(visit->stream, "Content-Encoding", "gzip");
+    if (coding)
+        qh_stream_header(visit->stream, "Content-Encoding", coding);
     qh_stream_send(visit->stream, 200, asset->content_type, &body);
 }
 

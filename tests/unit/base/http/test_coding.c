@@ -47,10 +47,13 @@ TEST(the_coding_with_the_largest_q_is_chosen)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         CHECK_MSG(qh_coding_choose(qf_str_from(rows[i].accept)) == rows[i].want, "%s",
                   rows[i].accept);
-    CHECK(qh_coding_accepted(QF_STR("zstd, gzip;q=0.1"), QH_CODING_GZIP));
-    CHECK(qh_coding_accepted(QF_STR("*"), QH_CODING_GZIP));
-    CHECK(!qh_coding_accepted(QF_STR("zstd, gzip;q=0"), QH_CODING_GZIP));
-    CHECK(!qh_coding_accepted(QF_STR(""), QH_CODING_GZIP));
+    CHECK(qh_coding_accepted(QF_STR("zstd, gzip;q=0.1"), "gzip"));
+    CHECK(qh_coding_accepted(QF_STR("gzip, deflate, BR, zstd"), "br"));
+    CHECK(qh_coding_accepted(QF_STR("*"), "br"));
+    CHECK(!qh_coding_accepted(QF_STR("*, br;q=0"), "br"));
+    CHECK(!qh_coding_accepted(QF_STR("zstd, gzip;q=0"), "gzip"));
+    CHECK(!qh_coding_accepted(QF_STR("gzip"), "br"));
+    CHECK(!qh_coding_accepted(QF_STR(""), "gzip"));
     CHECK(!qh_coding_name(QH_CODING_IDENTITY));
     CHECK(!qh_encoder_new(QH_CODING_IDENTITY));
 }
