@@ -10,7 +10,7 @@
 int cli_api(int argc, char **argv);
 
 static struct qa_api_options o;
-static struct cli_list workers, features;
+static struct cli_list workers, features, hosts;
 static const char *discovery;
 static struct cli_log log_flags;
 static uint64_t http_threads, eval_threads, connections_max, address_connections_max,
@@ -127,6 +127,10 @@ static const struct cli_flag flags[] = {
     { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
       "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
       "Authorization: Bearer KEY" },
+    { "http-host", CLI_FLAG_LIST, &hosts, "NAME", NULL,
+      "name in requests' Host that is taken besides addresses and localhost, where --http-listen "
+      "is "
+      "on the loopback (a proxy may send one); repeatable" },
     { "audit-log", CLI_FLAG_STR, &o.audit_file, "FILE", NULL,
       "a line of JSON per request: tenant, name of the key, status, query and what it cost; - is "
       "stdout. Opened again when it was moved away, or on SIGHUP" },
@@ -187,6 +191,9 @@ static bool check_options(void)
     o.http_threads = http_threads;
     o.eval_threads = eval_threads;
     o.quarantine_after = (uint32_t)quarantine_after;
+    o.check_host = loopback(o.listen);
+    o.hosts = hosts.items;
+    o.host_count = hosts.count;
     o.connections_max = connections_max;
     o.address_connections_max = address_connections_max;
     return true;

@@ -255,6 +255,9 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     api->routes.cors_origin = options->cors_origin;
     api->routes.points_max = options->points_max;
     api->listener = qh_listener_new(&listener, err);
+    api->routes.check_host = options->check_host;
+    api->routes.hosts = options->hosts;
+    api->routes.host_count = options->host_count;
     return api->listener ? QF_OK : err->rc;
 }
 

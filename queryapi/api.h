@@ -44,6 +44,9 @@ struct qa_api_options {
     uint64_t query_artifact_bytes, spool_bytes, artifact_memory_bytes;
     uint64_t fetch_concurrency;
     int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
+    bool check_host; /* see qa_routes */
+    const char *const *hosts;
+    size_t host_count;
     int64_t catalog_interval_ms, keepalive_ms, idle_timeout_ms;
 };
 

@@ -2,6 +2,7 @@
 #include "queryapi/http/routes.h"
 
 #include "base/pure/utf8.h"
+#include "queryapi/http/host.h"
 #include "queryapi/http/routes_int.h"
 
 static const struct qh_routes *const families[] = {
@@ -120,11 +121,24 @@ static bool is_foreign(const struct qa_routes *of, const struct qh_request *requ
            qf_str_is(qh_request_header(request, "Sec-Fetch-Site"), "cross-site");
 }
 
+/* Somebody's name that points here: see host.h. */
+static bool has_our_name(const struct qa_routes *of, const struct qh_request *request)
+{
+    return !of->check_host ||
+           qa_host_is_ours(qh_request_header(request, "Host"), of->hosts, of->host_count);
+}
+
 bool qa_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     const struct qh_router router = router_of(ctx);
 
     begin_audit(ctx, request);
+    if (!has_our_name(ctx, request)) {
+        qa_answer_error(stream, QA_FORMAT_JSON, QF_EDENIED,
+                        "on the loopback this API answers to addresses and localhost; --http-host "
+                        "adds names");
+        return false;
+    }
     if (is_foreign(ctx, request)) {
         qa_answer_error(stream, QA_FORMAT_JSON, QF_EDENIED,
                         "pages of other sites may not ask; see --cors-origin");

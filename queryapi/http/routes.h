@@ -15,7 +15,10 @@ struct qa_routes {
     struct qf_line_log *audit; /* or NULL */
     const char *cors_origin;   /* one origin, "*", or NULL */
     uint64_t points_max;       /* steps of a range query */
-    atomic_bool ready;         /* /readyz */
+    bool check_host;           /* only this machine reaches it: see host.h */
+    const char *const *hosts;  /* further names it goes by */
+    size_t host_count;
+    atomic_bool ready; /* /readyz */
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */
