@@ -87,6 +87,9 @@ static const struct cli_flag flags[] = {
       "series of one leaf or of an answer" },
     { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
     { "query-work-items", CLI_FLAG_U64, &o.items_max, "N", "4096", "work items of one query" },
+    { "query-cost-max", CLI_FLAG_DURATION, &o.query_cost_max_ms, "DURATION", "0s",
+      "queries expected to keep workers scanning for longer, all together, are refused with the "
+      "estimate (422); 0s: none" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
       "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
     { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
@@ -124,13 +127,13 @@ static const struct cli_flag flags[] = {
       "comment lines on idle event streams" },
     { "cors-origin", CLI_FLAG_STR, &o.cors_origin, "ORIGIN", NULL,
       "browser pages that may ask: one origin, or *" },
-    { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
-      "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
-      "Authorization: Bearer KEY" },
     { "http-host", CLI_FLAG_LIST, &hosts, "NAME", NULL,
       "name in requests' Host that is taken besides addresses and localhost, where --http-listen "
       "is "
       "on the loopback (a proxy may send one); repeatable" },
+    { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
+      "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
+      "Authorization: Bearer KEY" },
     { "audit-log", CLI_FLAG_STR, &o.audit_file, "FILE", NULL,
       "a line of JSON per request: tenant, name of the key, status, query and what it cost; - is "
       "stdout. Opened again when it was moved away, or on SIGHUP" },
@@ -188,12 +191,12 @@ static bool check_options(void)
             return cli_bad("--enable-feature: unknown feature; try --help");
     o.discovery.workers = workers.items;
     o.discovery.worker_count = workers.count;
-    o.http_threads = http_threads;
-    o.eval_threads = eval_threads;
-    o.quarantine_after = (uint32_t)quarantine_after;
     o.check_host = loopback(o.listen);
     o.hosts = hosts.items;
     o.host_count = hosts.count;
+    o.http_threads = http_threads;
+    o.eval_threads = eval_threads;
+    o.quarantine_after = (uint32_t)quarantine_after;
     o.connections_max = connections_max;
     o.address_connections_max = address_connections_max;
     return true;

@@ -168,6 +168,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .series_max = options->query_series_max,
         .items_max = options->items_max,
         .costs = api->costs,
+        .cost_max_ms = options->query_cost_max_ms,
         .small_scan_us = (uint64_t)options->small_scan_ms * 1000,
         .limits = { .samples_max = options->query_samples_max,
                     .artifact_bytes_max = options->query_artifact_bytes },
@@ -254,10 +255,10 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     api->routes.tenants = api->tenants;
     api->routes.cors_origin = options->cors_origin;
     api->routes.points_max = options->points_max;
-    api->listener = qh_listener_new(&listener, err);
     api->routes.check_host = options->check_host;
     api->routes.hosts = options->hosts;
     api->routes.host_count = options->host_count;
+    api->listener = qh_listener_new(&listener, err);
     return api->listener ? QF_OK : err->rc;
 }
 

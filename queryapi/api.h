@@ -37,16 +37,17 @@ struct qa_api_options {
     uint64_t tenant_queries_max, tenant_streams_max, tenant_work_max, tenant_memory_bytes,
         tenant_spool_bytes;
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
+    int64_t query_cost_max_ms; /* see qa_query_env.cost_max_ms */
     int64_t small_scan_ms;     /* see qa_query_env.small_scan_us */
     double hedge_after;        /* see qa_coord_options.hedge_after */
     uint32_t quarantine_after; /* see qa_coord_options */
     int64_t quarantine_ms;
     uint64_t query_artifact_bytes, spool_bytes, artifact_memory_bytes;
     uint64_t fetch_concurrency;
-    int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
     bool check_host; /* see qa_routes */
     const char *const *hosts;
     size_t host_count;
+    int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
     int64_t catalog_interval_ms, keepalive_ms, idle_timeout_ms;
 };
 

@@ -86,6 +86,19 @@ size_t pq_exec_steps(const struct pq_exec *exec)
     return (size_t)QF_MIN(left, (uint64_t)PQ_BLOCK);
 }
 
+/* `next`, with a look at the clock before and after it, if there is one. */
+static qf_rc compute(struct pq_exec *exec, struct qf_err *err)
+{
+    int64_t (*clock_ns)(void) = exec->eval->options.clock_ns;
+    int64_t begun = clock_ns ? clock_ns() : 0;
+    qf_rc rc = exec->ops->next(exec, err);
+
+    if (clock_ns)
+        exec->spent_ns += (uint64_t)(clock_ns() - begun);
+    exec->blocks++;
+    return rc;
+}
+
 qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
 {
     qf_rc rc;
@@ -98,7 +111,7 @@ qf_rc pq_exec_next(struct pq_exec *exec, struct qf_err *err)
         return QF_OK;
     if (pq_poll_look(&exec->eval->poll))
         return pq_eval_canceled(err);
-    rc = exec->ops->next(exec, err);
+    rc = compute(exec, err);
     if (rc != QF_OK)
         return rc;
     if (exec->eval->poll.stopped)

@@ -50,6 +50,8 @@ struct pq_exec {
     struct pq_batch batch;
     struct qf_arena *scope; /* what lives as long as the batch: reset before every `next` */
     size_t capacity;        /* series the batch has room for, if the buffers are its own */
+    uint64_t spent_ns;      /* in `next`, children included; if there is a clock */
+    uint64_t blocks;
 };
 
 /* Constructors, one per kind of node; @size bytes zeroed behind the node. NULL: budget spent. */

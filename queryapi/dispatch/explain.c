@@ -14,6 +14,8 @@ static void mark(struct qa_coord *coord, struct qa_query *query, size_t index, c
 
     if (reason)
         (void)snprintf(note->reason, sizeof(note->reason), "%s", reason);
+    if (query->explain->silent) /* what became of the work is asked of its notes, in the end */
+        return;
     qa_explain_mark(query->explain, index);
     if (coord->explain_due == QF_TIME_NEVER)
         coord->explain_due = QF_MAX(qf_clock_mono_ms(), coord->explained_at + QA_WORKS_INTERVAL_MS);
@@ -135,6 +137,8 @@ void co_explain_effect(struct qa_coord *coord, const struct wc_api_effect *effec
         commit(coord, query, index, effect, fetch);
         return;
     }
+    if (effect->type == WC_API_DO_HEDGE)
+        query->explain->notes[index].view.hedged = true;
     if (effect->type == WC_API_DO_ASSIGN) {
         struct qa_work_note *note = &query->explain->notes[index];
 
@@ -167,7 +171,7 @@ size_t co_explain_works(struct qa_coord *coord, struct qa_query *query, size_t m
 {
     struct qa_explain *explain = query->explain;
 
-    if (!query->co.working || !explain || explain->changed_count == 0)
+    if (!query->co.working || !explain || explain->silent || explain->changed_count == 0)
         return 0;
     for (size_t i = 0; i < QF_MIN(explain->changed_count, max); i++)
         refresh(coord, query, explain->changed[i]);

@@ -372,7 +372,7 @@ static void work(struct qa_coord *coord, struct qa_query *query)
 /* The first turn of an answer; later ones go on with it. */
 static void answer(struct qa_coord *coord, struct qa_query *query)
 {
-    if (query->explain && !query->explain->answering) {
+    if (query->explain && !query->explain->silent && !query->explain->answering) {
         query->explain->answering = true;
         (void)co_explain_works(coord, query, QA_WORKS_AT_ONCE);
         qa_explain_stage(query, "answering");

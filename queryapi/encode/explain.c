@@ -160,7 +160,7 @@ void qa_sse_list_close(struct qf_strbuf *buf)
 static void put_stats(struct qf_strbuf *buf, const struct qa_done_stats *stats)
 {
     qf_strbuf_printf(buf,
-                     ",\"stats\":{\"queued_seconds\":%.6f,\"planning_seconds\":%.6f,"
+                     "\"stats\":{\"queued_seconds\":%.6f,\"planning_seconds\":%.6f,"
                      "\"working_seconds\":%.6f,\"answering_seconds\":%.6f,\"total_seconds\":%.6f",
                      stats->queued_seconds, stats->planning_seconds, stats->working_seconds,
                      stats->answering_seconds, stats->total_seconds);
@@ -176,16 +176,34 @@ static void put_stats(struct qf_strbuf *buf, const struct qa_done_stats *stats)
     qf_strbuf_putc(buf, '}');
 }
 
+void qa_json_receipt(struct qf_strbuf *buf, const struct qa_receipt *receipt)
+{
+    const struct qa_coverage *coverage = &receipt->coverage;
+
+    put_stats(buf, &receipt->stats);
+    qf_strbuf_puts(buf, ",\"nodes\":[");
+    for (size_t i = 0; i < receipt->node_count; i++) {
+        const struct pq_node_figures *node = &receipt->nodes[i];
+
+        qf_strbuf_printf(buf, "%s{\"self_us\":%" PRIu64, i ? "," : "", node->self_ns / 1000);
+        put_u64(buf, "series", node->series);
+        put_u64(buf, "blocks", node->blocks);
+        qf_strbuf_putc(buf, '}');
+    }
+    qf_strbuf_printf(buf,
+                     "],\"coverage\":{\"segments\":%" PRIu64 ",\"works\":%" PRIu64
+                     ",\"heads\":%" PRIu64 ",\"checksum\":\"%016" PRIx64 "\"}",
+                     coverage->segments, coverage->works, coverage->heads, coverage->checksum);
+}
+
 void qa_sse_done_explained(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
-                           const struct qa_done_stats *stats, const struct qa_coverage *coverage)
+                           const struct qa_receipt *receipt)
 {
     open_event(buf, "done");
     qf_strbuf_puts(buf, "{\"status\":\"ok\"");
     qa_json_notes(buf, notes, query, false);
-    put_stats(buf, stats);
-    qf_strbuf_printf(buf,
-                     ",\"coverage\":{\"segments\":%" PRIu64 ",\"works\":%" PRIu64
-                     ",\"heads\":%" PRIu64 ",\"checksum\":\"%016" PRIx64 "\"}}",
-                     coverage->segments, coverage->works, coverage->heads, coverage->checksum);
+    qf_strbuf_putc(buf, ',');
+    qa_json_receipt(buf, receipt);
+    qf_strbuf_putc(buf, '}');
     close_event(buf);
 }

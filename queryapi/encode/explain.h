@@ -9,7 +9,8 @@
  *     series  {"first","list":[labels...]}: ids first, first+1, ... before their first values
  *     batch   {"start","step","steps","rows":[[id,v0,null,...]...]}: one value per step; JSON has no
  *             NaN and no infinities: those are strings, native histograms objects
- *     done    {"status":"ok",...notes,"stats":{...},"coverage":{...}} */
+ *     done    {"status":"ok",...notes,"stats":{...},"nodes":[...],"coverage":{...}}: nodes has an element
+ *             per node of the plan's tree, in the order in which they are opened */
 #ifndef QUERYAPI_ENCODE_EXPLAIN_H
 #define QUERYAPI_ENCODE_EXPLAIN_H
 
@@ -19,6 +20,7 @@
 
 #include "base/pure/labels.h"
 #include "base/pure/strbuf.h"
+#include "promql/eval.h"
 #include "promql/plan.h"
 #include "promql/value.h"
 
@@ -95,7 +97,15 @@ struct qa_coverage {
     uint64_t
         checksum; /* of which leaf read which segments: equal for equal data, however divided */
 };
+struct qa_receipt {
+    struct qa_done_stats stats;
+    const struct pq_node_figures *nodes;
+    size_t node_count;
+    struct qa_coverage coverage;
+};
+/* "stats":{...},"nodes":[...],"coverage":{...} */
+void qa_json_receipt(struct qf_strbuf *buf, const struct qa_receipt *receipt);
 void qa_sse_done_explained(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
-                           const struct qa_done_stats *stats, const struct qa_coverage *coverage);
+                           const struct qa_receipt *receipt);
 
 #endif

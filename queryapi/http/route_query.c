@@ -24,6 +24,7 @@ qf_rc qa_read_common(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *
     if (rc == QF_OK && (ask->timeout_ms < 0 || ask->lookback_ms < 0))
         rc = qf_err_set(err, QF_EINVAL, "timeout and lookback_delta must not be negative");
     ask->stats = qh_visit_param(visit, "stats").len > 0;
+    ask->stats_all = qf_str_is(qh_visit_param(visit, "stats"), "all");
     return rc;
 }
 

@@ -49,7 +49,9 @@ static struct pq_leaf_reader *open_artifact(struct qa_query *query,
 static qf_rc open_part(struct qa_query *query, uint32_t index, struct qf_err *err)
 {
     struct qa_plan_part *part = &query->parts[index];
-    struct pq_eval_options options = { .purse = &query->purse, .canceled = &query->canceled };
+    struct pq_eval_options options = { .purse = &query->purse,
+                                       .canceled = &query->canceled,
+                                       .clock_ns = query->explain ? qf_clock_mono_ns : NULL };
     size_t columns = QF_MAX(part->columns, (size_t)1);
     size_t count = part->plan->leaf_count * columns;
     struct pq_leaf_reader **readers =
@@ -140,7 +142,7 @@ qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err)
 
         if (rc)
             return rc;
-        if (query->explain) /* what the coordinator left to be told */
+        if (query->explain && !query->explain->silent) /* what the coordinator left to be told */
             (void)qa_explain_works(query, SIZE_MAX);
     }
     switch (query->ask.kind) {

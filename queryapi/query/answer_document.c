@@ -2,6 +2,7 @@
 #include "base/sys/clock.h"
 #include "queryapi/encode/prom_json.h"
 #include "queryapi/query/answer_int.h"
+#include "queryapi/query/explain.h"
 
 static const char *type_name(enum pq_type type)
 {
@@ -136,11 +137,19 @@ static void write_stats(struct qa_query *query)
                      ",\"stats\":{\"timings\":{\"evalTotalTime\":%.9f,\"resultSortTime\":0,"
                      "\"queryPreparationTime\":%.9f,\"innerEvalTime\":%.9f,\"execQueueTime\":%.9f,"
                      "\"execTotalTime\":%.9f},\"samples\":{\"totalQueryableSamples\":%llu,"
-                     "\"samplesRead\":%llu,\"peakSamples\":%llu}}",
+                     "\"samplesRead\":%llu,\"peakSamples\":%llu}",
                      seconds(t->admitted_ns, now), seconds(t->admitted_ns, t->planned_ns),
                      seconds(t->fetched_ns, now), seconds(t->submitted_ns, t->admitted_ns),
                      seconds(t->submitted_ns, now), (unsigned long long)stats->samples_read,
                      (unsigned long long)stats->samples_read, (unsigned long long)stats->rows);
+    if (query
+            ->explain) { /* Prometheus's form has no place for it; its clients skip what they do not know */
+        query->explain->memory_peak = qf_purse_used(&query->purse);
+        qf_strbuf_puts(&query->answer->piece, ",\"fabric\":{");
+        qa_explain_receipt(query, &query->answer->piece, query->answer->result.series_count);
+        qf_strbuf_putc(&query->answer->piece, '}');
+    }
+    qf_strbuf_putc(&query->answer->piece, '}');
 }
 
 void qa_answer_end_document(struct qa_query *query, const struct pq_notes *notes)

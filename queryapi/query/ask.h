@@ -35,7 +35,7 @@ struct qa_ask {
     int64_t timeout_ms;                /* 0: the server's */
     int64_t lookback_ms;               /* 0: the default */
     uint64_t limit;                    /* series or names in the answer; 0: none */
-    bool stats, progress;
+    bool stats, stats_all, progress;
     bool batch, explain;          /* of events: columnar values; what the query does meanwhile */
     const struct qf_str *matches; /* of series and labels */
     size_t match_count;

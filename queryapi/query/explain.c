@@ -1,8 +1,10 @@
 /* explain.c - what a query tells of itself while it runs. */
 #include "queryapi/query/explain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/pure/alloc.h"
 #include "base/pure/map.h"
 #include "base/sys/clock.h"
 #include "queryapi/query/query_int.h"
@@ -15,6 +17,12 @@ static int64_t age_ms(const struct qa_query *query)
 bool qa_explained(const struct qa_query *query)
 {
     return query->ask.explain && qa_query_kind_format(query->ask.kind) == QA_FORMAT_EVENTS;
+}
+
+bool qa_profiled(const struct qa_query *query)
+{
+    return query->ask.stats_all &&
+           (query->ask.kind == QA_QUERY_INSTANT || query->ask.kind == QA_QUERY_RANGE);
 }
 
 void qa_explain_stage(struct qa_query *query, const char *name)
@@ -46,12 +54,9 @@ static qf_rc describe(struct qa_query *query, struct qa_planned *ret_planned, st
 {
     struct qa_planned_work *works =
         QF_ARENA_ARRAY(query->arena, struct qa_planned_work, QF_MAX(query->item_count, (size_t)1));
-    struct qa_estimate *estimate = &query->estimate;
 
     if (!works)
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
-    estimate->segments = query->segment_count;
-    estimate->bytes = 0;
     for (size_t i = 0; i < query->item_count; i++) {
         const struct qa_item *item = &query->items[i];
 
@@ -60,11 +65,10 @@ static qf_rc describe(struct qa_query *query, struct qa_planned *ret_planned, st
                                              .segments = item->segment_count };
         for (size_t k = 0; k < item->segment_count; k++)
             works[i].bytes += item->segments[k].size_bytes;
-        estimate->bytes += works[i].bytes;
     }
     *ret_planned = (struct qa_planned){ .query_id = query->name,
                                         .plan = query->parts[0].plan,
-                                        .estimate = *estimate,
+                                        .estimate = query->estimate,
                                         .works = works,
                                         .work_count = query->item_count };
     return QF_OK;
@@ -86,6 +90,15 @@ static qf_rc make_notes(struct qa_query *query, struct qf_err *err)
         explain->notes[i].view = (struct qa_work_view){ .id = (uint32_t)i, .state = "pending" };
     query->explain = explain;
     return QF_OK;
+}
+
+qf_rc qa_explain_silently(struct qa_query *query, struct qf_err *err)
+{
+    qf_rc rc = make_notes(query, err);
+
+    if (rc == QF_OK)
+        query->explain->silent = true;
+    return rc;
 }
 
 qf_rc qa_explain_plan(struct qa_query *query, struct qf_err *err)
@@ -229,13 +242,43 @@ static uint64_t checksum_of(const struct qa_query *query)
     return sum;
 }
 
+/* Nodes of one plan that are told of at most: an expression of the longest text has fewer. */
+#define NODES_MAX ((size_t)4096)
+
+static struct pq_node_figures *nodes_of(const struct qa_query *query, size_t *ret_count)
+{
+    struct pq_node_figures *nodes = qf_xcalloc(NODES_MAX, sizeof(*nodes));
+
+    *ret_count = QF_MIN(pq_eval_figures(query->parts[0].eval, nodes, NODES_MAX), NODES_MAX);
+    return nodes;
+}
+
+static struct qa_receipt receipt_of(const struct qa_query *query, uint64_t series,
+                                    struct pq_node_figures **ret_nodes)
+{
+    struct qa_receipt receipt = { .stats = stats_of(query, series),
+                                  .coverage = { .segments = query->segment_count,
+                                                .works = query->item_count,
+                                                .checksum = checksum_of(query) } };
+
+    receipt.nodes = *ret_nodes = nodes_of(query, &receipt.node_count);
+    return receipt;
+}
+
 void qa_explain_done(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series)
 {
-    struct qa_done_stats stats = stats_of(query, series);
-    struct qa_coverage coverage = { .segments = query->segment_count,
-                                    .works = query->item_count,
-                                    .checksum = checksum_of(query) };
+    struct pq_node_figures *nodes;
+    struct qa_receipt receipt = receipt_of(query, series, &nodes);
 
-    qa_sse_done_explained(buf, pq_eval_notes(query->parts[0].eval), query->ask.text, &stats,
-                          &coverage);
+    qa_sse_done_explained(buf, pq_eval_notes(query->parts[0].eval), query->ask.text, &receipt);
+    free(nodes);
+}
+
+void qa_explain_receipt(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series)
+{
+    struct pq_node_figures *nodes;
+    struct qa_receipt receipt = receipt_of(query, series, &nodes);
+
+    qa_json_receipt(buf, &receipt);
+    free(nodes);
 }

@@ -36,16 +36,22 @@ struct qa_explain {
     size_t name_count;
     size_t memory_peak;
     bool answering; /* that stage was told */
+    bool silent;    /* figures are kept for the end, and nothing is told before it */
 };
 
 /* Does the client want to see all this? */
 bool qa_explained(const struct qa_query *query);
+
+/* Does it want the same figures at the end of a document? */
+bool qa_profiled(const struct qa_query *query);
 
 /* stage: begins the answer, if nothing was sent yet. */
 void qa_explain_stage(struct qa_query *query, const char *name);
 
 /* plan: makes the notes too. QF_ELIMIT. */
 QF_MUST_CHECK qf_rc qa_explain_plan(struct qa_query *query, struct qf_err *err);
+/* The notes alone, for a query that is profiled. QF_ELIMIT. */
+QF_MUST_CHECK qf_rc qa_explain_silently(struct qa_query *query, struct qf_err *err);
 /* The plan as a document, instead of an answer. QF_ELIMIT. */
 QF_MUST_CHECK qf_rc qa_explain_document(struct qa_query *query, struct qf_err *err);
 
@@ -60,5 +66,7 @@ size_t qa_explain_works(struct qa_query *query, size_t max);
 
 /* done, with what it took and what it stands on. @series: of the answer. */
 void qa_explain_done(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series);
+/* The figures of done, without its frame. */
+void qa_explain_receipt(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series);
 
 #endif

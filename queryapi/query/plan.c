@@ -267,8 +267,27 @@ static void estimate_leaf(struct qa_query *query, uint32_t part, uint32_t leaf,
     if (query->env->costs &&
         qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
         us = (double)scan_us;
+    query->estimate.segments += found->segment_count;
+    query->estimate.bytes += found->bytes;
     query->estimate.samples += samples;
     query->estimate.seconds += us / 1e6;
+}
+
+/* Refuse what is expected to take too long, and say what was expected. Who only wants to know the cost
+ * is told it. */
+static qf_rc check_cost(const struct qa_query *query, struct qf_err *err)
+{
+    const struct qa_estimate *estimate = &query->estimate;
+    double max = (double)query->env->cost_max_ms / 1000;
+
+    if (!query->env->cost_max_ms || query->ask.kind == QA_QUERY_EXPLAIN || estimate->seconds <= max)
+        return QF_OK;
+    return qf_err_set(err, QF_ELIMIT,
+                      "the query is expected to scan for %.3g s, and may for %.3g s: %" PRIu64
+                      " segments of %" PRIu64 " bytes, about %.3g samples in range; ask for a "
+                      "shorter time or fewer series",
+                      estimate->seconds, max, estimate->segments, estimate->bytes,
+                      estimate->samples);
 }
 
 /* Does the whole leaf take so little that one worker should have it? Either it did when it was
@@ -347,7 +366,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     query->items = items;
     per_item = is_small(query, part, leaf, &found) ? found.group_count : 1;
-    if (query->ask.explain)
+    if (query->ask.explain || query->env->cost_max_ms)
         estimate_leaf(query, part, leaf, &found);
     for (size_t g = 0; g < found.group_count; g += per_item) {
         const struct sg_catalog_group *groups = &found.groups[g];
@@ -440,6 +459,8 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
         rc = plan_matches(query, err);
     if (rc == QF_OK)
         rc = make_items(query, err);
+    if (rc == QF_OK)
+        rc = check_cost(query, err);
     if (rc)
         return rc;
     query->timings.planned_ns = qf_clock_mono_ns();

@@ -189,6 +189,8 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
             rc = qa_explain_document(query, &query->err);
         else if (qa_explained(query))
             rc = qa_explain_plan(query, &query->err);
+        else if (qa_profiled(query))
+            rc = qa_explain_silently(query, &query->err);
     }
     if (rc == QF_ECANCELED && atomic_load(&query->canceled))
         rc = query->cancel_rc; /* a deadline is a way to be canceled */

@@ -56,6 +56,7 @@ struct qa_query_env {
     uint64_t items_max;         /* work items of one query */
     struct pb_limits limits;    /* sent to workers */
     struct qa_costs *costs;
+    int64_t cost_max_ms;    /* scanning that a query may be expected to take; 0: any */
     uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 

@@ -45,6 +45,16 @@ struct pq_eval_options {
     size_t memory_bytes_max;     /* 0: no limit; beyond it QF_ELIMIT */
     struct qf_purse *purse;      /* pays for it instead, if not NULL; outlives the evaluation */
     const atomic_bool *canceled; /* may be NULL; looked at once per batch */
+    /* Reads a clock that never goes back, in nanoseconds: then each node's time is measured, with two
+     * readings per block of steps. NULL: it is not. */
+    int64_t (*clock_ns)(void);
+};
+
+/* What a node of the plan took so far. */
+struct pq_node_figures {
+    uint64_t self_ns; /* without its children; reading and merging results of workers, for a leaf */
+    uint64_t series;  /* that it answered */
+    uint64_t blocks;  /* of up to 64 steps */
 };
 
 /* Start evaluating @plan. readers[leaf * shard_count + shard] answers leaves[leaf] for that shard
@@ -68,6 +78,10 @@ QF_MUST_CHECK qf_rc pq_eval_next(struct pq_eval *eval, struct pq_eval_batch *ret
 /* Complete once the last batch was read. */
 const struct pq_notes *pq_eval_notes(const struct pq_eval *eval);
 struct pq_eval_stats pq_eval_stats(const struct pq_eval *eval);
+
+/* The figures of the plan's nodes, in the order in which pq_plan_json() opens them. At most @max are
+ * written; how many nodes there are. A node that its parent reads without asking it has zeros. */
+size_t pq_eval_figures(const struct pq_eval *eval, struct pq_node_figures *figures, size_t max);
 
 struct pq_result_series {
     struct qf_labels labels;

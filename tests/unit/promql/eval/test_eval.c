@@ -303,6 +303,41 @@ TEST(batches_come_in_order_and_end_with_an_empty_one)
     CHECK_EQ(pq_eval_stats(eval).points, 100);
 }
 
+static int64_t ticking_ns(void)
+{
+    static int64_t now;
+
+    return now += 10;
+}
+
+/* In the order of the plan's tree: the sum, its vectors, their times. Each look at the clock takes 10 ns
+ * here, so what a node spends by itself is known. */
+TEST(figures_of_nodes_come_in_the_order_of_the_plan)
+{
+    struct pq_query_params params = { .start_ms = 0, .end_ms = 99, .step_ms = 1 };
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    QF_CLEANUP(pq_eval_freep) struct pq_eval *eval = NULL;
+    struct pq_eval_options options = { .clock_ns = ticking_ns };
+    struct pq_node_figures figures[8] = { 0 };
+    struct pq_eval_batch batch;
+    struct qf_err err = { 0 };
+
+    CHECK_OK(pq_eval_new(make_plan(arena, "vector(time()) + vector(time())", &params), NULL, 1,
+                         &options, &eval, &err),
+             &err);
+    do
+        CHECK_OK(pq_eval_next(eval, &batch, &err), &err);
+    while (batch.steps);
+    CHECK_EQ(pq_eval_figures(eval, figures, 8), 5);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(figures[i].blocks, 2);
+        CHECK(figures[i].self_ns > 0);
+    }
+    CHECK_EQ(figures[0].series, 1);
+    CHECK_EQ(figures[2].self_ns, 2 * 10); /* time(): no look at the clock within its own */
+    CHECK_EQ(pq_eval_figures(eval, figures, 2), 5);
+}
+
 TEST(an_evaluation_keeps_to_its_memory)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);

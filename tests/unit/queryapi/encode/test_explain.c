@@ -88,16 +88,21 @@ TEST(rows_hold_one_value_per_step)
 TEST(the_end_says_what_it_took_and_what_it_stands_on)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-    struct qa_done_stats stats = { .total_seconds = 0.25, .samples = 10, .retries = 1 };
-    struct qa_coverage coverage = { .segments = 3, .works = 2, .checksum = 0xabc };
+    const struct pq_node_figures nodes[] = { { 12345, 2, 1 }, { 999, 7, 3 } };
+    struct qa_receipt receipt = { .stats = { .total_seconds = 0.25, .samples = 10, .retries = 1 },
+                                  .nodes = nodes,
+                                  .node_count = 2,
+                                  .coverage = { .segments = 3, .works = 2, .checksum = 0xabc } };
 
-    qa_sse_done_explained(&buf, NULL, QF_STR("up"), &stats, &coverage);
+    qa_sse_done_explained(&buf, NULL, QF_STR("up"), &receipt);
     CHECK_STR(qf_strbuf_cstr(&buf),
               "data: {\"type\":\"done\",\"data\":{\"status\":\"ok\",\"stats\":{"
               "\"queued_seconds\":0.000000,\"planning_seconds\":0.000000,"
               "\"working_seconds\":0.000000,\"answering_seconds\":0.000000,"
               "\"total_seconds\":0.250000,\"samples\":10,\"series\":0,\"points\":0,"
               "\"artifact_bytes\":0,\"download_bytes\":0,\"retries\":1,\"hedges\":0,\"replans\":0,"
-              "\"peak_memory_bytes\":0},\"coverage\":{\"segments\":3,\"works\":2,\"heads\":0,"
+              "\"peak_memory_bytes\":0},\"nodes\":[{\"self_us\":12,\"series\":2,\"blocks\":1},"
+              "{\"self_us\":0,\"series\":7,\"blocks\":3}],\"coverage\":{\"segments\":3,\"works\":2,"
+              "\"heads\":0,"
               "\"checksum\":\"0000000000000abc\"}}}\n\n");
 }
