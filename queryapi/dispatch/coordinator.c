@@ -169,6 +169,9 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
     case MSG_INSPECT:
         co_inspect(coord, (enum qa_inspect)msg->number, msg->tenant, msg->id, msg->stream);
         break;
+    case MSG_WATCH:
+        co_watch(coord, (enum qa_inspect)msg->number, msg->tenant, msg->id, msg->stream);
+        break;
     case MSG_TAG:
         qa_rpc_complete(coord->rpc, msg->tag, msg->number != 0);
         break;
@@ -180,11 +183,14 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
             co_endpoints(coord, msg->text);
         break;
     case MSG_DRAIN:
+        coord->draining = true;
+        coord->watch_due = qf_clock_mono_ms(); /* who watches would be watching for ever */
         co_tell_life(coord, (struct wc_life_event){ .type = msg->number ? WC_LIFE_EV_CUT
                                                                         : WC_LIFE_EV_DRAIN });
         break;
     case MSG_STOP:
         coord->stopping = true;
+        coord->watch_due = qf_clock_mono_ms();
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_CUT });
         break;
     }
@@ -199,6 +205,7 @@ static int64_t time_to_sleep(const struct qa_coord *coord, qf_time_ms now)
     qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), wc_life_deadline(coord->life));
 
     next = QF_MIN(next, coord->explain_due);
+    next = QF_MIN(next, coord->watch_due);
     if (next <= now)
         return 0;
     return QF_MIN(next - now, (int64_t)NAP_MS);
@@ -213,6 +220,7 @@ void co_tick(struct qa_coord *coord)
     if (now >= wc_life_deadline(coord->life))
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TICK });
     co_explain_tick(coord, now);
+    co_watch_tick(coord, now);
 }
 
 static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
@@ -339,7 +347,7 @@ struct qa_coord *co_new(const struct qa_coord_options *options, struct qf_err *e
     struct qa_coord *coord = qf_xcalloc(1, sizeof(*coord));
 
     coord->options = *options;
-    coord->explain_due = QF_TIME_NEVER;
+    coord->explain_due = coord->watch_due = QF_TIME_NEVER;
     coord->prng.state = (uint64_t)qf_clock_mono_ns();
     coord->box = qf_mailbox_new(MAILBOX_MAX);
     coord->slot_count = options->queries_max + 1;
@@ -393,6 +401,8 @@ void co_free(struct qa_coord *coord)
     (void)qf_mailbox_free(coord->box, drop_msg);
     (void)wc_api_free(coord->wc);
     co_quarantine_done(coord);
+    co_finished_done(coord);
+    co_watch_done(coord);
     (void)wc_life_free(coord->life);
     for (size_t i = 0; i < coord->endpoints.count; i++) {
         free(coord->endpoints.items[i].address);
@@ -440,14 +450,26 @@ void qa_coord_lift(struct qa_coord *coord, struct qf_str segment, struct qh_stre
                                  .stream = qh_stream_ref(stream) });
 }
 
-void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
-                      size_t limit, struct qh_stream *stream)
+static void post_sight(struct qa_coord *coord, enum msg_kind kind, enum qa_inspect what,
+                       struct qf_str tenant, size_t limit, struct qh_stream *stream)
 {
-    co_post(coord, (struct msg){ .kind = MSG_INSPECT,
+    co_post(coord, (struct msg){ .kind = kind,
                                  .number = (int)what,
                                  .id = QF_MIN(limit, (size_t)QA_INSPECT_MAX),
                                  .tenant = qf_xmemdup0(tenant.data, tenant.len),
                                  .stream = qh_stream_ref(stream) });
+}
+
+void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
+                      size_t limit, struct qh_stream *stream)
+{
+    post_sight(coord, MSG_INSPECT, what, tenant, limit, stream);
+}
+
+void qa_coord_watch(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
+                    size_t limit, struct qh_stream *stream)
+{
+    post_sight(coord, MSG_WATCH, what, tenant, limit, stream);
 }
 
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count)

@@ -62,6 +62,7 @@ void qa_coord_lift(struct qa_coord *coord, struct qf_str segment, struct qh_stre
 enum qa_inspect {
     QA_INSPECT_WORKERS,
     QA_INSPECT_QUERIES,
+    QA_INSPECT_FINISHED, /* queries that are over, the newest first */
     QA_INSPECT_SCALING,
     QA_INSPECT_QUARANTINE,
 };
@@ -70,6 +71,17 @@ enum qa_inspect {
  * QA_INSPECT_MAX. Of queries those of @tenant, or of all if it is empty. */
 void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
                       size_t limit, struct qh_stream *stream);
+
+/* WORKERS or QUERIES as a stream of events, told again whenever they changed, at most twice a second:
+ *
+ *     queries   [...]: those alive now
+ *     finished  [...]: those that are over and were not told before, the newest first
+ *     workers   [...]
+ *     scaling   {...}: the document of /monitor/scaling, with workers
+ *
+ * Ends when the API drains. Too many who watch: 429. */
+void qa_coord_watch(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,
+                    size_t limit, struct qh_stream *stream);
 
 /* Where workers can be reached now ("host:port"); what is missing is removed. Copied. */
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count);

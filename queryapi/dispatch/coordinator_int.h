@@ -22,6 +22,7 @@ enum msg_kind {
     MSG_CANCEL,    /* text, tenant, stream */
     MSG_LIFT,      /* text, stream */
     MSG_INSPECT,   /* number: enum qa_inspect, id: limit, tenant, stream */
+    MSG_WATCH,     /* likewise */
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
@@ -65,6 +66,33 @@ struct endpoint {
     int64_t lost_ns; /* when the last stream went away; 0: never had one */
 };
 
+/* A query that is over. */
+#define FINISHED_MAX 256
+#define FINISHED_TEXT_MAX 1024
+struct finished {
+    char name[sizeof(((struct qa_query *)0)->name)];
+    char *tenant, *text; /* owned */
+    enum qa_query_kind kind;
+    qf_rc rc;
+    char told[sizeof(((struct qa_query *)0)->told)]; /* what its client heard of an error */
+    int64_t start_ms, end_ms, step_ms;
+    int64_t ended_ms; /* of the day */
+    double queued_seconds, planning_seconds, working_seconds, answering_seconds, total_seconds;
+    uint64_t segments, works, samples, points, artifact_bytes;
+    uint32_t replans;
+};
+
+/* Somebody who watches a list. */
+struct watcher {
+    enum qa_inspect what;
+    char *tenant; /* whose queries; empty: all */
+    size_t limit;
+    struct qh_stream *stream; /* a reference */
+    uint64_t finished;        /* queries that were over when it was last told */
+    atomic_bool busy;         /* a page is being written, by a thread that has `last` meanwhile */
+    uint64_t last;            /* hash of the last event; 0: none yet */
+};
+
 struct qa_coord {
     struct qa_coord_options options;
     struct qf_mailbox *box;
@@ -78,7 +106,7 @@ struct qa_coord {
     _Atomic size_t query_count;   /* any thread */
     _Atomic size_t pages;         /* being made; any thread */
     struct qf_prng prng;
-    bool stopping;
+    bool stopping, draining;
 
     QF_VEC(struct endpoint) endpoints;
     uint64_t sessions, workers;
@@ -104,6 +132,13 @@ struct qa_coord {
     /* Watched queries: when news of their work are told next, were last, and who is first in turn. */
     qf_time_ms explain_due, explained_at;
     size_t explain_slot;
+
+    struct {
+        struct finished rows[FINISHED_MAX]; /* query number n in row n % FINISHED_MAX */
+        uint64_t count;                     /* that ever were */
+    } finished;
+    QF_VEC(struct watcher *) watchers;
+    qf_time_ms watch_due; /* when they are told next */
 };
 
 /* coordinator.c */
@@ -198,13 +233,26 @@ size_t co_explain_works(struct qa_coord *coord, struct qa_query *query, size_t m
 /* Tell all that is due. */
 void co_explain_tick(struct qa_coord *coord, qf_time_ms now);
 
+/* finished.c: queries that are over */
+void co_remember(struct qa_coord *coord, const struct qa_query *query);
+void co_finished_done(struct qa_coord *coord);
+
+/* watch.c: clients that watch lists. Refusals are answered through @stream. */
+void co_watch(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
+              struct qh_stream *stream);
+void co_watch_tick(struct qa_coord *coord, qf_time_ms now);
+void co_watch_done(struct qa_coord *coord);
+
 /* inspect.c: what is going on, as JSON and as metrics */
 void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                 struct qh_stream *stream);
 const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *query);
+void co_put_scaling(struct qa_coord *coord, struct qf_strbuf *buf);
 /* pages.c: at most @limit workers, queries or segments, copied here and made JSON on the pool. */
 void co_show_page(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
                   struct qh_stream *stream);
+/* The same as an event; nothing if too many pages are being made, or nothing has changed. */
+void co_show_watcher(struct qa_coord *coord, struct watcher *watcher);
 void co_update_metrics(struct qa_coord *coord);
 
 #endif

@@ -39,22 +39,28 @@ const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *q
 }
 
 /* Queries that wait for admission count as queued work too: they need workers soon. */
-static void show_scaling(struct qa_coord *coord, struct qh_stream *stream)
+void co_put_scaling(struct qa_coord *coord, struct qf_strbuf *buf)
 {
-    struct qf_strbuf buf = QF_STRBUF_INIT;
     const struct wc_api_stats *stats = wc_api_stats(coord->wc);
     struct wc_api_queue queue = wc_api_queue(coord->wc, qf_clock_mono_ms());
     uint32_t waiting = wc_life_stats(coord->life)->queries[WC_QUERY_QUEUED];
     char age[QF_DOUBLE_TEXT_MAX];
 
     (void)qf_double_json((double)queue.oldest_age_ms / 1000, age);
-    qf_strbuf_printf(&buf,
+    qf_strbuf_printf(buf,
                      "{\"work\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32
                      ",\"inflight\":%" PRIu32 ","
                      "\"oldest_age_seconds\":%s},\"workers\":{\"alive\":%" PRIu32
                      ",\"accepting\":%" PRIu32 ",\"draining\":%" PRIu32 "}}",
                      queue.queued + waiting, queue.running, queue.inflight + waiting, age,
                      stats->workers_alive, stats->workers_available, stats->workers_draining);
+}
+
+static void show_scaling(struct qa_coord *coord, struct qh_stream *stream)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    co_put_scaling(coord, &buf);
     qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&buf));
     qf_strbuf_done(&buf);
 }
@@ -66,6 +72,7 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant
     case QA_INSPECT_WORKERS:
     case QA_INSPECT_QUERIES:
     case QA_INSPECT_QUARANTINE:
+    case QA_INSPECT_FINISHED:
         co_show_page(coord, what, tenant, limit, stream);
         break;
     case QA_INSPECT_SCALING:

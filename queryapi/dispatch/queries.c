@@ -126,6 +126,7 @@ static void give_slot(struct qa_coord *coord, const struct qa_query *query)
 static void finish(struct qa_coord *coord, struct qa_query *query)
 {
     account(coord, query);
+    co_remember(coord, query);
     give_slot(coord, query);
     co_unannounce(query);
     (void)atomic_fetch_sub(&coord->query_count, 1);
@@ -324,7 +325,7 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
     if (replans == 0)
         query->timings.admitted_ns = qf_clock_mono_ns();
     query->co.replans = replans;
-    query->co.committed = 0;
+    query->co.committed = query->co.total = query->co.segments = 0;
     query->co.reason[0] = '\0';
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
     query->co.artifact_bytes = 0;
@@ -340,6 +341,8 @@ static void work(struct qa_coord *coord, struct qa_query *query)
         qf_xcalloc(QF_MAX(query->item_count, (size_t)1), sizeof(*items));
     int64_t now = qf_clock_mono_ns();
 
+    query->co.total = query->item_count;
+    query->co.segments = query->segment_count;
     query->co.first_work = coord->item_number + 1;
     coord->item_number += query->item_count;
     for (size_t i = 0; i < query->item_count; i++) {

@@ -29,7 +29,12 @@ static struct qf_str sight(const struct qh_visit *visit)
     return visit->caller.sees_all ? QF_STR("") : visit->tenant;
 }
 
-/* As many as the request's limit says, or @standard. */
+static bool is_set(struct qf_str value)
+{
+    return qf_str_is(value, "1") || qf_str_is(value, "true");
+}
+
+/* As many as the request's limit says, or @standard; once, or again and again. */
 static void inspect(struct qh_visit *visit, enum qa_inspect what, struct qf_str tenant,
                     uint64_t standard)
 {
@@ -42,8 +47,11 @@ static void inspect(struct qh_visit *visit, enum qa_inspect what, struct qf_str 
         return;
     }
     qh_stream_allow(visit->stream, visit->request->coding);
-    qa_coord_inspect(qa_routes_of(visit)->coord, what, tenant, limit ? limit : standard,
-                     visit->stream);
+    limit = limit ? limit : standard;
+    if (is_set(qh_visit_param(visit, "watch")))
+        qa_coord_watch(qa_routes_of(visit)->coord, what, tenant, limit, visit->stream);
+    else
+        qa_coord_inspect(qa_routes_of(visit)->coord, what, tenant, limit, visit->stream);
 }
 
 /* What is no tenant's business: false after an answer that says so. */
@@ -78,9 +86,23 @@ static void handle_lift(struct qh_visit *visit)
         qa_coord_lift(qa_routes_of(visit)->coord, visit->rest, visit->stream);
 }
 
+/* Those that run, or with state=finished the last that are over; who watches gets both. */
 static void handle_queries(struct qh_visit *visit)
 {
-    inspect(visit, QA_INSPECT_QUERIES, sight(visit), QUERIES_SHOWN);
+    struct qf_str state = qh_visit_param(visit, "state");
+    bool finished = qf_str_is(state, "finished");
+    struct qf_err err = { 0 };
+
+    if (state.len && !finished && !qf_str_is(state, "running")) {
+        (void)qf_err_set(&err, QF_EINVAL,
+                         "invalid parameter \"state\": expected running or finished");
+        visit->route->fail(visit, &err);
+        return;
+    }
+    if (finished && is_set(qh_visit_param(visit, "watch")))
+        finished = false;
+    inspect(visit, finished ? QA_INSPECT_FINISHED : QA_INSPECT_QUERIES, sight(visit),
+            QUERIES_SHOWN);
 }
 
 static void handle_cancel(struct qh_visit *visit)

@@ -226,8 +226,9 @@ void qa_query_fail(struct qa_query *query, qf_rc rc, const char *message)
     query->rc = rc;
     if (rc == QF_ELIMIT)
         message = name_limit(query, message, named, sizeof(named));
+    (void)snprintf(query->told, sizeof(query->told), "%s", qa_error_text(rc, message));
     if (!query->err.rc)
-        (void)qf_err_set(&query->err, rc, "%s", qa_error_text(rc, message));
+        (void)qf_err_set(&query->err, rc, "%s", query->told);
     if (!qh_stream_begun(query->stream)) {
         qa_answer_error(query->stream, format, rc, message);
     } else if (format == QA_FORMAT_EVENTS) {

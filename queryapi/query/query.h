@@ -129,6 +129,7 @@ struct qa_query {
     enum qa_next next;
     qf_rc rc; /* how it ended */
     struct qf_err err;
+    char told[200];      /* what the client heard of an error */
     enum qa_limit limit; /* its tenant's that was met; QA_LIMIT__COUNT: none */
     struct qa_timings timings;
     uint64_t points;
@@ -140,6 +141,7 @@ struct qa_query {
         qf_time_ms deadline;
         uint64_t first_work; /* the id of items[0]; the others follow */
         size_t committed;
+        size_t total, segments;   /* items and segments of the plan that is worked on */
         uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
         uint64_t announced_bytes; /* of all artifacts that workers have ready */
         uint32_t replans;         /* because segments vanished */

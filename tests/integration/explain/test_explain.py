@@ -1,4 +1,5 @@
 """test_explain.py - queries that are watched: their events, and that others see none of them."""
+import http.client
 import json
 import os
 import pty
@@ -151,12 +152,142 @@ class Watched(Fabrics):
         self.assertEqual((status, answer["errorType"]), (400, "bad_data"))
         self.assertEqual(self.fabric.json("/api/v1/explain", {**params, "step": 0})[0], 400)
 
+    def test_times_of_nodes_are_told_in_the_order_of_the_tree(self):
+        _, events = self.ask("sum by (path) (rate(http_requests_total[5m])) / 2 > 0", explain=True)
+        plan, _, done = self.check_story(events)
+
+        def nodes(tree):
+            return [tree["node"]] + [n for child in tree.get("children", ()) for n in nodes(child)]
+        names = nodes(plan["plan"]["tree"])
+        self.assertEqual(len(done["nodes"]), len(names))
+        for name, node in zip(names, done["nodes"]):
+            self.assertGreater(node["blocks"], 0, name)
+        self.assertGreater(done["nodes"][0]["series"], 0)
+        spent = sum(node["self_us"] for node in done["nodes"]) / 1e6
+        self.assertGreater(spent, 0)
+        self.assertLessEqual(spent, done["stats"]["answering_seconds"] + 0.001)
+
+    def test_stats_of_all_have_the_same_figures(self):
+        params = {"query": "sum(rate(http_requests_total[5m]))", "start": START, "end": END,
+                  "step": 60}
+        plain = self.fabric.data("/api/v1/query_range", params)
+        some = self.fabric.data("/api/v1/query_range", {**params, "stats": "1"})
+        full = self.fabric.data("/api/v1/query_range", {**params, "stats": "all"})
+        self.assertNotIn("stats", plain)
+        self.assertEqual(set(some["stats"]), {"timings", "samples"})
+        self.assertEqual((some["result"], full["result"]), (plain["result"], plain["result"]))
+        fabric = full["stats"]["fabric"]
+        done = self.ask(params["query"], explain=True)[1][-1]["data"]
+        self.assertEqual(fabric["coverage"], done["coverage"])
+        self.assertEqual(fabric["stats"]["samples"], done["stats"]["samples"])
+        self.assertEqual(fabric["stats"]["samples"], full["stats"]["samples"]["samplesRead"])
+        self.assertEqual(len(fabric["nodes"]), len(done["nodes"]))
+        self.assertEqual(fabric["stats"]["series"], 1)
+        instant = self.fabric.query("up", END, stats="all")
+        self.assertGreater(instant["stats"]["fabric"]["coverage"]["works"], 0)
+
     def test_wide_answers_come_in_many_events(self):
         raw, events = self.ask('label_replace(temperature, "pad", "%s", "", "")' % ("x" * 3000),
                                step="10s", format="batch", explain=True)
         self.check_story(events)
         longest = max(len(block) for block in raw.split(b"\n\n"))
         self.assertLess(longest, 64 << 10)
+
+
+class Costly(unittest.TestCase):
+    def test_what_would_cost_too_much_is_refused_with_the_estimate(self):
+        fabric = Fabric(1, ("--query-cost-max=1ms",))
+        self.addCleanup(fabric.close)
+        # Some 200,000 samples, of which a worker is taken to read 40 a microsecond.
+        load(fabric.store, [f'wide{{n="{i}"}} {i}.5+{i}.25x480' for i in range(400)], shards=4)
+        fabric.wait_workers(1)
+        params = {"query": "sum(wide)", "start": START, "end": END, "step": 60}
+        estimate = fabric.data("/api/v1/explain", params)["estimate"]
+        self.assertGreater(estimate["seconds"], 0.001)
+        before = fabric.metric("promfabric_api_work_assigned_total")
+        for path, ask in (("/api/v1/query_range", params), ("/api/v1/series", {"match[]": "wide"})):
+            status, answer = fabric.json(path, ask)
+            self.assertEqual((status, answer["errorType"]), (422, "execution"), answer)
+            self.assertRegex(answer["error"], r"expected to scan for [0-9.e-]+ s, and may for 0\.001 "
+                                              r"s: \d+ segments of \d+ bytes, about")
+        events = fabric.events(params["query"], START, END, "60s", explain=True)[2]
+        self.assertEqual(check_one_end(events), "error")
+        self.assertIn("expected to scan", events[-2]["data"]["message"])
+        self.assertEqual(fabric.metric("promfabric_api_work_assigned_total"), before)
+        self.assertEqual(fabric.data("/api/v1/query", {"query": "1 + 1"})["result"][1], "2")
+
+
+class Lists(Fabrics):
+    """What ran and what runs, asked for and watched."""
+    def watch(self, path, until, **kwargs):
+        """Events of a watched list until @until says enough."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.fabric.api_port, timeout=20)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, **kwargs)
+        response = connection.getresponse()
+        self.assertEqual((response.status, response.getheader("Content-Type")),
+                         (200, "text/event-stream"))
+        events = []
+        while not until(events):
+            line = response.readline()
+            self.assertTrue(line, events)
+            if line.startswith(b"data: "):
+                events.append(json.loads(line[6:]))
+        return events
+
+    def test_finished_queries_are_listed(self):
+        self.fabric.query("count(up)", END)
+        self.fabric.get("/api/v1/query", {"query": "sum("})
+        rows = wait_for("both", lambda: [
+            row for row in self.fabric.data("/api/v1/queries", {"state": "finished"})
+            if row["query"] in ("count(up)", "sum(")][:2] or None)
+        bad, good = rows
+        self.assertEqual((good["outcome"], good["kind"], good["points"]), ("ok", "query", 1))
+        self.assertEqual((good["segments"], good["works"]), (4, 4))
+        self.assertGreater(good["samples"], 0)
+        self.assertGreaterEqual(good["seconds"]["total"], good["seconds"]["working"])
+        self.assertEqual((bad["outcome"], bad["works"]), ("parse", 0))
+        self.assertIn("parse error", bad["error"])
+        self.assertEqual(self.fabric.get("/api/v1/queries", {"state": "late"})[0], 400)
+        self.assertEqual(len(self.fabric.data("/api/v1/queries", {"state": "finished",
+                                                                  "limit": 1})), 1)
+
+    def test_who_watches_sees_queries_come_and_go(self):
+        def over(events):
+            if len(events) == 1:
+                self.fabric.query("count(temperature)", END)
+            return any(row["query"] == "count(temperature)" for event in events
+                       if event["type"] == "finished" for row in event["data"])
+        events = self.watch("/api/v1/queries?watch=1", over)
+        self.assertEqual(events[0]["type"], "queries")
+
+    def test_who_watches_workers_sees_them_and_the_scaling(self):
+        events = self.watch("/api/v1/workers?watch=true", lambda events: len(events) >= 4)
+        self.assertEqual([event["type"] for event in events[:2]], ["workers", "scaling"])
+        self.assertEqual({row["worker_id"] for row in events[0]["data"]}, {"worker-0", "worker-1"})
+        self.assertEqual(events[1]["data"]["workers"]["alive"], 2)
+
+    def test_watchers_do_not_hold_up_a_drain(self):
+        fabric = Fabric(1)
+        self.addCleanup(fabric.close)
+        connection = http.client.HTTPConnection("127.0.0.1", fabric.api_port, timeout=20)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/api/v1/queries?watch=1")
+        response = connection.getresponse()
+        self.assertTrue(response.readline())
+        self.assertEqual(fabric.api.stop(timeout=20), 0)
+        response.read()  # ends well, not cut
+
+    def test_names_that_are_not_ours_are_refused_on_the_loopback(self):
+        for host, status in (("evil.example", 403), ("localhost:80", 200), ("[::1]", 200),
+                             (f"127.0.0.1:{self.fabric.api_port}", 200), ("evil.example.", 403)):
+            for path in ("/api/v1/query?query=1", "/", "/metrics"):
+                self.assertEqual(self.fabric.get(path, headers={"Host": host})[0], status,
+                                 (host, path))
+        fabric = Fabric(1, ("--http-host=metrics.example",))
+        self.addCleanup(fabric.close)
+        self.assertEqual(fabric.get("/metrics", headers={"Host": "metrics.example"})[0], 200)
+        self.assertEqual(fabric.get("/metrics", headers={"Host": "evil.example"})[0], 403)
 
 
 class Terminal(Fabrics):

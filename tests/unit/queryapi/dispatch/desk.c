@@ -144,10 +144,10 @@ static void ignore(void *connection)
 
 const char *desk_answer(struct qh_stream *stream)
 {
-    static char text[600];
+    static char text[8200];
     struct qh_stream_hooks hooks = { .suspend = ignore, .resume = ignore, .fd = -1 };
     struct qh_stream_head head;
-    char body[500];
+    char body[8000];
     ssize_t len;
 
     qh_stream_attach(stream, &hooks);
