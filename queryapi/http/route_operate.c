@@ -48,7 +48,7 @@ static void inspect(struct qh_visit *visit, enum qa_inspect what, struct qf_str 
     }
     qh_stream_allow(visit->stream, visit->request->coding);
     limit = limit ? limit : standard;
-    if (is_set(qh_visit_param(visit, "watch")))
+    if (what != QA_INSPECT_QUARANTINE && is_set(qh_visit_param(visit, "watch")))
         qa_coord_watch(qa_routes_of(visit)->coord, what, tenant, limit, visit->stream);
     else
         qa_coord_inspect(qa_routes_of(visit)->coord, what, tenant, limit, visit->stream);
