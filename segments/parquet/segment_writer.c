@@ -18,6 +18,7 @@ struct sg_writer {
     struct sg_summary_builder *summary;
     struct sg_content content;
     uint64_t series_count, sample_count;
+    bool unsynced;
 
     /* The label set added last, to check the order: canonical encoding and decoded form. */
     struct qf_arena *last_arena;
@@ -64,6 +65,7 @@ struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct 
     writer = qf_xcalloc(1, sizeof(*writer));
     writer->file = file;
     writer->schema = schema;
+    writer->unsynced = options->unsynced;
     writer->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
     writer->name = (struct sg_segment_name){
         .tenant = { writer->tenant, options->tenant.len },
@@ -373,7 +375,7 @@ qf_rc sg_writer_finish(struct sg_writer *w, struct sg_segment_name *ret_name, st
     set_meta(w, SG_KEY_ID, "%" PRIu64, w->name.id);
     sg_summary_builder_print(w->summary, &summary);
     colfile_set_meta(w->file, QF_STR(SG_SUMMARY_KEY), qf_strbuf_view(&summary));
-    rc = colfile_finish(w->file, true, NULL, &written, err);
+    rc = colfile_finish(w->file, !w->unsynced, NULL, &written, err);
     if (rc == QF_OK)
         *ret_name = w->name;
     return rc;

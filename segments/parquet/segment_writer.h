@@ -32,6 +32,7 @@ struct sg_writer_options {
     /* The file gets the optional columns; without them it can hold neither start timestamps nor
      * histograms. */
     bool start_ts, histograms;
+    bool unsynced; /* the file need not outlive a crash of the machine */
 };
 
 /* Samples of one series, columns side by side. */
@@ -66,7 +67,7 @@ QF_MUST_CHECK qf_rc sg_writer_add_samples(struct sg_writer *writer, struct qf_la
 
 uint64_t sg_writer_series(const struct sg_writer *writer); /* added so far */
 
-/* Write the footer and sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
+/* Write the footer and, unless it is to be unsynced, sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
  * nothing was added. */
 QF_MUST_CHECK qf_rc sg_writer_finish(struct sg_writer *writer, struct sg_segment_name *ret_name,
                                      struct qf_err *err);
