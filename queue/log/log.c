@@ -4,6 +4,9 @@
 
 #include "queue/log/log_int.h"
 
+/* So much of what was written last is kept in memory at least, twice as much at most. */
+#define TAIL_BYTES ((size_t)2 << 20)
+
 void ql_log_file_name(char out[QL_NAME_SIZE], uint64_t generation, uint64_t number)
 {
     snprintf(out, QL_NAME_SIZE, "log-%016" PRIx64 "-%016" PRIx64 ".dat", generation, number);
@@ -64,7 +67,7 @@ struct ql_log *ql_log_free(struct ql_log *log)
             log->disk->ops->close(log->disk, log->files.items[i].handle);
         QF_VEC_DONE(&log->files);
         QF_VEC_DONE(&log->entries);
-        qf_strbuf_done(&log->scratch);
+        qf_strbuf_done(&log->tail);
         free(log);
     }
     return NULL;
@@ -93,7 +96,7 @@ void ql_log_hide(struct ql_log *log, uint64_t from)
     log->hidden = from;
 }
 
-static const struct ql_position *position_of(const struct ql_log *log, uint64_t index)
+const struct ql_position *ql_log_position(const struct ql_log *log, uint64_t index)
 {
     if (index < log->first || index > ql_log_last(log))
         return NULL;
@@ -102,14 +105,14 @@ static const struct ql_position *position_of(const struct ql_log *log, uint64_t 
 
 uint64_t ql_log_term(const struct ql_log *log, uint64_t index)
 {
-    const struct ql_position *position = position_of(log, index);
+    const struct ql_position *position = ql_log_position(log, index);
 
     return position ? position->term : 0;
 }
 
 enum ql_type ql_log_type(const struct ql_log *log, uint64_t index)
 {
-    const struct ql_position *position = position_of(log, index);
+    const struct ql_position *position = ql_log_position(log, index);
 
     assert(position);
     return (enum ql_type)position->type;
@@ -117,7 +120,7 @@ enum ql_type ql_log_type(const struct ql_log *log, uint64_t index)
 
 uint32_t ql_log_length(const struct ql_log *log, uint64_t index)
 {
-    const struct ql_position *position = position_of(log, index);
+    const struct ql_position *position = ql_log_position(log, index);
 
     return position ? position->len : 0;
 }
@@ -138,7 +141,7 @@ uint64_t ql_log_bytes(const struct ql_log *log)
 
 uint64_t ql_log_bytes_from(const struct ql_log *log, uint64_t index)
 {
-    const struct ql_position *position = position_of(log, index);
+    const struct ql_position *position = ql_log_position(log, index);
     uint64_t bytes = 0;
 
     for (size_t i = log->files.count; position && i > 0; i--) {
@@ -205,6 +208,29 @@ static qf_rc start_file(struct ql_log *log, struct qf_err *err)
     return rc == QF_OK ? QF_OK : give_up(log, rc);
 }
 
+/* False if it does not fit the log. */
+static bool enter_one(struct ql_log *log, struct ql_file *file, uint64_t offset,
+                      const struct ql_entry *entry)
+{
+    /* Older files are gone: the first entry that is left says where the log begins, and so does
+     * one that replaces entries of files that are gone. */
+    if (log->files.items[0].number > 1 && (!log->entries.count || entry->index < log->first)) {
+        log->entries.count = 0;
+        log->first = entry->index;
+    }
+    if (entry->index < log->first || entry->index > written_last(log) + 1)
+        return false;
+    log->entries.count = entry->index - log->first;
+    QF_VEC_PUSH(&log->entries, (struct ql_position){ .term = entry->term,
+                                                     .offset = offset,
+                                                     .file = file->number,
+                                                     .len = (uint32_t)entry->data.len,
+                                                     .type = entry->type });
+    if (entry->index > file->last_index)
+        file->last_index = entry->index;
+    return true;
+}
+
 bool ql_log_enter(struct ql_log *log, struct ql_file *file, uint64_t offset, struct qf_str body,
                   uint32_t count)
 {
@@ -214,27 +240,33 @@ bool ql_log_enter(struct ql_log *log, struct ql_file *file, uint64_t offset, str
         struct ql_entry entry;
         size_t next = ql_entry_get(body, at, &entry);
 
-        if (!next || !entry.term || (i > 0 && entry.index != written_last(log) + 1))
+        if (!next || !entry.term || (i > 0 && entry.index != written_last(log) + 1) ||
+            !enter_one(log, file, offset + at, &entry))
             return false;
-        /* Older files are gone: the first entry that is left says where the log begins, and so does
-         * one that replaces entries of files that are gone. */
-        if (log->files.items[0].number > 1 && (!log->entries.count || entry.index < log->first)) {
-            log->entries.count = 0;
-            log->first = entry.index;
-        }
-        if (entry.index < log->first || entry.index > written_last(log) + 1)
-            return false;
-        log->entries.count = entry.index - log->first;
-        QF_VEC_PUSH(&log->entries, (struct ql_position){ .term = entry.term,
-                                                         .offset = offset + at,
-                                                         .file = file->number,
-                                                         .len = (uint32_t)entry.data.len,
-                                                         .type = entry.type });
-        if (entry.index > file->last_index)
-            file->last_index = entry.index;
         at = next;
     }
     return at == body.len;
+}
+
+/* Room for one more frame at the end of the tail, which follows the newest file's end. */
+static void begin_tail(struct ql_log *log, const struct ql_file *file)
+{
+    struct qf_strbuf *tail = &log->tail;
+
+    if (tail->capacity > 4 * TAIL_BYTES) /* a very large batch has passed */
+        qf_strbuf_done(tail);
+    if (log->tail_file != file->number || log->tail_offset + tail->len != file->size) {
+        tail->len = 0;
+        log->tail_file = file->number;
+        log->tail_offset = file->size;
+    }
+    if (tail->len > 2 * TAIL_BYTES) {
+        size_t gone = tail->len - TAIL_BYTES;
+
+        memmove(tail->data, tail->data + gone, TAIL_BYTES);
+        tail->len = TAIL_BYTES;
+        log->tail_offset += gone;
+    }
 }
 
 /* Write one frame at the end of the newest file. */
@@ -242,24 +274,28 @@ static qf_rc write_frame(struct ql_log *log, const struct ql_entry *entries, siz
                          struct qf_err *err)
 {
     struct ql_file *file = newest(log);
+    uint64_t offset = file->size + QL_FRAME_HEADER;
     struct ql_chain chain;
+    size_t start;
     qf_rc rc;
 
-    qf_strbuf_reset(&log->scratch);
-    chain = ql_frame_put(&log->scratch, log->frames + 1, log->frames_synced, entries, count,
+    begin_tail(log, file);
+    start = log->tail.len;
+    chain = ql_frame_put(&log->tail, log->frames + 1, log->frames_synced, entries, count,
                          log->chain, log->options.salt);
-    rc = log->disk->ops->write(log->disk, file->handle, file->size, log->scratch.data,
-                               log->scratch.len, err);
-    if (rc != QF_OK)
+    rc = log->disk->ops->write(log->disk, file->handle, file->size, log->tail.data + start,
+                               log->tail.len - start, err);
+    if (rc != QF_OK) {
+        log->tail.len = start;
         return rc == QF_ENOSPC ? rc : give_up(log, rc);
-    if (count) {
-        struct qf_str frame = qf_strbuf_view(&log->scratch);
-        bool fits = ql_log_enter(log, file, file->size + QL_FRAME_HEADER,
-                                 qf_str_sub(frame, QL_FRAME_HEADER, frame.len), (uint32_t)count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool fits = enter_one(log, file, offset, &entries[i]);
 
         assert(fits);
+        offset += ql_entry_bytes(entries[i].data.len);
     }
-    file->size += log->scratch.len;
+    file->size += log->tail.len - start;
     log->chain = chain;
     log->frames++;
     if (count)
@@ -379,7 +415,11 @@ qf_rc ql_log_mark_write(struct ql_log *log, struct qf_err *err)
 {
     qf_rc rc = check_alive(log, err);
 
-    return rc == QF_OK && ql_log_mark_due(log) ? write_frame(log, NULL, 0, err) : rc;
+    if (rc == QF_OK && ql_log_mark_due(log)) {
+        rc = write_frame(log, NULL, 0, err);
+        qf_strbuf_done(&log->tail); /* the log is idle */
+    }
+    return rc;
 }
 
 qf_rc ql_log_mark(struct ql_log *log, struct qf_err *err)
@@ -398,62 +438,6 @@ bool ql_log_marked(const struct ql_log *log, char ret_name[QL_NAME_SIZE], uint64
                      log->files.items[log->files.count - 1].number);
     *ret_end = log->synced_mark_end;
     return true;
-}
-
-static struct ql_file *file_of(struct ql_log *log, uint64_t number)
-{
-    return &log->files.items[number - log->files.items[0].number];
-}
-
-qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
-                  struct ql_entry *ret_entry, struct qf_err *err)
-{
-    const struct ql_position *position = position_of(log, index);
-    size_t len, start = buf->len;
-    char *into;
-    qf_rc rc;
-
-    if (!position)
-        return qf_err_set(err, QF_ENOTFOUND, "entry %" PRIu64 " is not in the log", index);
-    len = ql_entry_bytes(position->len);
-    into = qf_strbuf_reserve(buf, len);
-    rc = log->disk->ops->read(log->disk, file_of(log, position->file)->handle, position->offset,
-                              into, len, err);
-    if (rc != QF_OK)
-        return rc;
-    buf->len += len;
-    if (!ql_entry_get(qf_strbuf_view(buf), start, ret_entry) || ret_entry->index != index ||
-        ret_entry->term != position->term) {
-        char name[QL_NAME_SIZE];
-
-        ql_log_file_name(name, log->options.generation, position->file);
-        return qf_err_set(err, QF_ECORRUPT,
-                          "%s/%s: entry %" PRIu64 " is damaged: restart this node",
-                          log->disk->label, name, index);
-    }
-    return QF_OK;
-}
-
-struct ql_log *ql_log_view(const struct ql_log *log, uint64_t first, uint64_t last,
-                           struct qf_err *err)
-{
-    struct ql_log *view = ql_log_begin(log->disk, &log->options, log->options.generation, first);
-
-    view->failed = true; /* nothing is written through it */
-    for (uint64_t i = first; i <= last && position_of(log, i); i++)
-        QF_VEC_PUSH(&view->entries, *position_of(log, i));
-    for (size_t i = 0; view->entries.count && i < log->files.count; i++) {
-        struct ql_file file = log->files.items[i];
-        char name[QL_NAME_SIZE];
-
-        if (file.number < view->entries.items[0].file)
-            continue;
-        ql_log_file_name(name, log->options.generation, file.number);
-        if (log->disk->ops->open(log->disk, name, false, &file.handle, err) != QF_OK)
-            return ql_log_free(view);
-        QF_VEC_PUSH(&view->files, file);
-    }
-    return view;
 }
 
 /* The oldest file holds nothing that is still needed, neither entries nor the end of the log. */

@@ -15,7 +15,8 @@
  * dropped may look synced the next time. The log remembers it and refuses everything from then on;
  * the process must end.
  *
- * Not thread-safe: one thread owns a log. Memory: 40 bytes per entry. */
+ * Not thread-safe: one thread owns a log. Memory: 40 bytes per entry, and up to 4 MiB of what was
+ * written last while it is being written. */
 #ifndef QUEUE_LOG_LOG_H
 #define QUEUE_LOG_LOG_H
 
@@ -110,6 +111,10 @@ void ql_log_hide(struct ql_log *log, uint64_t from);
  * log. QF_ECORRUPT: the disk changed it; the process must end, and opening will say more. */
 QF_MUST_CHECK qf_rc ql_log_read(struct ql_log *log, uint64_t index, struct qf_strbuf *buf,
                                 struct ql_entry *ret_entry, struct qf_err *err);
+
+/* The same without the disk, if it was appended a short while ago: @ret_entry borrows from the log
+ * until it is written to. False: it must be read. */
+bool ql_log_recent(const struct ql_log *log, uint64_t index, struct ql_entry *ret_entry);
 
 /* Entries @first to @last, which are there and will never be replaced, as a log of their own that
  * another thread may read while this one goes on, even after their files were dropped. ql_log_free()

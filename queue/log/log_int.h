@@ -37,8 +37,14 @@ struct ql_log {
      * the last synced frame's mark covers. */
     uint64_t synced_end, marked_end, synced_mark_end;
     bool failed;
-    struct qf_strbuf scratch;
+    /* The end of the newest file as it was written, from byte `tail_offset` of file `tail_file` on:
+     * what was just appended is sent and applied without asking the disk. */
+    struct qf_strbuf tail;
+    uint64_t tail_file, tail_offset;
 };
+
+/* NULL: not there, or not shown. */
+const struct ql_position *ql_log_position(const struct ql_log *log, uint64_t index);
 
 /* recover.c: read all files of the generation. */
 QF_MUST_CHECK qf_rc ql_recover(struct ql_log *log, struct ql_recovery *recovery,

@@ -107,6 +107,48 @@ TEST(a_batch_replaces_what_it_overlaps)
     check_text(&world, 3, "new");
 }
 
+/* What was just appended is there without the disk, also where it replaced something; and no more once
+ * the log is idle, in a new file, or too far back. */
+TEST(what_was_just_appended_is_in_memory)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    struct ql_options large = options;
+    struct ql_entry entry;
+
+    grow(&world, 5, 10);
+    CHECK_OK(append_text(&world, 3, 2, "new"), &world.err);
+    CHECK(ql_log_recent(world.log, 3, &entry));
+    CHECK(qf_str_is(entry.data, "new"));
+    CHECK_EQ(entry.term, 2);
+    CHECK_EQ(entry.index, 3);
+    CHECK(ql_log_recent(world.log, 2, &entry));
+    CHECK(qf_str_is(entry.data, "cccccccccc"));
+    CHECK(!ql_log_recent(world.log, 4, &entry));
+    sync_log(&world);
+    CHECK_OK(ql_log_mark(world.log, &world.err), &world.err);
+    CHECK(!ql_log_recent(world.log, 3, &entry));
+    CHECK_OK(append_text(&world, 4, 2, "next"), &world.err);
+    CHECK(ql_log_recent(world.log, 4, &entry));
+    CHECK(qf_str_is(entry.data, "next"));
+    check_text(&world, 3, "new");
+
+    large.file_bytes = 64 << 20;
+    CHECK_OK(reopen(&world, &large), &world.err);
+    CHECK(!ql_log_recent(world.log, 4, &entry));
+    grow(&world, 4000, 2000); /* 8 MB: more than is kept */
+    for (uint64_t i = 5; i <= 4000; i++) {
+        char first = (char)('a' + (int)(i % 26));
+
+        if (ql_log_recent(world.log, i, &entry)) {
+            CHECK_EQ(entry.data.len, 2000);
+            CHECK_EQ(entry.data.data[0], first);
+            CHECK_EQ(entry.data.data[1999], first);
+        }
+    }
+    CHECK(!ql_log_recent(world.log, 5, &entry));
+    CHECK(ql_log_recent(world.log, 3300, &entry));
+}
+
 TEST(a_batch_that_does_not_continue_the_log_is_refused)
 {
     QF_CLEANUP(world_done) struct world world = begin();
