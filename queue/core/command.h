@@ -13,7 +13,10 @@
 
 enum qc_command_kind { QC_OFFER = 1, QC_OFFSET = 2, QC_CONSUME = 3, QC_TRIM = 4 };
 
-enum { QC_CONSUMER_SIZE = 64 };
+enum {
+    QC_CONSUMER_SIZE = 64,
+    QC_OFFER_HEADER = 1 /* an OFFER is the byte QC_OFFER, and the record as it is */
+};
 
 struct qc_command {
     enum qc_command_kind kind;

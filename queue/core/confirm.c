@@ -95,14 +95,13 @@ void qc_round_finish(struct qc_core *core)
         return;
     core->figures.rounds++;
     core->round_done = core->round;
-    for (size_t i = 0; i < core->pending.count;) {
+    for (size_t i = core->pending_start; i < core->pending.count;) {
         struct qc_pending pending = core->pending.items[i];
 
         if (pending.kind == QC_PENDING_READ && pending.round <= core->round_done) {
-            core->pending.count--;
-            memmove(&core->pending.items[i], &core->pending.items[i + 1],
-                    (core->pending.count - i) * sizeof(pending));
+            (void)qc_pending_take(core, i);
             qc_done(core, pending.request, QF_OK, core->state.applied);
+            i = QF_MAX(i, core->pending_start);
             continue;
         }
         more |= pending.kind == QC_PENDING_READ;

@@ -74,6 +74,7 @@ struct qc_core *qc_free(struct qc_core *core)
         (void)qc_consensus_free(core->consensus);
         QF_VEC_DONE(&core->pending);
         QF_VEC_DONE(&core->effects);
+        QF_VEC_DONE(&core->submitted);
         qf_strbuf_done(&core->submitted_data);
         qf_strbuf_done(&core->read_buf);
         free(core);
@@ -96,10 +97,13 @@ static qf_rc load_log(struct qc_core *core, struct loaded *loaded)
 
     loaded->members = core->state.members;
     for (uint64_t i = first; rc == QF_OK && i <= last; i++) {
-        struct ql_entry entry;
+        struct ql_entry entry = { .index = i,
+                                  .term = core->log.term(core->log.ctx, i),
+                                  .type = core->log.type(core->log.ctx, i) };
 
         qf_strbuf_reset(&buf);
-        rc = core->log.read(core->log.ctx, i, &buf, &entry, NULL);
+        if (entry.type == QL_CHANGE)
+            rc = core->log.read(core->log.ctx, i, &buf, &entry, NULL);
         if (rc == QF_OK && entry.type == QL_CHANGE) {
             struct qc_members members;
             /* The list moves while it grows: keep where, not what. */
@@ -190,21 +194,28 @@ static void restart(struct qc_core *core)
     start_consensus(core);
 }
 
-qf_rc qc_submit(struct qc_core *core, enum ql_type type, struct qf_str data)
+qf_rc qc_submit_all(struct qc_core *core)
 {
     struct qc_update update;
-    qf_rc rc;
+    qf_rc rc = qc_consensus_submit(core->consensus, core->now, core->submitted.items,
+                                   (uint32_t)core->submitted.count, &update);
 
-    qf_strbuf_reset(&core->submitted_data);
-    qf_strbuf_str(&core->submitted_data, data);
-    core->submitted = (struct ql_entry){ .index = core->last + 1,
-                                         .term = qc_consensus_term(core->consensus),
-                                         .type = type,
-                                         .data = qf_strbuf_view(&core->submitted_data) };
-    rc = qc_consensus_submit(core->consensus, core->now, &core->submitted, 1, &update);
     if (rc == QF_OK || rc == QF_EINTERNAL)
         qc_absorb(core, rc, &update);
     return rc;
+}
+
+qf_rc qc_submit(struct qc_core *core, enum ql_type type, struct qf_str data)
+{
+    qf_strbuf_reset(&core->submitted_data);
+    qf_strbuf_str(&core->submitted_data, data);
+    core->submitted.count = 0;
+    QF_VEC_PUSH(&core->submitted,
+                (struct ql_entry){ .index = core->last + 1,
+                                   .term = qc_consensus_term(core->consensus),
+                                   .type = type,
+                                   .data = qf_strbuf_view(&core->submitted_data) });
+    return qc_submit_all(core);
 }
 
 /* The library adds a first entry of its own only if the log's end is not known to be committed, and
@@ -495,7 +506,11 @@ void qc_step(struct qc_core *core, const struct qc_event *event, struct qc_effec
             on_persisted(core, event->index, event->term);
             break;
         case QC_EVENT_COMMAND:
-            qc_on_command(core, event);
+            qc_on_commands(core, &(struct qc_request){ event->request, event->data, event->level },
+                           1);
+            break;
+        case QC_EVENT_COMMANDS:
+            qc_on_commands(core, event->commands, event->count);
             break;
         case QC_EVENT_READ:
             qc_on_read(core, event);

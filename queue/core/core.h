@@ -29,8 +29,13 @@
 #include "queue/core/state.h"
 #include "queue/log/store.h"
 
-/* Entries of one message together are at most so long, unless it has only one. */
-enum { QC_MESSAGE_BYTES = 4 << 20 };
+enum {
+    /* Entries of one message together are at most so long, unless it has only one. */
+    QC_MESSAGE_BYTES = 4 << 20,
+    /* Of commands that come together: so many, so long. */
+    QC_COMMANDS_MAX = 1024,
+    QC_COMMANDS_BYTES = 32 << 20
+};
 
 /* When an offer is acknowledged. */
 enum qc_level {
@@ -78,7 +83,9 @@ struct qc_log {
     void *ctx;
     uint64_t (*first)(void *ctx);
     uint64_t (*last)(void *ctx);
-    uint64_t (*term)(void *ctx, uint64_t index); /* 0: not there */
+    uint64_t (*term)(void *ctx, uint64_t index);     /* 0: not there */
+    enum ql_type (*type)(void *ctx, uint64_t index); /* of one that is there */
+    /* @ret_entry borrows from @buf, or from the log until it is written to. */
     qf_rc (*read)(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret_entry,
                   struct qf_err *err);
     /* Length of an entry's data; 0: not there. NULL: messages are as long as they come. */
@@ -90,6 +97,7 @@ enum qc_event_kind {
     QC_EVENT_MESSAGE,   /* message */
     QC_EVENT_PERSISTED, /* index, term: synced up to here */
     QC_EVENT_COMMAND,   /* request, data (command.h), level */
+    QC_EVENT_COMMANDS,  /* commands, count: one write and one message for all of them */
     QC_EVENT_READ,      /* request */
     QC_EVENT_CHANGE,    /* request, change, member, name */
     QC_EVENT_TRANSFER,  /* request, member (0: any): hand leadership over */
@@ -97,6 +105,13 @@ enum qc_event_kind {
     QC_EVENT_INSTALLED, /* snapshot: in place */
     QC_EVENT_SAVED,     /* snapshot of this node: durable */
     QC_EVENT_SPACE      /* bytes: free on this node's disk */
+};
+
+/* One of commands that come together; each is taken or refused by itself. */
+struct qc_request {
+    uint64_t request;
+    struct qf_str data;
+    enum qc_level level;
 };
 
 struct qc_event {
@@ -108,6 +123,8 @@ struct qc_event {
     uint64_t request; /* any number but 0 */
     struct qf_str data;
     enum qc_level level;
+    const struct qc_request *commands; /* their data is borrowed as long as the effects are */
+    uint32_t count;
     enum qc_change change;
     uint64_t member;
     const char *name;

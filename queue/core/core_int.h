@@ -35,7 +35,9 @@ struct qc_core {
     bool leads;
     uint64_t noop_index; /* of this leader's first entry; serving once it is applied */
 
+    /* Those from `pending_start` on, in the order in which they came. Most end at the start. */
     QF_VEC(struct qc_pending) pending;
+    size_t pending_start;
     uint64_t in_flight_bytes; /* of records that are not applied */
 
     /* Rounds of questions: `round` is under way if it is greater than `round_done`. */
@@ -47,7 +49,7 @@ struct qc_core {
     uint64_t space;            /* of this node's disk */
     struct qc_peer_space spaces[QC_MEMBERS_MAX];
 
-    struct ql_entry submitted; /* what the last submission carries */
+    QF_VEC(struct ql_entry) submitted; /* what the last submission carries */
     struct qf_strbuf submitted_data, read_buf;
     QF_VEC(struct qc_effect) effects;
     struct qc_figures figures;
@@ -66,13 +68,18 @@ void qc_stop(struct qc_core *core, qf_rc rc, const char *why);
 /* Turn what the library wants into effects and go on from there. */
 void qc_absorb(struct qc_core *core, qf_rc rc, const struct qc_update *update);
 qf_rc qc_submit(struct qc_core *core, enum ql_type type, struct qf_str data);
+/* All of core->submitted, which follow the log. */
+qf_rc qc_submit_all(struct qc_core *core);
 
 /* request.c */
-void qc_on_command(struct qc_core *core, const struct qc_event *event);
+void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count);
 void qc_on_read(struct qc_core *core, const struct qc_event *event);
 void qc_on_change(struct qc_core *core, const struct qc_event *event);
 void qc_on_transfer(struct qc_core *core, const struct qc_event *event);
 void qc_done(struct qc_core *core, uint64_t request, qf_rc rc, uint64_t index);
+size_t qc_pending_count(const struct qc_core *core);
+void qc_pending_add(struct qc_core *core, const struct qc_pending *pending);
+struct qc_pending qc_pending_take(struct qc_core *core, size_t at);
 void qc_pending_applied(struct qc_core *core, const struct ql_entry *entry, enum qc_applied how);
 void qc_pending_check(struct qc_core *core); /* persisted or matched further */
 void qc_pending_fail(struct qc_core *core);  /* leadership is gone */

@@ -1,4 +1,6 @@
 /* request.c - what clients and operators ask for, and when they hear of it. */
+#include <assert.h>
+
 #include "queue/core/core_int.h"
 
 void qc_done(struct qc_core *core, uint64_t request, qf_rc rc, uint64_t index)
@@ -10,54 +12,116 @@ void qc_done(struct qc_core *core, uint64_t request, qf_rc rc, uint64_t index)
     effect->index = index;
 }
 
-/* End pending request @at. */
-static void finish(struct qc_core *core, size_t at, qf_rc rc, uint64_t index)
+size_t qc_pending_count(const struct qc_core *core)
+{
+    return core->pending.count - core->pending_start;
+}
+
+void qc_pending_add(struct qc_core *core, const struct qc_pending *pending)
+{
+    size_t count = qc_pending_count(core);
+
+    /* Move those that are left to the front, but rarely: only when half of the room is free. */
+    if (core->pending.count == core->pending.capacity && core->pending_start >= count) {
+        if (count)
+            memmove(core->pending.items, core->pending.items + core->pending_start,
+                    count * sizeof(*pending));
+        core->pending.count = count;
+        core->pending_start = 0;
+    }
+    QF_VEC_PUSH(&core->pending, *pending);
+}
+
+struct qc_pending qc_pending_take(struct qc_core *core, size_t at)
 {
     struct qc_pending pending = core->pending.items[at];
 
+    if (at == core->pending_start) {
+        core->pending_start++;
+    } else {
+        core->pending.count--;
+        memmove(&core->pending.items[at], &core->pending.items[at + 1],
+                (core->pending.count - at) * sizeof(pending));
+    }
+    return pending;
+}
+
+/* End pending request @at. */
+static void finish(struct qc_core *core, size_t at, qf_rc rc, uint64_t index)
+{
+    struct qc_pending pending = qc_pending_take(core, at);
+
     core->in_flight_bytes -= pending.bytes;
-    core->pending.count--;
-    memmove(&core->pending.items[at], &core->pending.items[at + 1],
-            (core->pending.count - at) * sizeof(pending));
     qc_done(core, pending.request, rc, index);
 }
 
-static qf_rc check_command(const struct qc_core *core, const struct qc_event *event,
-                           struct qc_command *ret_command)
+/* Is there room for all of @commands together? Then nobody needs to ask for each. */
+static bool all_have_room(const struct qc_core *core, const struct qc_request *commands,
+                          uint32_t count)
 {
-    if (!qc_serves(core))
-        return QF_EUNAVAILABLE;
-    if (event->data.len > QL_ENTRY_MAX)
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += ql_entry_bytes(commands[i].data.len);
+    return qc_space_allows(core, bytes);
+}
+
+static qf_rc check_command(const struct qc_core *core, const struct qc_request *request,
+                           bool has_room, bool *ret_record)
+{
+    struct qc_command command;
+
+    if (request->data.len > QL_ENTRY_MAX)
         return QF_ELIMIT;
-    if (qc_command_decode(event->data, ret_command) != QF_OK)
+    if (qc_command_decode(request->data, &command) != QF_OK)
         return QF_EINVAL;
-    if (core->pending.count >= core->options.pending_max)
+    if (qc_pending_count(core) >= core->options.pending_max)
         return QF_EBUSY;
-    if (ret_command->kind == QC_OFFER && !qc_space_allows(core, ql_entry_bytes(event->data.len)))
+    *ret_record = command.kind == QC_OFFER;
+    if (*ret_record && !has_room && !qc_space_allows(core, ql_entry_bytes(request->data.len)))
         return QF_ENOSPC;
     return QF_OK;
 }
 
-void qc_on_command(struct qc_core *core, const struct qc_event *event)
+/* To be submitted, as the next entry; what it waits for is noted already. */
+static void take_command(struct qc_core *core, const struct qc_request *request, bool record)
 {
-    struct qc_command command;
+    struct ql_entry entry = { .index = core->last + 1 + core->submitted.count,
+                              .term = qc_consensus_term(core->consensus),
+                              .type = QL_COMMAND,
+                              .data = request->data };
     struct qc_pending pending = { .kind = QC_PENDING_WRITE,
-                                  .level = event->level,
-                                  .request = event->request };
-    qf_rc rc = check_command(core, event, &command);
+                                  .level = request->level,
+                                  .request = request->request,
+                                  .index = entry.index,
+                                  .term = entry.term,
+                                  .bytes = record ? ql_entry_bytes(request->data.len) : 0 };
 
-    if (rc == QF_OK)
-        rc = qc_submit(core, QL_COMMAND, event->data);
-    if (rc != QF_OK) {
-        qc_done(core, event->request, rc, 0);
-        return;
-    }
-    pending.index = core->last;
-    pending.term = qc_consensus_term(core->consensus);
-    if (command.kind == QC_OFFER)
-        pending.bytes = ql_entry_bytes(event->data.len);
+    QF_VEC_PUSH(&core->submitted, entry);
     core->in_flight_bytes += pending.bytes;
-    QF_VEC_PUSH(&core->pending, pending);
+    qc_pending_add(core, &pending);
+}
+
+void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count)
+{
+    bool serves = qc_serves(core), has_room = serves && all_have_room(core, commands, count);
+    qf_rc rc;
+
+    assert(count <= QC_COMMANDS_MAX);
+    core->submitted.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool record = false;
+
+        rc = serves ? check_command(core, &commands[i], has_room, &record) : QF_EUNAVAILABLE;
+        if (rc == QF_OK)
+            take_command(core, &commands[i], record);
+        else
+            qc_done(core, commands[i].request, rc, 0);
+    }
+    rc = core->submitted.count ? qc_submit_all(core) : QF_OK;
+    if (rc != QF_OK)
+        for (size_t i = core->submitted.count; i > 0; i--)
+            finish(core, core->pending.count - 1, rc, 0);
 }
 
 void qc_on_read(struct qc_core *core, const struct qc_event *event)
@@ -65,7 +129,7 @@ void qc_on_read(struct qc_core *core, const struct qc_event *event)
     struct qc_pending pending = { .kind = QC_PENDING_READ, .request = event->request };
     bool under_way = core->round > core->round_done;
 
-    if (!core->leads || core->pending.count >= core->options.pending_max) {
+    if (!core->leads || qc_pending_count(core) >= core->options.pending_max) {
         qc_done(core, event->request, core->leads ? QF_EBUSY : QF_EUNAVAILABLE, 0);
         return;
     }
@@ -73,7 +137,7 @@ void qc_on_read(struct qc_core *core, const struct qc_event *event)
     pending.round = core->round + 1;
     if (under_way && qc_off(core, QC_UNSAFE_JOIN_SENT_ROUND))
         pending.round = core->round;
-    QF_VEC_PUSH(&core->pending, pending);
+    qc_pending_add(core, &pending);
     if (!under_way)
         qc_round_begin(core);
 }
@@ -90,7 +154,7 @@ static qf_rc check_change(const struct qc_core *core, const struct qc_event *eve
     /* The library would let a leader change members before it knows what is committed. */
     if (!core->leads || (!qc_serves(core) && !qc_off(core, QC_UNSAFE_EARLY_CHANGE)))
         return QF_EUNAVAILABLE;
-    if (core->pending.count >= core->options.pending_max ||
+    if (qc_pending_count(core) >= core->options.pending_max ||
         qc_consensus_uncommitted_change(core->consensus))
         return QF_EBUSY;
     if (event->change == QC_PROMOTE && !qc_off(core, QC_UNSAFE_NEW_VOTER) &&
@@ -125,7 +189,7 @@ void qc_on_change(struct qc_core *core, const struct qc_event *event)
     }
     pending.index = core->last;
     pending.term = qc_consensus_term(core->consensus);
-    QF_VEC_PUSH(&core->pending, pending);
+    qc_pending_add(core, &pending);
 }
 
 void qc_on_transfer(struct qc_core *core, const struct qc_event *event)
@@ -154,7 +218,7 @@ static bool on_every_voter(const struct qc_core *core, uint64_t index)
 
 void qc_pending_applied(struct qc_core *core, const struct ql_entry *entry, enum qc_applied how)
 {
-    for (size_t i = 0; i < core->pending.count; i++) {
+    for (size_t i = core->pending_start; i < core->pending.count; i++) {
         struct qc_pending *pending = &core->pending.items[i];
 
         if (pending->kind != QC_PENDING_WRITE || pending->index != entry->index)
@@ -182,16 +246,18 @@ static bool is_finished(const struct qc_core *core, const struct qc_pending *pen
 
 void qc_pending_check(struct qc_core *core)
 {
-    for (size_t i = 0; core->leads && i < core->pending.count;) {
-        if (is_finished(core, &core->pending.items[i]))
-            finish(core, i, QF_OK, core->pending.items[i].index);
-        else
+    for (size_t i = core->pending_start; core->leads && i < core->pending.count;) {
+        if (!is_finished(core, &core->pending.items[i])) {
             i++;
+            continue;
+        }
+        finish(core, i, QF_OK, core->pending.items[i].index);
+        i = QF_MAX(i, core->pending_start);
     }
 }
 
 void qc_pending_fail(struct qc_core *core)
 {
-    while (core->pending.count)
+    while (qc_pending_count(core))
         finish(core, core->pending.count - 1, QF_EUNAVAILABLE, 0);
 }

@@ -8,6 +8,8 @@
 #include "queue/node/node_int.h"
 
 #define META_FOLDER "meta"
+/* Entries to one follower without an answer: more than a sync's worth of them. */
+#define IN_FLIGHT 1024
 
 static uint64_t random_number(void)
 {
@@ -61,10 +63,17 @@ static uint64_t log_length(void *ctx, uint64_t index)
 {
     return ql_log_length(((struct qn_queue *)ctx)->store.log, index);
 }
+static enum ql_type log_type(void *ctx, uint64_t index)
+{
+    return ql_log_type(((struct qn_queue *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret_entry,
                       struct qf_err *err)
 {
-    return ql_log_read(((struct qn_queue *)ctx)->store.log, index, buf, ret_entry, err);
+    struct ql_log *log = ((struct qn_queue *)ctx)->store.log;
+
+    return ql_log_recent(log, index, ret_entry) ? QF_OK
+                                                : ql_log_read(log, index, buf, ret_entry, err);
 }
 
 /* --- making and opening --- */
@@ -109,12 +118,15 @@ static qf_rc write_members(struct qn_queue *queue, const struct qc_members *memb
 qf_rc qn_queue_begin(struct qn_queue *queue, struct qf_err *err)
 {
     struct qn_node *node = queue->node;
-    const struct qc_log log = { queue, log_first, log_last, log_term, log_read, log_length };
+    const struct qc_log log = {
+        queue, log_first, log_last, log_term, log_type, log_read, log_length
+    };
     const struct qc_options options = { .cluster = atomic_load(&node->cluster),
                                         .id = node->incarnation,
                                         .seed = (uint32_t)random_number(),
                                         .election_ms = node->options.election_ms,
                                         .heartbeat_ms = node->options.heartbeat_ms,
+                                        .in_flight = IN_FLIGHT,
                                         .reserve_bytes = node->options.reserve_bytes };
     struct qc_effects effects;
     qf_rc rc =

@@ -102,6 +102,10 @@ static uint64_t log_term(void *ctx, uint64_t index)
 {
     return ql_log_term(((struct member *)ctx)->store.log, index);
 }
+static enum ql_type log_type(void *ctx, uint64_t index)
+{
+    return ql_log_type(((struct member *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret,
                       struct qf_err *err)
 {
@@ -132,7 +136,7 @@ static uint64_t disk_hash(struct member *node)
 
 static void start(struct world *world, struct member *node)
 {
-    const struct qc_log log = { node, log_first, log_last, log_term, log_read, NULL };
+    const struct qc_log log = { node, log_first, log_last, log_term, log_type, log_read, NULL };
     const struct qc_options options = { .cluster = CLUSTER,
                                         .id = (uint64_t)(node - world->nodes) + 1,
                                         .seed = 1,

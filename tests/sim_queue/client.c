@@ -2,7 +2,7 @@
 #include "queue/log/bytes.h"
 #include "tests/sim_queue/sim_int.h"
 
-enum { TIMEOUT_US = 3000000, WINDOW = 200 };
+enum { TIMEOUT_US = 3000000, WINDOW = 200, TOGETHER_MAX = 7 };
 
 /* Most ask who leads; some ask anyone. */
 static uint32_t choose_node(struct sim *sim)
@@ -90,6 +90,55 @@ static void begin_again(struct sim *sim, uint32_t number, uint64_t delay)
                  .kind = SIM_CLIENT, .client = number, .life = sim->clients[number].operation });
 }
 
+/* What else is offered together with a client's record: the request's number says which value. */
+struct together {
+    struct qc_request items[TOGETHER_MAX + 1];
+    uint32_t count;
+    struct qf_strbuf bytes;
+};
+
+static void gather(struct sim *sim, const struct qc_event *ask, struct together *all)
+{
+    uint32_t count = (uint32_t)sim_below(sim, TOGETHER_MAX + 1), own;
+
+    all->count = count + 1;
+    own = (uint32_t)sim_below(sim, all->count);
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint64_t value = i == own ? 0 : history_offer(sim->history);
+        unsigned char record[96] = { 0 };
+        size_t at = all->bytes.len;
+
+        if (i == own) {
+            all->items[i] = (struct qc_request){ ask->request, ask->data, ask->level };
+            continue;
+        }
+        ql_put(record, value, 8);
+        qc_command_encode(&all->bytes,
+                          &(struct qc_command){
+                              .kind = QC_OFFER,
+                              .data = { (const char *)record, 8 + (size_t)sim_below(sim, 88) } });
+        all->items[i] =
+            (struct qc_request){ SIM_TOGETHER_REQUEST | value,
+                                 { (const char *)at, all->bytes.len - at }, /* it moves */
+                                 QC_LEVEL_QUORUM };
+        sim->result.together++;
+    }
+    for (uint32_t i = 0; i < all->count; i++)
+        if (i != own)
+            all->items[i].data.data = all->bytes.data + (size_t)all->items[i].data.data;
+}
+
+static void request_together(struct sim *sim, uint32_t node, const struct qc_event *ask)
+{
+    struct together all = { .bytes = QF_STRBUF_INIT };
+
+    gather(sim, ask, &all);
+    sim_node_step(
+        sim, node,
+        &(struct qc_event){ .kind = QC_EVENT_COMMANDS, .commands = all.items, .count = all.count });
+    qf_strbuf_done(&all.bytes);
+}
+
 void sim_client_request(struct sim *sim, const struct sim_event *event)
 {
     struct sim_client *client = &sim->clients[event->client];
@@ -114,9 +163,12 @@ void sim_client_request(struct sim *sim, const struct sim_event *event)
         ask.data = qf_strbuf_view(&buf);
         ask.level = client->kind == SIM_OFFER ? client->level : QC_LEVEL_QUORUM;
     }
-    client->submitting = true;
-    sim_node_step(sim, event->node, &ask);
-    client->submitting = false;
+    client->submitting = sim->submitting = true;
+    if (client->kind == SIM_OFFER && sim->options.together)
+        request_together(sim, event->node, &ask);
+    else
+        sim_node_step(sim, event->node, &ask);
+    client->submitting = sim->submitting = false;
 }
 
 /* All records that @node has between what is kept and @last, as its client gets them. */
@@ -184,12 +236,29 @@ static void succeed(struct sim *sim, struct sim_client *client, uint32_t number,
         sim_fail(sim, wrong);
 }
 
+static void together_done(struct sim *sim, uint64_t value, qf_rc rc, uint64_t index)
+{
+    const char *wrong = NULL;
+
+    if (rc == QF_OK)
+        wrong = history_acked(sim->history, value, index);
+    else if (sim->submitting)
+        wrong = history_refused(sim->history, value);
+    sim->result.together_acked += rc == QF_OK;
+    if (wrong)
+        sim_fail(sim, wrong);
+}
+
 void sim_client_done(struct sim *sim, struct sim_node *node, uint64_t request, qf_rc rc,
                      uint64_t index)
 {
     if (request & SIM_OPERATOR_REQUEST) {
         if (request == sim->change_request)
             sim_operator_done(sim, rc);
+        return;
+    }
+    if (request & SIM_TOGETHER_REQUEST) {
+        together_done(sim, request & ~SIM_TOGETHER_REQUEST, rc, index);
         return;
     }
     for (uint32_t i = 0; i < SIM_CLIENTS; i++) {

@@ -2,7 +2,7 @@
  * again.
  *
  * usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M] [--nodes N] [--trace]
- *                             [--full-disks] [--without RULE]... [--expect-failure]
+ *                             [--full-disks] [--together] [--without RULE]... [--expect-failure]
  *
  * --without takes a rule out (see rules.h); with --expect-failure the program succeeds at the first
  * seed that finds out. Exit code 0 if every seed went well. */
@@ -31,6 +31,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             arguments->options.trace = true;
         else if (strcmp(argv[i], "--full-disks") == 0)
             arguments->options.full_disks = true;
+        else if (strcmp(argv[i], "--together") == 0)
+            arguments->options.together = true;
         else if (strcmp(argv[i], "--expect-failure") == 0)
             arguments->expect_failure = true;
         else if (i + 1 == argc)
@@ -75,6 +77,9 @@ static void print(const struct sim_result *sum, uint64_t seeds, double seconds)
     printf("faults: %" PRIu64 " crashes, %" PRIu64 " with loss of power, %" PRIu64
            " wiped, %" PRIu64 " flipped bits, %" PRIu64 " failed syncs, %" PRIu64 " clock jumps\n",
            sum->crashes, sum->power_losses, sum->wipes, sum->flips, sum->failed_syncs, sum->jumps);
+    if (sum->together)
+        printf("%" PRIu64 " records offered beside others, %" PRIu64 " acknowledged\n",
+               sum->together, sum->together_acked);
     if (sum->fills)
         printf("%" PRIu64 " full disks, %" PRIu64 " entries waited for room\n", sum->fills,
                sum->held);
@@ -88,10 +93,9 @@ int main(int argc, char **argv)
     clock_t start = clock();
 
     if (parse(argc, argv, &arguments) < 0) {
-        fprintf(
-            stderr,
-            "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
-            " [--nodes N] [--trace] [--full-disks] [--without RULE]... [--expect-failure]\nrules:");
+        fprintf(stderr, "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
+                        " [--nodes N] [--trace] [--full-disks] [--together] [--without RULE]..."
+                        " [--expect-failure]\nrules:");
         sim_rules_print(stderr);
         return 2;
     }
@@ -104,10 +108,11 @@ int main(int argc, char **argv)
         add(&sum, &result);
         if (result.failure) {
             printf("%s seed %" PRIu64 " after %" PRIu64 " events: %s\nreplay: promfabric-sim-queue"
-                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s\n",
+                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s%s\n",
                    arguments.expect_failure ? "found by" : "FAILED", first + i, result.events,
                    result.failure, first + i, arguments.options.events, arguments.options.nodes,
-                   arguments.options.full_disks ? " --full-disks" : "");
+                   arguments.options.full_disks ? " --full-disks" : "",
+                   arguments.options.together ? " --together" : "");
             return arguments.expect_failure ? 0 : 1;
         }
     }

@@ -93,10 +93,17 @@ static uint64_t log_length(void *ctx, uint64_t index)
 {
     return ql_log_length(((struct sim_node *)ctx)->store.log, index);
 }
+static enum ql_type log_type(void *ctx, uint64_t index)
+{
+    return ql_log_type(((struct sim_node *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret_entry,
                       struct qf_err *err)
 {
-    return ql_log_read(((struct sim_node *)ctx)->store.log, index, buf, ret_entry, err);
+    struct ql_log *log = ((struct sim_node *)ctx)->store.log;
+
+    return ql_log_recent(log, index, ret_entry) ? QF_OK
+                                                : ql_log_read(log, index, buf, ret_entry, err);
 }
 
 static void clear_fetched(struct sim_node *node)
@@ -176,7 +183,9 @@ static void give_up_disk(struct sim *sim, struct sim_node *node, const char *why
 void sim_node_start(struct sim *sim, uint32_t number)
 {
     struct sim_node *node = &sim->nodes[number];
-    const struct qc_log log = { node, log_first, log_last, log_term, log_read, log_length };
+    const struct qc_log log = {
+        node, log_first, log_last, log_term, log_type, log_read, log_length
+    };
     struct qc_options options = { .cluster = SIM_CLUSTER,
                                   .id = node->id,
                                   .seed = (uint32_t)qf_prng_next(&sim->prng),

@@ -28,8 +28,9 @@ struct sim_options {
     uint64_t events; /* until the faults stop */
     uint32_t nodes;  /* 1 to 5 at the start; 0: as the seed says 1, 3 or 5 */
     bool trace;
-    bool
-        full_disks; /* disks are full for a while: a fault of its own, so that seeds without it stay */
+    /* Each by itself, so that seeds without them stay. */
+    bool full_disks; /* disks are full for a while */
+    bool together;   /* up to eight records are offered at once */
     uint64_t core_unsafe, log_unsafe, sim_unsafe;
 };
 
@@ -40,8 +41,9 @@ struct sim_result {
     uint64_t crashes, power_losses, wipes, flips, failed_syncs, jumps;
     uint64_t elections, changes, snapshots, installs, restarts;
     uint64_t offers, acked, refused, unknown, reads, consumed;
-    uint64_t applied;     /* entries, once each */
-    uint64_t fills, held; /* disks that were full; entries that had to wait for room */
+    uint64_t applied;                  /* entries, once each */
+    uint64_t together, together_acked; /* offered beside a client's own record */
+    uint64_t fills, held;              /* disks that were full; entries that had to wait for room */
 };
 
 struct sim_result sim_run(const struct sim_options *options);

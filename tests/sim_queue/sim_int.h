@@ -97,6 +97,7 @@ struct sim {
     struct qf_prng prng, fill_prng;
     uint64_t now; /* microseconds */
     bool calm;
+    bool submitting;     /* some node is being asked right now */
     uint32_t node_count; /* slots in use */
     struct sim_node nodes[SIM_NODES];
     bool cut[SIM_NODES][SIM_NODES]; /* from, to */
@@ -173,5 +174,6 @@ bool sim_is_repaired(struct sim *sim); /* members are all well, and one was adde
 void sim_operator_done(struct sim *sim, qf_rc rc);
 /* The request numbers of operators; those of clients are below. */
 #define SIM_OPERATOR_REQUEST (UINT64_C(1) << 62)
+#define SIM_TOGETHER_REQUEST (UINT64_C(1) << 61) /* and the value */
 
 #endif

@@ -26,6 +26,10 @@ static uint64_t log_term(void *ctx, uint64_t index)
 {
     return ql_log_term(((struct ql_store *)ctx)->log, index);
 }
+static enum ql_type log_type(void *ctx, uint64_t index)
+{
+    return ql_log_type(((struct ql_store *)ctx)->log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret,
                       struct qf_err *err)
 {
@@ -83,7 +87,7 @@ static void fill(const uint8_t *in, const char *members, size_t members_len,
 
 static void run(struct ql_store *store, const uint8_t *data, size_t size, struct qf_str members)
 {
-    const struct qc_log log = { store, log_first, log_last, log_term, log_read };
+    const struct qc_log log = { store, log_first, log_last, log_term, log_type, log_read };
     const struct qc_options options = { .cluster = 1, .id = SELF, .seed = 7 };
     struct qc_effects effects;
     struct qc_core *core;

@@ -30,6 +30,10 @@ static uint64_t log_length(void *ctx, uint64_t index)
 {
     return ql_log_length(((struct node *)ctx)->store.log, index);
 }
+static enum ql_type log_type(void *ctx, uint64_t index)
+{
+    return ql_log_type(((struct node *)ctx)->store.log, index);
+}
 static qf_rc log_read(void *ctx, uint64_t index, struct qf_strbuf *buf, struct ql_entry *ret,
                       struct qf_err *err)
 {
@@ -69,7 +73,9 @@ static void begin(struct node *node, bool bootstrap, uint64_t unsafe)
     const struct ql_options log_options = { .file_bytes = 1 << 20 };
     const struct qc_options options = { .cluster = CLUSTER, .id = SELF, .unsafe = unsafe };
     const struct qc_members members = { 1, { { SELF, QC_VOTER, "self" } } };
-    const struct qc_log log = { node, log_first, log_last, log_term, log_read, log_length };
+    const struct qc_log log = {
+        node, log_first, log_last, log_term, log_type, log_read, log_length
+    };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
     struct qc_effects effects;
     struct qf_err err = { 0 };
@@ -251,6 +257,71 @@ TEST(level_all_waits_for_every_voter)
     CHECK(!answered(&node, 50, QF_OK));
     stores(&node, OTHER);
     CHECK(answered(&node, 50, QF_OK));
+}
+
+static size_t count_of(const struct node *node, enum qc_effect_kind kind,
+                       enum qc_message_kind message, uint64_t to)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < node->count; i++)
+        count += node->last[i].kind == kind &&
+                 (!message || node->last[i].message.kind == message) &&
+                 (!to || node->last[i].message.to == to);
+    return count;
+}
+
+static void offer_three(struct node *node, struct qf_str second)
+{
+    const struct qc_request commands[] = { { 51, QF_STR_INIT("\1a"), QC_LEVEL_QUORUM },
+                                           { 52, second, QC_LEVEL_ONE },
+                                           { 53, QF_STR_INIT("\1c"), QC_LEVEL_ALL } };
+
+    step(node, (struct qc_event){ .kind = QC_EVENT_COMMANDS, .commands = commands, .count = 3 });
+}
+
+/* One write and one message to each follower, but an answer for each, at its own level. */
+TEST(commands_that_come_together_are_written_and_sent_together)
+{
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t last;
+
+    lead_three(&node, 0);
+    last = ql_log_last(node.store.log);
+    offer_three(&node, QF_STR("\1b"));
+    CHECK_EQ(count_of(&node, QC_EFFECT_APPEND, 0, 0), 1);
+    CHECK_EQ(count_of(&node, QC_EFFECT_SEND, QC_APPEND, PEER), 1);
+    CHECK_EQ(count_of(&node, QC_EFFECT_SEND, QC_APPEND, OTHER), 1);
+    CHECK_EQ(find(&node, QC_EFFECT_SEND, QC_APPEND)->message.count, 3);
+    CHECK_EQ(ql_log_last(node.store.log), last + 3);
+    persist(&node);
+    CHECK(answered(&node, 52, QF_OK));
+    CHECK(!answered(&node, 51, QF_OK));
+    peer_stores(&node);
+    CHECK(answered(&node, 51, QF_OK));
+    CHECK_EQ(find(&node, QC_EFFECT_DONE, 0)->index, last + 1);
+    CHECK(!answered(&node, 53, QF_OK));
+    stores(&node, OTHER);
+    CHECK(answered(&node, 53, QF_OK));
+    CHECK_EQ(find(&node, QC_EFFECT_DONE, 0)->index, last + 3);
+}
+
+TEST(of_commands_that_come_together_each_is_refused_by_itself)
+{
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t last;
+
+    lead_three(&node, 0);
+    last = ql_log_last(node.store.log);
+    offer_three(&node, QF_STR("\7"));
+    CHECK(answered(&node, 52, QF_EINVAL));
+    CHECK_EQ(ql_log_last(node.store.log), last + 2);
+    persist(&node);
+    peer_stores(&node);
+    CHECK(answered(&node, 51, QF_OK));
+    stores(&node, OTHER);
+    CHECK(answered(&node, 53, QF_OK));
+    CHECK_EQ(find(&node, QC_EFFECT_DONE, 0)->index, last + 2);
 }
 
 /* Whoever loses leadership cannot say what became of what it has not acknowledged. */
