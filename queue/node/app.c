@@ -33,7 +33,9 @@ static qf_rc feed(struct qn_queue *queue, uint64_t from, uint64_t to, bool again
         qf_rc rc;
 
         qf_strbuf_reset(&buf);
-        rc = ql_log_read(queue->store.log, i, &buf, &entry, err);
+        rc = ql_log_recent(queue->store.log, i, &entry)
+                 ? QF_OK
+                 : ql_log_read(queue->store.log, i, &buf, &entry, err);
         if (rc != QF_OK)
             return qf_err_prefix(err, rc, "queue %s", queue->name);
         if (qn_entry_record(&entry, &record))

@@ -19,13 +19,20 @@ struct qn_ask *qn_ask_new(enum qn_verb verb, struct qf_str queue)
 
 void qn_ask_add(struct qn_ask *ask, struct qf_str record)
 {
-    static const char envelope[QN_ENVELOPE];
+    static const char header[QC_OFFER_HEADER + QN_ENVELOPE] = { QC_OFFER };
     size_t at = ask->bytes.len;
 
-    qf_strbuf_add(&ask->bytes, envelope, sizeof(envelope));
+    qf_strbuf_add(&ask->bytes, header, sizeof(header));
     qf_strbuf_str(&ask->bytes, record);
     /* The buffer moves while it grows: where, for now. */
     QF_VEC_PUSH(&ask->records, (struct qf_str){ (const char *)at, ask->bytes.len - at });
+}
+
+struct qf_str qn_ask_record(const struct qn_ask *ask, size_t i)
+{
+    struct qf_str command = ask->records.items[i];
+
+    return qf_str_sub(command, QC_OFFER_HEADER + QN_ENVELOPE, command.len);
 }
 
 struct qn_ask *qn_ask_free(struct qn_ask *ask)

@@ -72,7 +72,7 @@ struct qn_ask {
     enum qc_change change;
     char member[QC_NAME_SIZE];
     uint64_t member_id; /* CHANGE; 0: the present one of that name, or asked of the node */
-    QF_VEC(struct qf_str) records; /* borrow from `bytes` once qn_ask() is called */
+    QF_VEC(struct qf_str) records; /* OFFER commands; borrow from `bytes` once qn_ask() is called */
     struct qf_strbuf bytes;
     int64_t timeout_ms; /* 0: 10 s */
 
@@ -97,6 +97,8 @@ struct qn_ask {
 struct qn_ask *qn_ask_new(enum qn_verb verb, struct qf_str queue);
 /* Copy a record into it. */
 void qn_ask_add(struct qn_ask *ask, struct qf_str record);
+/* The record that was added as number @i, once qn_ask() was called. */
+struct qf_str qn_ask_record(const struct qn_ask *ask, size_t i);
 struct qn_ask *qn_ask_free(struct qn_ask *ask); /* Accepts NULL, returns NULL. */
 
 #endif

@@ -176,6 +176,7 @@ static void tick_queue(struct qn_queue *queue, int64_t now)
 {
     if (!queue->core || queue->closing)
         return;
+    qn_offers_flush(queue);
     if (queue->held.count && now >= queue->held_due_ms)
         qn_retry_held(queue);
     if ((uint64_t)now >= qc_deadline(queue->core))
@@ -210,6 +211,8 @@ static int64_t queue_due(const struct qn_queue *queue, int64_t now)
 
     if (!queue->core || queue->closing)
         return due;
+    if (queue->offers)
+        return now;
     deadline = qc_deadline(queue->core);
     if (deadline < (uint64_t)due)
         due = (int64_t)deadline;
@@ -277,6 +280,7 @@ static void free_all(struct qn_node *node)
     while (node->queue_count) {
         qn_takers_fail(node->queues[node->queue_count - 1], "this node is stopping");
         qn_app_retry(node->queues[node->queue_count - 1], "this node is stopping");
+        qn_offers_fail(node->queues[node->queue_count - 1], "this node is stopping");
         qn_queue_close(node->queues[node->queue_count - 1]);
     }
     qn_table_clear(&node->table);
@@ -288,8 +292,10 @@ static void free_all(struct qn_node *node)
 static qf_rc start_threads(struct qn_node *node, struct qf_err *err)
 {
     node->bundler = qf_pool_new("queue-bundle", 1, 16);
-    node->syncer = qf_thread_start("queue-sync", qn_syncer_run, node);
-    if (node->syncer && node->bundler)
+    for (size_t i = 0; i < QN_SYNCERS; i++)
+        node->syncers[i] = qf_thread_start("queue-sync", qn_syncer_run, node);
+    /* Any number of them will do. */
+    if (node->syncers[0] && node->bundler)
         node->owner = qf_thread_start("queue", run, node);
     return node->owner ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
 }
@@ -372,7 +378,8 @@ struct qn_node *qn_stop(struct qn_node *node)
     qn_halt(node);
     qf_mailbox_close(node->box);
     qf_mailbox_close(node->sync_box);
-    node->syncer = qf_thread_join(node->syncer);
+    for (size_t i = 0; i < QN_SYNCERS; i++)
+        node->syncers[i] = qf_thread_join(node->syncers[i]);
     refuse_notes(node);
     free_all(node);
     return NULL;

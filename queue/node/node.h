@@ -1,7 +1,7 @@
 /* node.h - one node with many queues: files, threads and time around the cores (queue/core).
  *
- * One thread, the owner, drives all cores and writes all logs; a second one waits for the disk
- * (fdatasync): while it does, whatever comes in is written behind, and the next sync covers all of
+ * One thread, the owner, drives all cores and writes all logs; others wait for the disk
+ * (fdatasync): while they do, whatever comes in is written behind, and the next sync covers all of
  * that (group commit). A queue's effects are performed in the order in which core.h wants them.
  *
  * Which queues there are is said by the queue `meta` (table.h). Its members are the members of the
@@ -32,7 +32,7 @@ struct qn_transport {
 };
 
 /* Folders, one for each queue; queue/node/folders.h has those of a real disk. A disk's `sync` may be
- * called from another thread than the rest. */
+ * called from other threads than the rest, one at a time. */
 struct qn_folders {
     void *ctx;
     /* QF_ENOTFOUND: there is none, and @create is false. */
@@ -59,7 +59,7 @@ struct qn_options {
     uint32_t asks_max;      /* under way: 8192 */
     /* Something after which the process must end; @why says what to do. On any thread. */
     void (*fatal)(void *ctx, const char *why);
-    /* A sync took this long; may be NULL. On the thread that waits for the disk. */
+    /* A sync took this long; may be NULL. On a thread that waits for the disk. */
     void (*synced)(void *ctx, double seconds);
     void *ctx;
 };

@@ -14,6 +14,7 @@ enum {
     QN_ENVELOPE = 8, /* of a record: when the leader took it */
     QN_MARK_MS = 100,
     QN_HOUSEKEEPING_MS = 1000,
+    QN_SYNCERS = 4, /* so many queues' syncs at a time */
     QN_TIMEOUT_MS = 10000
 };
 
@@ -102,6 +103,8 @@ struct qn_queue {
     struct qn_ask *deferred, **deferred_end; /* WRITEs that wait for others */
     uint32_t deferred_count;
 
+    struct qn_ask *offers, **offers_end; /* of this round of the owner; not submitted yet */
+    size_t offers_bytes;
     struct qn_ask *taking; /* the one TAKE under way, and those behind it */
     struct qn_ask *takers, **takers_end;
     uint32_t taker_count;
@@ -154,7 +157,7 @@ struct qn_node {
     uint64_t incarnation;
     struct qn_figures figures;
     struct qf_mailbox *box, *sync_box;
-    struct qf_thread *owner, *syncer;
+    struct qf_thread *owner, *syncers[QN_SYNCERS];
     struct qf_pool *bundler;
     struct qn_queue *queues[QN_QUEUES_MAX + 1]; /* the first is meta */
     size_t queue_count;
@@ -237,6 +240,9 @@ void qn_ask_tick(struct qn_node *node, int64_t now);
 void qn_propose(struct qn_queue *queue, struct qc_event *event);
 void qn_take_next(struct qn_queue *queue);
 void qn_takers_fail(struct qn_queue *queue, const char *why);
+/* offer.c: submit what was offered in this round; or refuse it. */
+void qn_offers_flush(struct qn_queue *queue);
+void qn_offers_fail(struct qn_queue *queue, const char *why);
 /* read.c: the record in @entry; false: it is none. */
 bool qn_entry_record(const struct ql_entry *entry, struct qn_record *ret_record);
 /* Records from @from to below @end into the answer. */

@@ -152,6 +152,7 @@ static struct qn_queue *queue_new(struct qn_node *node, const char *name, uint64
     queue->id = id;
     queue->takers_end = &queue->takers;
     queue->deferred_end = &queue->deferred;
+    queue->offers_end = &queue->offers;
     queue->appended_ms = qn_now();
     (void)snprintf(queue->name, sizeof(queue->name), "%s", name);
     if (id) {

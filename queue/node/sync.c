@@ -1,6 +1,6 @@
-/* sync.c - waiting for the disk, on a thread of its own.
+/* sync.c - waiting for the disk, on threads of their own.
  *
- * Each queue has at most one sync under way. Whatever is written meanwhile is covered by the next one,
+ * Each queue has at most one sync under way, several queues have theirs side by side. Whatever is written meanwhile is covered by the next one,
  * so the more there is to do, the more a sync is worth. */
 #include <poll.h>
 #include <stdlib.h>

@@ -103,7 +103,7 @@ void qn_ask_encode(struct qf_strbuf *buf, const struct qn_ask *ask)
     put_text(buf, qf_str_from(ask->member));
     put(buf, ask->records.count, 4);
     for (size_t i = 0; i < ask->records.count; i++)
-        put_text(buf, qf_str_sub(ask->records.items[i], QN_ENVELOPE, ask->records.items[i].len));
+        put_text(buf, qn_ask_record(ask, i));
 }
 
 static void get_options(struct reader *reader, struct qn_queue_options *options)

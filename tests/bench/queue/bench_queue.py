@@ -1,20 +1,20 @@
 """bench_queue.py - records per second of one ingest node and of three, on disks of a given speed.
 
-usage: bench_queue.py --promfabric PROGRAM --slow-sync LIBRARY [--seconds N] [--clients N] [--bytes N]
-                      [--batch N] [--sync-ms N]
+usage: bench_queue.py --promfabric PROGRAM --client PROGRAM --slow-sync LIBRARY [--seconds N] [--clients N]
+                      [--bytes N] [--batch N] [--sync-ms N] [--profile FILE]
 
 Every node has a tmpfs, and each of its fdatasyncs takes --sync-ms (an LD_PRELOAD shim). Clients offer as
 fast as they are answered, each on a connection of its own to the leader, which answers when a quorum
-has the records on its disk. A figure of the disk alone: what --clients x --batch records per sync would be."""
+has the records on its disk. --client is the program bench_queue. --profile: perf records the leader."""
 import argparse
 import http.client
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 TOP = os.path.dirname(os.path.abspath(__file__))
@@ -78,18 +78,23 @@ def retry(what, call):
     raise SystemExit(f"{what}: {status} {text}")
 
 
-def offer_until(node, args, end, latencies):
-    connection = http.client.HTTPConnection("127.0.0.1", node.http, timeout=30)
-    kind = "application/x-ndjson" if args.batch > 1 else "application/octet-stream"
-    body = b"\n".join([b"x" * args.bytes] * args.batch)
-    while time.monotonic() < end:
-        began = time.monotonic()
-        connection.request("POST", "/v1/queues/bench", body=body, headers={"Content-Type": kind})
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            raise SystemExit(f"{answer.status}: {text}")
-        latencies.append(time.monotonic() - began)
+def offer(node, args):
+    """What the clients saw: records, seconds, p50_ms, p99_ms."""
+    profile = None
+    if args.profile:
+        profile = subprocess.Popen(["perf", "record", "-g", "-o", args.profile, "-p", str(node.process.pid)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        result = json.loads(subprocess.check_output(
+            [args.client, str(node.http), "bench", str(args.clients), str(args.seconds), str(args.bytes),
+             str(args.batch)]))
+    finally:
+        if profile:
+            profile.send_signal(signal.SIGINT)
+            profile.wait()
+    if result["failed"]:
+        raise SystemExit(f"{result['failed']} offers failed")
+    return result
 
 
 def leader_of(nodes):
@@ -115,24 +120,17 @@ def measure(args, folder, count):
         retry("queue", lambda: nodes[0].request("PUT", "/v1/queues/bench"))
         time.sleep(2)
         leader = leader_of(nodes)
-        latencies = [[] for _ in range(args.clients)]
         cpu, syncs = [n.cpu_s() for n in nodes], leader.metric("promfabric_ingest_queue_syncs_total")
-        began = time.monotonic()
-        threads = [threading.Thread(target=offer_until, args=(leader, args, began + args.seconds, l)) for l in latencies]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        took = time.monotonic() - began
-        every = sorted(x for l in latencies for x in l)
-        records = len(every) * args.batch
+        result = offer(leader, args)
         spent = sum(n.cpu_s() - c for n, c in zip(nodes, cpu))
         syncs = leader.metric("promfabric_ingest_queue_syncs_total") - syncs
-        print(f"{count} node(s): {records / took:.0f} records/s of {args.bytes} bytes, {args.clients} clients x "
-              f"{args.batch}; acknowledgement p50 {every[len(every) // 2] * 1000:.1f} ms, "
-              f"p99 {every[len(every) * 99 // 100] * 1000:.1f} ms; {syncs / took:.0f} syncs/s of the leader, "
-              f"{records / max(syncs, 1):.1f} records each; processor {spent / records * 1e6:.0f} us a record in all")
-        return records / took
+        records = max(result["records"], 1)
+        print(f"{count} node(s): {result['records_per_second']} records/s of {args.bytes} bytes, "
+              f"{args.clients} clients x {args.batch}; acknowledgement p50 {result['p50_ms']} ms, "
+              f"p99 {result['p99_ms']} ms; {syncs / args.seconds:.0f} syncs/s of the leader, "
+              f"{records / max(syncs, 1):.1f} records each; processor {spent / records * 1e6:.0f} us a record in all",
+              flush=True)
+        return result["records_per_second"]
     finally:
         for node in nodes:
             node.process.kill()
@@ -143,7 +141,9 @@ def measure(args, folder, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--promfabric", required=True)
+    parser.add_argument("--client", required=True)
     parser.add_argument("--slow-sync", required=True)
+    parser.add_argument("--profile")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--bytes", type=int, default=4096)

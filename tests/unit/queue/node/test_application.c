@@ -92,7 +92,7 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
                                 void **ret_pending)
 {
     struct book *book = ctx;
-    struct qf_str text = qf_str_sub(ask->records.items[0], 8, ask->records.items[0].len);
+    struct qf_str text = qn_ask_record(ask, 0);
     bool once = text.len > 4 && memcmp(text.data, "once", 4) == 0;
 
     CHECK(book->term != 0);
