@@ -6,6 +6,7 @@
 
 #include "base/http/listener_int.h"
 #include "base/http/params.h"
+#include "base/http/rules.h"
 #include "base/pure/alloc.h"
 
 static void suspend_connection(void *connection)
@@ -81,11 +82,25 @@ static bool verify_peer(const struct qh_listener *listener, struct MHD_Connectio
            status == 0;
 }
 
-static struct qh_exchange *exchange_new(struct qh_listener *listener,
-                                        struct MHD_Connection *connection, const char *url,
-                                        const char *method)
+void *qh_on_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
     struct qh_exchange *exchange = qf_xcalloc(1, sizeof(*exchange));
+    struct qh_listener *listener = cls;
+    struct qh_request *request = &exchange->request;
+    const char *query = strchr(target, '?');
+
+    exchange->listener = listener;
+    request->arena =
+        qf_arena_new(4 * (listener->options.body_bytes_max + listener->options.header_bytes_max));
+    request->query = qf_arena_str(request->arena, qf_str_from(query ? query + 1 : ""));
+    qh_link_mark(connection, listener, QH_LINK_READS);
+    return exchange;
+}
+
+static void exchange_begin(struct qh_exchange *exchange, struct MHD_Connection *connection,
+                           const char *url, const char *method)
+{
+    struct qh_listener *listener = exchange->listener;
     struct qh_request *request = &exchange->request;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -94,20 +109,18 @@ static struct qh_exchange *exchange_new(struct qh_listener *listener,
                                      .connection = connection,
                                      .fd = info ? info->connect_fd : -1 };
 
-    exchange->listener = listener;
+    exchange->begun = true;
     exchange->stream = qh_stream_new(listener->options.stream_bytes_max);
     qh_stream_attach(exchange->stream, &hooks);
     exchange->body.limit = listener->options.body_bytes_max;
-    request->arena =
-        qf_arena_new(4 * (listener->options.body_bytes_max + listener->options.header_bytes_max));
     request->method = method_of(method);
     request->peer_verified = verify_peer(listener, connection);
-    request->path = qf_arena_str(request->arena, qf_str_from(url));
+    request->path = qf_arena_str(request->arena, qf_str_from(qh_target_path(url)));
     list_exchange(exchange);
-    return exchange;
 }
 
-static void exchange_free(struct qh_exchange *exchange, bool complete)
+/* Tell of its end, if anybody knows of its beginning. */
+static void exchange_end(struct qh_exchange *exchange, bool complete)
 {
     const struct qh_listener_options *options = &exchange->listener->options;
 
@@ -117,6 +130,12 @@ static void exchange_free(struct qh_exchange *exchange, bool complete)
                           &(struct qh_outcome){ exchange->status, complete });
     unlist_exchange(exchange);
     (void)qh_stream_drop(exchange->stream);
+}
+
+static void exchange_free(struct qh_exchange *exchange, bool complete)
+{
+    if (exchange->begun)
+        exchange_end(exchange, complete);
     (void)qf_arena_free(exchange->request.arena);
     qf_strbuf_done(&exchange->body);
     qf_purse_give(&exchange->listener->bodies, exchange->body_paid);
@@ -163,38 +182,34 @@ static qf_rc read_headers(struct qh_exchange *exchange, struct MHD_Connection *c
     return rc;
 }
 
-/* Parameters: those of the body come first, so they win. */
-static qf_rc read_params(struct qh_exchange *exchange, struct MHD_Connection *connection,
-                         struct qf_err *err)
-{
-    struct qh_request *request = &exchange->request;
-    qf_rc rc = QF_OK;
-
-    request->body = qf_strbuf_view(&exchange->body);
-    if (qh_request_has_form(request))
-        rc = qh_params_add_form(request->arena, &request->params, request->body, err);
-    if (rc == QF_OK)
-        rc = gather_all(connection, MHD_GET_ARGUMENT_KIND, request->arena, &request->params, err);
-    return rc;
-}
-
 static void answer_plain(struct qh_stream *stream, int status, const char *text)
 {
     qh_stream_answer(stream, status, "text/plain; charset=utf-8", qf_str_from(text));
 }
 
-static void handle(struct qh_exchange *exchange, struct MHD_Connection *connection)
+/* Who asks like that may mean something else by the bytes that follow. */
+static void answer_broken(struct qh_stream *stream, const struct qh_refusal *refusal)
+{
+    qh_stream_header(stream, "Connection", "close");
+    if (refusal->text[0])
+        answer_plain(stream, refusal->status, refusal->text);
+    else
+        qh_stream_answer(stream, refusal->status, NULL, QF_STR(""));
+}
+
+static void handle(struct qh_exchange *exchange)
 {
     const struct qh_listener_options *options = &exchange->listener->options;
     struct qf_err err = { 0 };
 
     exchange->handled = true;
+    exchange->request.body = qf_strbuf_view(&exchange->body);
     if (exchange->too_large) {
         answer_plain(exchange->stream, 413, "the request body is too large\n");
     } else if (exchange->no_room) {
         qh_stream_header(exchange->stream, "Retry-After", "1");
         answer_plain(exchange->stream, 503, "too many requests are being read: try again\n");
-    } else if (read_params(exchange, connection, &err) != QF_OK ||
+    } else if (qh_request_read_params(&exchange->request, &err) != QF_OK ||
                qf_arena_failed(exchange->request.arena)) {
         answer_plain(exchange->stream, 400, err.rc ? err.msg : "the request is too large");
     } else {
@@ -267,14 +282,19 @@ static enum MHD_Result send_head(struct qh_exchange *exchange, struct MHD_Connec
 }
 
 /* Look at the headers: true if the request was refused for them, and answered. */
-static bool refuse(struct qh_exchange *exchange, struct MHD_Connection *connection)
+static bool refuse(struct qh_exchange *exchange, struct MHD_Connection *connection,
+                   const char *version)
 {
     const struct qh_listener_options *options = &exchange->listener->options;
+    struct qh_refusal refusal = { 0 };
     struct qf_err err = { 0 };
 
     if (read_headers(exchange, connection, &err) != QF_OK ||
         qf_arena_failed(exchange->request.arena))
         answer_plain(exchange->stream, 400, err.rc ? err.msg : "the request is too large");
+    else if (!qh_request_keeps_rules(&exchange->request, strcmp(version, "HTTP/1.0") != 0,
+                                     &refusal))
+        answer_broken(exchange->stream, &refusal);
     else if (!options->admit || options->admit(options->ctx, &exchange->request, exchange->stream))
         return false;
     exchange->handled = true;
@@ -301,10 +321,9 @@ enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, cons
 {
     struct qh_exchange *exchange = *request_ctx;
 
-    (void)version;
-    if (!exchange) {
-        *request_ctx = exchange = exchange_new(cls, connection, url, method);
-        return refuse(exchange, connection) ? send_head(exchange, connection) : MHD_YES;
+    if (!exchange->begun) {
+        exchange_begin(exchange, connection, url, method);
+        return refuse(exchange, connection, version) ? send_head(exchange, connection) : MHD_YES;
     }
     if (*upload_size) {
         add_to_body(exchange, upload, *upload_size);
@@ -312,8 +331,8 @@ enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, cons
         return MHD_YES;
     }
     if (!exchange->handled) {
-        qh_link_mark(connection, cls, false);
-        handle(exchange, connection);
+        qh_link_mark(connection, cls, QH_LINK_BUSY);
+        handle(exchange);
     }
     return send_head(exchange, connection);
 }
@@ -324,5 +343,5 @@ void qh_on_completed(void *cls, struct MHD_Connection *connection, void **reques
     if (*request_ctx)
         exchange_free(*request_ctx, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     *request_ctx = NULL;
-    qh_link_mark(connection, cls, true);
+    qh_link_mark(connection, cls, QH_LINK_RESTS);
 }

@@ -18,11 +18,24 @@
 struct qh_link {
     struct qh_link *prev, *next;
     int fd;
-    qf_time_ms waiting_since;     /* for a whole request; 0: it has one */
+    enum qh_link_state state;
+    qf_time_ms since;
     struct qh_identity *identity; /* with TLS */
 };
 
-void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener, bool waiting)
+/* Without progress the server library closes it: soon within a request, later between two. */
+static void set_timeout(struct MHD_Connection *connection, const struct qh_listener *listener,
+                        enum qh_link_state state)
+{
+    int64_t ms = state == QH_LINK_RESTS ? listener->options.rest_timeout_ms
+                                        : listener->options.idle_timeout_ms;
+
+    (void)MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                    (unsigned)((ms + 999) / 1000));
+}
+
+void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener,
+                  enum qh_link_state state)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -31,8 +44,10 @@ void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listene
     if (!link)
         return;
     qf_lock_take(listener->lock);
-    link->waiting_since = waiting ? qf_clock_mono_ms() : 0;
+    link->state = state;
+    link->since = qf_clock_mono_ms();
     qf_lock_drop(listener->lock);
+    set_timeout(connection, listener, state);
 }
 
 /* What a new connection shows: the files' certificate as of now. The look at the files is without the
@@ -71,7 +86,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 
         *socket_ctx = link = qf_xcalloc(1, sizeof(*link));
         link->fd = info ? info->connect_fd : -1;
-        link->waiting_since = qf_clock_mono_ms();
+        link->since = qf_clock_mono_ms();
+        listener->link_count++;
         link->identity = identity;
         link->next = listener->links;
         if (link->next)
@@ -84,6 +100,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
             listener->links = link->next;
         if (link->next)
             link->next->prev = link->prev;
+        listener->link_count--;
         (void)qh_identity_drop(link->identity);
         free(link);
         *socket_ctx = NULL;
@@ -108,10 +125,11 @@ static void set_defaults(struct qh_listener_options *options)
     DEFAULT(connections_max, 2048);
     DEFAULT(body_bytes_max, (size_t)2 << 20);
     DEFAULT(bodies_bytes_max, (size_t)256 << 20);
-    DEFAULT(header_bytes_max, (size_t)64 << 10);
+    DEFAULT(header_bytes_max, (size_t)256 << 10);
     DEFAULT(stream_bytes_max, (size_t)256 << 10);
     DEFAULT(idle_timeout_ms, 30000);
     DEFAULT(header_timeout_ms, 30000);
+    DEFAULT(rest_timeout_ms, 300000);
     DEFAULT(keepalive_ms, 5000);
 #undef DEFAULT
 }
@@ -160,9 +178,9 @@ static qf_rc start_daemon(struct qh_listener *listener, struct qf_err *err)
         (unsigned)options->connections_max, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         (unsigned)options->address_connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         options->header_bytes_max + QH_BLOCK_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)((options->idle_timeout_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
+        (unsigned)((options->rest_timeout_ms + 999) / 1000), MHD_OPTION_NOTIFY_COMPLETED,
         qh_on_completed, listener, MHD_OPTION_NOTIFY_CONNECTION, on_connection, listener,
-        MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, qh_on_target, listener, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!listener->daemon)
         return qf_err_set(err, QF_EIO, "cannot start the HTTP server%s",
                           options->tls_cert_file ? ": check certificate and key" : "");
@@ -186,6 +204,18 @@ struct qh_listener *qh_listener_new(const struct qh_listener_options *options, s
     return listener;
 }
 
+/* Since when it has been asking for too long; connections that rest may do so while few do. */
+static bool is_overdue(const struct qh_listener *listener, const struct qh_link *link,
+                       qf_time_ms now)
+{
+    const struct qh_listener_options *options = &listener->options;
+    bool many = listener->link_count > options->connections_max / 2;
+    int64_t limit = link->state == QH_LINK_RESTS && !many ? options->rest_timeout_ms
+                                                          : options->header_timeout_ms;
+
+    return link->state != QH_LINK_BUSY && now - link->since > limit;
+}
+
 /* Look at every connection, and at every answer under way. */
 static void look_after(struct qh_listener *listener, bool cut)
 {
@@ -196,10 +226,9 @@ static void look_after(struct qh_listener *listener, bool cut)
     for (struct qh_exchange *at = listener->exchanges; at; at = at->next)
         qh_stream_tick(at->stream, now, listener->options.keepalive_ms, cut);
     for (struct qh_link *at = listener->links; at; at = at->next) {
-        if (at->waiting_since && now - at->waiting_since > listener->options.header_timeout_ms &&
-            at->fd >= 0) {
+        if (at->fd >= 0 && is_overdue(listener, at, now)) {
             (void)shutdown(at->fd, SHUT_RDWR); /* the server closes it when it sees that */
-            at->waiting_since = 0;
+            at->fd = -1;
         }
     }
     qf_lock_drop(listener->lock);

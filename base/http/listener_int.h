@@ -24,6 +24,7 @@ struct qh_exchange {
     struct qf_strbuf body;
     struct qh_stream *stream;
     size_t body_paid; /* bytes taken from the listener's purse for the body */
+    bool begun;       /* its headers are there */
     bool too_large, no_room, handled;
     int status;
 };
@@ -39,19 +40,26 @@ struct qh_listener {
     struct qh_identity *identity;     /* what new connections are shown */
     struct qh_exchange *exchanges;
     struct qh_link *links;
+    size_t link_count;
     size_t active;
     bool closing;
     struct qf_purse bodies; /* any thread */
 };
 
-/* exchange.c: libmicrohttpd's callbacks for requests; @cls is the listener. */
+/* exchange.c: libmicrohttpd's callbacks for requests; @cls is the listener. The first line is there:
+ * makes the exchange. */
+void *qh_on_target(void *cls, const char *target, struct MHD_Connection *connection);
+/* Headers, pieces of the body, the end of it. */
 enum MHD_Result qh_on_request(void *cls, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request_ctx);
 void qh_on_completed(void *cls, struct MHD_Connection *connection, void **request_ctx,
                      enum MHD_RequestTerminationCode code);
 
-/* listener.c: the connection has a whole request, or (@waiting) waits for the next one. */
-void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener, bool waiting);
+/* What a connection does: nothing since its last request, send one, wait for the answer. */
+enum qh_link_state { QH_LINK_RESTS, QH_LINK_READS, QH_LINK_BUSY };
+/* listener.c */
+void qh_link_mark(struct MHD_Connection *connection, struct qh_listener *listener,
+                  enum qh_link_state state);
 
 #endif

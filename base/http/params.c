@@ -47,6 +47,19 @@ qf_rc qh_params_add(struct qf_arena *arena, struct qh_params *params, struct qf_
     return QF_OK;
 }
 
+/* Every '%' has two digits behind it, and nobody took ';' for '&'. */
+static bool well_formed(struct qf_str pair)
+{
+    for (size_t i = 0; i < pair.len; i++) {
+        if (pair.data[i] == ';')
+            return false;
+        if (pair.data[i] == '%' && (i + 2 >= pair.len || qf_hex_digit(pair.data[i + 1]) < 0 ||
+                                    qf_hex_digit(pair.data[i + 2]) < 0))
+            return false;
+    }
+    return true;
+}
+
 qf_rc qh_params_add_form(struct qf_arena *arena, struct qh_params *params, struct qf_str form,
                          struct qf_err *err)
 {
@@ -59,7 +72,7 @@ qf_rc qh_params_add_form(struct qf_arena *arena, struct qh_params *params, struc
         qf_rc rc;
 
         form = qf_str_sub(form, len + 1, form.len);
-        if (pair.len == 0)
+        if (pair.len == 0 || !well_formed(pair))
             continue;
         name = qh_url_decode(arena, qf_str_sub(pair, 0, name_len), true);
         value = qh_url_decode(arena, qf_str_sub(pair, name_len + 1, pair.len), true);

@@ -14,7 +14,8 @@ struct qf_str qh_url_decode(struct qf_arena *arena, struct qf_str s, bool plus);
 /* Append one parameter. QF_ELIMIT: more than QH_PARAMS_MAX, or the budget is spent. */
 QF_MUST_CHECK qf_rc qh_params_add(struct qf_arena *arena, struct qh_params *params,
                                   struct qf_str name, struct qf_str value, struct qf_err *err);
-/* Append those of an application/x-www-form-urlencoded text. */
+/* Append those of an application/x-www-form-urlencoded text or of a URL. As in Prometheus, those with
+ * a bad escape or a bare semicolon do not count. */
 QF_MUST_CHECK qf_rc qh_params_add_form(struct qf_arena *arena, struct qh_params *params,
                                        struct qf_str form, struct qf_err *err);
 /* Append the members of a JSON object: strings, numbers and booleans as text. QF_EINVAL: not one.

@@ -3,6 +3,9 @@
 
 #include <strings.h>
 
+#include "base/http/multipart.h"
+#include "base/http/params.h"
+
 struct qf_str qh_request_header(const struct qh_request *request, const char *name)
 {
     size_t len = strlen(name);
@@ -40,8 +43,35 @@ void qh_request_read_headers(struct qh_request *request)
     request->coding = qh_coding_choose(accept);
 }
 
+/* Methods whose bodies mean something. */
+static bool has_body(const struct qh_request *request)
+{
+    return request->method == QH_METHOD_POST || request->method == QH_METHOD_PUT;
+}
+
 bool qh_request_has_form(const struct qh_request *request)
 {
-    return qf_str_is(request->content_type, "application/x-www-form-urlencoded") &&
+    return has_body(request) &&
+           qf_str_is(request->content_type, "application/x-www-form-urlencoded") &&
            !qf_str_starts(qf_str_trim(request->body), QF_STR("{"));
+}
+
+bool qh_request_has_multipart(const struct qh_request *request)
+{
+    return has_body(request) && qf_str_is(request->content_type, "multipart/form-data");
+}
+
+qf_rc qh_request_read_params(struct qh_request *request, struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    if (qh_request_has_form(request))
+        rc = qh_params_add_form(request->arena, &request->params, request->body, err);
+    if (rc == QF_OK)
+        rc = qh_params_add_form(request->arena, &request->params, request->query, err);
+    if (rc == QF_OK && qh_request_has_multipart(request))
+        rc =
+            qh_params_add_multipart(request->arena, &request->params,
+                                    qh_request_header(request, "Content-Type"), request->body, err);
+    return rc;
 }

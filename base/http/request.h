@@ -7,6 +7,7 @@
 
 #include "base/http/coding.h"
 #include "base/pure/arena.h"
+#include "base/pure/err.h"
 #include "base/pure/slice.h"
 
 enum qh_method {
@@ -33,7 +34,8 @@ struct qh_params {
 struct qh_request {
     struct qf_arena *arena; /* everything below lives here */
     enum qh_method method;
-    struct qf_str path; /* decoded, without the query string */
+    struct qf_str path;  /* decoded, without the query string */
+    struct qf_str query; /* what stands behind '?', as it came */
     struct qh_params params;
     struct qf_str body;
     struct qh_params headers;   /* in the order in which they came */
@@ -50,8 +52,13 @@ struct qf_str qh_request_header(const struct qh_request *request, const char *na
 /* Fill what is made from headers: content_type and coding. */
 void qh_request_read_headers(struct qh_request *request);
 
-/* The body holds form parameters. `curl -d '{...}'` calls JSON a form too, and no parameter of ours
- * starts with a brace. */
+/* The body holds form parameters; those of GET and DELETE have no meaning. `curl -d '{...}'` calls
+ * JSON a form too, and no parameter of ours starts with a brace. */
 bool qh_request_has_form(const struct qh_request *request);
+/* The same in the coding of file uploads. */
+bool qh_request_has_multipart(const struct qh_request *request);
+/* Fill params: those of a form in the body come first, then the URL's, then those of a body in the
+ * coding of file uploads. QF_ELIMIT: too many, or the budget is spent. */
+QF_MUST_CHECK qf_rc qh_request_read_params(struct qh_request *request, struct qf_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/http/params.h"
+#include "base/http/rules.h"
 #include "base/pure/strbuf.h"
 #include "base/sys/metrics.h"
 
@@ -48,7 +49,8 @@ static bool path_matches(const char *pattern, struct qf_str path, struct qf_str 
         !qf_str_ends(path, after))
         return false;
     *ret_rest = qf_str_sub(path, before.len, path.len - after.len);
-    return true;
+    /* In the middle it stands for one segment. */
+    return after.len == 0 || !memchr(ret_rest->data, '/', ret_rest->len);
 }
 
 static void add_cors(const struct qh_router *router, const struct qh_visit *visit)
@@ -105,6 +107,70 @@ static bool find_route(const struct qh_router *router, struct qh_visit *visit,
     return false;
 }
 
+static void put_html(struct qf_strbuf *buf, struct qf_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        switch (text.data[i]) {
+        case '&':
+            qf_strbuf_puts(buf, "&amp;");
+            break;
+        case '<':
+            qf_strbuf_puts(buf, "&lt;");
+            break;
+        case '>':
+            qf_strbuf_puts(buf, "&gt;");
+            break;
+        case '"':
+            qf_strbuf_puts(buf, "&#34;");
+            break;
+        case '\'':
+            qf_strbuf_puts(buf, "&#39;");
+            break;
+        default:
+            qf_strbuf_putc(buf, text.data[i]);
+        }
+    }
+}
+
+/* A path in the form of a URL. */
+static void put_path(struct qf_strbuf *buf, struct qf_str path)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        unsigned char c = (unsigned char)path.data[i];
+        bool plain = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
+                     (c && strchr("/-_.~$&+,:;=@", c));
+
+        if (plain)
+            qf_strbuf_putc(buf, (char)c);
+        else
+            qf_strbuf_printf(buf, "%%%02X", c);
+    }
+}
+
+/* To clients that glue paths together ("//api/v1/query"): the path they mean, with what they ask. The
+ * path begins with one slash: it is one of this server. */
+static void redirect(struct qh_visit *visit, struct qf_str path)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf where = QF_STRBUF_INIT, body = QF_STRBUF_INIT;
+    bool shown = visit->request->method == QH_METHOD_GET;
+
+    put_path(&where, path);
+    if (visit->request->query.len) {
+        qf_strbuf_putc(&where, '?');
+        qf_strbuf_str(&where, visit->request->query);
+    }
+    qh_stream_header(visit->stream, "Location", qf_strbuf_cstr(&where));
+    if (shown) {
+        qf_strbuf_puts(&body, "<a href=\"");
+        put_html(&body, qf_strbuf_view(&where));
+        qf_strbuf_puts(&body, "\">Moved Permanently</a>.\n\n");
+    }
+    qh_stream_answer(visit->stream, 301,
+                     shown || visit->request->method == QH_METHOD_HEAD ? "text/html; charset=utf-8"
+                                                                       : NULL,
+                     qf_strbuf_view(&body));
+}
+
 static void refuse_caller(struct qh_visit *visit, const struct qf_err *err)
 {
     if (err->rc == QF_EAUTH)
@@ -116,8 +182,15 @@ static void refuse_caller(struct qh_visit *visit, const struct qf_err *err)
 static bool admitted(const struct qh_router *router, struct qh_visit *visit)
 {
     const struct qh_route *other = NULL;
+    struct qf_str clean = visit->request->path;
     struct qf_err err = { 0 };
 
+    if (router->cleans_paths)
+        clean = qh_path_clean(visit->request->arena, clean);
+    if (clean.data && !qf_str_eq(clean, visit->request->path)) {
+        redirect(visit, clean);
+        return false;
+    }
     if (visit->request->method != QH_METHOD_OPTIONS && find_route(router, visit, &other) &&
         (visit->route->open ||
          qh_tenants_of(router->tenants, visit->request, &visit->caller, &err) == QF_OK)) {
@@ -128,7 +201,7 @@ static bool admitted(const struct qh_router *router, struct qh_visit *visit)
     }
     add_cors(router, visit);
     if (visit->request->method == QH_METHOD_OPTIONS)
-        qh_stream_answer(visit->stream, 204, "text/plain", QF_STR(""));
+        qh_stream_answer(visit->stream, 204, NULL, QF_STR(""));
     else if (visit->route)
         refuse_caller(visit, &err);
     else if (other)

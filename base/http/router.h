@@ -26,7 +26,7 @@ struct qh_visit {
 };
 
 struct qh_route {
-    const char *path; /* '*' stands for one or more characters */
+    const char *path; /* '*' stands for one or more characters; in the middle, for one segment */
     unsigned methods; /* enum qh_method */
     bool open;        /* needs no tenant and no key */
     void (*handle)(struct qh_visit *visit);
@@ -47,7 +47,8 @@ struct qh_router {
     size_t family_count;
     struct qh_tenants *tenants;
     void (*admitted)(struct qh_visit *visit); /* told who asks, before the handler runs; or NULL */
-    const char *cors_origin;                  /* whose pages may ask: one origin, "*", or NULL */
+    bool cleans_paths;       /* who asks for "//a/./b" is sent to "/a/b"; else it is not found */
+    const char *cors_origin; /* whose pages may ask: one origin, "*", or NULL */
     const char *cors_expose; /* headers that such pages may read, besides Date; "" for none */
     void *role;
 };

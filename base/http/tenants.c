@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/base64.h"
 #include "base/sys/small_file.h"
 #include "base/sys/thread.h"
 
@@ -88,16 +90,44 @@ qf_rc qh_tenants_refresh(struct qh_tenants *tenants, bool *ret_changed, struct q
     return QF_OK;
 }
 
+/* What stands behind the name of a scheme, which counts in any case; data NULL: it is another one. */
+static struct qf_str behind(struct qf_str authorization, const char *scheme)
+{
+    size_t len = strlen(scheme);
+
+    if (authorization.len <= len || strncasecmp(authorization.data, scheme, len) != 0 ||
+        authorization.data[len] != ' ')
+        return (struct qf_str){ NULL, 0 };
+    return qf_str_trim(qf_str_sub(authorization, len, authorization.len));
+}
+
+/* The key in an Authorization header: a bearer's token, or the password of basic authentication,
+ * whatever the user's name; that is decoded into @plain. data NULL: there is none. */
+static struct qf_str key_in(struct qf_str authorization, struct qf_strbuf *plain)
+{
+    struct qf_str coded = behind(authorization, "Basic"), pair;
+    const char *colon;
+
+    if (!coded.data)
+        return behind(authorization, "Bearer");
+    if (!qf_base64_decode(plain, coded) || plain->len == 0)
+        return (struct qf_str){ NULL, 0 };
+    pair = qf_strbuf_view(plain);
+    colon = memchr(pair.data, ':', pair.len);
+    return colon ? qf_str_sub(pair, (size_t)(colon - pair.data) + 1, pair.len)
+                 : (struct qf_str){ NULL, 0 };
+}
+
 /* The key's owner, copied: the table may be another one a moment later. */
-static bool find_owner(struct qh_tenants *tenants, struct qf_str authorization,
+static bool find_owner(struct qh_tenants *tenants, const struct qh_request *request,
                        struct qh_key_owner *ret_owner)
 {
     const struct qh_key_owner *owner;
-    struct qf_str key;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf plain = QF_STRBUF_INIT;
+    struct qf_str key = key_in(qh_request_header(request, "Authorization"), &plain);
 
-    if (!qf_str_starts(authorization, QF_STR("Bearer ")))
+    if (!key.data)
         return false;
-    key = qf_str_trim(qf_str_sub(authorization, 7, authorization.len));
     qf_lock_take(tenants->lock);
     owner = qh_keys_find(tenants->keys, key);
     if (owner)
@@ -112,7 +142,7 @@ qf_rc qh_tenants_of(struct qh_tenants *tenants, const struct qh_request *request
     struct qf_str asked = qf_str_trim(qh_request_header(request, "X-Scope-OrgID"));
     struct qh_key_owner owner = { .tenant = "*" };
 
-    if (tenants->file && !find_owner(tenants, qh_request_header(request, "Authorization"), &owner))
+    if (tenants->file && !find_owner(tenants, request, &owner))
         return qf_err_set(err, QF_EAUTH, "an API key is needed");
     ret_caller->sees_all = strcmp(owner.tenant, "*") == 0;
     memcpy(ret_caller->key_name, owner.name, sizeof(owner.name));

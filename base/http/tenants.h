@@ -1,7 +1,7 @@
 /* tenants.h - who asks: API keys and tenants.
  *
  * Without a key file every request is served; its tenant is X-Scope-OrgID, or "default". With one,
- * a request needs `Authorization: Bearer KEY` and its tenant is the key's; X-Scope-OrgID may repeat
+ * a request needs `Authorization: Bearer KEY`, or `Basic` with the key as password, and its tenant is the key's; X-Scope-OrgID may repeat
  * it, and chooses freely if the key's tenant is "*". keys.h has the file's form.
  *
  * The file is read again when it has changed. Whoever could write it could open every tenant's data:

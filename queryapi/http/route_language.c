@@ -119,7 +119,7 @@ static void handle_exemplars(struct qh_visit *visit)
     else if (selector)
         qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
     else
-        qh_stream_answer(visit->stream, 204, "application/json", QF_STR(""));
+        qh_stream_answer(visit->stream, 204, NULL, QF_STR(""));
     (void)qf_arena_free(arena);
 }
 

@@ -108,6 +108,7 @@ static struct qh_router router_of(struct qa_routes *of)
                                .admitted = note_caller,
                                .family_count = QF_COUNT_OF(families),
                                .tenants = of->tenants,
+                               .cleans_paths = true,
                                .cors_origin = of->cors_origin,
                                .cors_expose = "X-Query-Id",
                                .role = of };

@@ -206,6 +206,7 @@ struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err
                                                        .header_bytes_max = HEADER_BYTES_MAX,
                                                        .body_bytes_max = BODY_BYTES_MAX,
                                                        .idle_timeout_ms = QW_HTTP_IDLE_MS,
+                                                       .rest_timeout_ms = QW_HTTP_IDLE_MS,
                                                        .tls_cert_file = options->tls_cert,
                                                        .tls_key_file = options->tls_key,
                                                        .tls_client_ca_file = options->tls_client_ca,

@@ -12,6 +12,7 @@
 
 #include "base/http/params.h"
 #include "base/http/range.h"
+#include "base/http/rules.h"
 #include "base/http/router.h"
 #include "base/pure/strbuf.h"
 
@@ -120,6 +121,7 @@ static void ask(struct qh_request *request, struct qf_str query)
     struct qh_router router = { .families = families,
                                 .family_count = 1,
                                 .tenants = tenants(),
+                                .cleans_paths = true,
                                 .cors_origin = "https://grafana.example",
                                 .cors_expose = "" };
     struct qh_stream *refused = qh_stream_new(1 << 16), *answered = qh_stream_new(1 << 16);
@@ -128,9 +130,9 @@ static void ask(struct qh_request *request, struct qf_str query)
     handled = 0;
     if (admitted == qh_stream_begun(refused))
         abort(); /* let in without a word, or told why not */
-    if (qh_request_has_form(request))
-        (void)!qh_params_add_form(request->arena, &request->params, request->body, NULL);
-    (void)!qh_params_add_form(request->arena, &request->params, query, NULL);
+    request->query = query;
+    (void)qh_request_keeps_rules(request, true, &(struct qh_refusal){ 0 });
+    (void)!qh_request_read_params(request, NULL);
     qh_router_handle(&router, request, answered);
     if (!qh_stream_begun(answered) || handled != (admitted ? 1 : 0))
         abort();

@@ -353,7 +353,7 @@ class Parameters(EndpointTest):
     def test_what_is_not_there(self):
         for path in ("/api/v1/targets", "/api/v1/status/config", "/api/v1/status/tsdb",
                      "/api/v1/read", "/api/v1/write", "/api/v1/admin/tsdb/snapshot", "/federate",
-                     "/api/v1/label//values", "/api/v2/query", "/assets/x"):
+                     "/api/v1/label/a/b/values", "/api/v2/query", "/assets/x"):
             self.assertEqual(self.fabric.get(path)[0], 404, path)
             self.assertEqual(self.fabric.request("OPTIONS", path)[0], 204, path)
         for path in ("/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/rules",

@@ -18,6 +18,7 @@ struct fixture {
     struct qh_listener *listener;
     atomic_int gone, room;
     struct qh_stream *_Atomic kept;
+    int64_t rest_timeout_ms;
 };
 
 static void on_event(void *ctx, uint64_t id, enum qh_stream_event event)
@@ -75,7 +76,10 @@ static void start(struct fixture *fixture)
                                            .bodies_bytes_max = 4000,
                                            .stream_bytes_max = 4096,
                                            .keepalive_ms = 50,
-                                           .header_timeout_ms = 300 };
+                                           .header_timeout_ms = 300,
+                                           .rest_timeout_ms = fixture->rest_timeout_ms
+                                                                  ? fixture->rest_timeout_ms
+                                                                  : 300 };
 
     fixture->listener = qh_listener_new(&options, &err);
     CHECK_MSG(fixture->listener, "%s", err.msg);
@@ -250,13 +254,57 @@ TEST(what_is_too_large_is_refused)
     CHECK(strstr(answer.data, "HTTP/1.1 413 "));
     qf_strbuf_reset(&request);
     qf_strbuf_puts(&request, "GET / HTTP/1.1\r\nX: ");
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 40000; i++)
         qf_strbuf_puts(&request, "0123456789");
     ask(&fixture, request.data, &answer);
     CHECK(strstr(answer.data, "HTTP/1.1 431 "));
     (void)qh_listener_free(fixture.listener);
     qf_strbuf_done(&answer);
     qf_strbuf_done(&request);
+}
+
+/* A proxy keeps connections for its next request; who has begun one must get on with it. */
+TEST(connections_that_rest_are_kept_longer_than_those_that_dribble)
+{
+    struct fixture fixture = { .rest_timeout_ms = 60000 };
+    struct qf_strbuf answer = QF_STRBUF_INIT;
+    int resting, dribbling;
+
+    start(&fixture);
+    resting = dial(&fixture);
+    dribbling = dial(&fixture);
+    say(dribbling, "GET / HTTP/1.1\r\n");
+    for (int i = 0; i < 12; i++) { /* four times the time for headers */
+        (void)usleep(100000);
+        qh_listener_tick(fixture.listener);
+    }
+    hear(dribbling, &answer, NULL);
+    CHECK_EQ(answer.len, 0);
+    say(resting, "GET /hello HTTP/1.1\r\n" END);
+    hear(resting, &answer, NULL);
+    CHECK(strstr(answer.data, "HTTP/1.1 200 "));
+    (void)close(resting);
+    (void)close(dribbling);
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
+}
+
+TEST(a_request_that_breaks_the_rules_is_refused_and_its_connection_closed)
+{
+    struct fixture fixture = { 0 };
+    struct qf_strbuf answer = QF_STRBUF_INIT;
+
+    start(&fixture);
+    ask(&fixture,
+        "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n",
+        &answer);
+    CHECK(strstr(answer.data, "HTTP/1.1 400 "));
+    ask(&fixture, "GET /hello HTTP/1.1\r\n\r\n", &answer);
+    CHECK(strstr(answer.data, "missing required Host header"));
+    ask(&fixture, "GET http://elsewhere.example/hello HTTP/1.1\r\n" END, &answer);
+    CHECK(strstr(answer.data, "HTTP/1.1 200 "));
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
 }
 
 TEST(large_answers_are_compressed_if_the_client_can_read_that)

@@ -91,6 +91,12 @@ TEST(a_key_opens_its_own_tenant_only)
     CHECK_STR(caller.key_name, "alice");
     CHECK(!caller.sees_all);
     CHECK_EQ(ask(tenants, "Bearer secret1", "team-a", &caller), QF_OK);
+    CHECK_EQ(ask(tenants, "bearer  secret1", "", &caller), QF_OK);
+    CHECK_EQ(ask(tenants, "Bearersecret1", "", &caller), QF_EAUTH);
+    CHECK_EQ(ask(tenants, "basic YW55OnNlY3JldDE=", "", &caller), QF_OK); /* any:secret1 */
+    CHECK_STR(caller.tenant, "team-a");
+    CHECK_EQ(ask(tenants, "Basic c2VjcmV0MQ==", "", &caller), QF_EAUTH); /* secret1, no user */
+    CHECK_EQ(ask(tenants, "Basic !", "", &caller), QF_EAUTH);
     CHECK_EQ(ask(tenants, "Bearer secret1", "team-b", &caller), QF_EDENIED);
     CHECK_EQ(ask(tenants, "Bearer root", "team-b", &caller), QF_OK);
     CHECK_STR(caller.tenant, "team-b");
