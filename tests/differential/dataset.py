@@ -148,11 +148,15 @@ def build(seed):
     return [s if s.labels["__name__"] in STEADY else s.marked(rng) for s in series if s.points]
 
 
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
 def openmetrics(series):
     """All samples as untyped OpenMetrics text, grouped by metric as the format wants it."""
     out = []
     for s in sorted(series, key=lambda s: (s.labels["__name__"], sorted(s.labels.items()))):
-        labels = ",".join(f'{k}="{v}"' for k, v in sorted(s.labels.items()) if k != "__name__")
+        labels = ",".join(f"{k}={quoted(v)}" for k, v in sorted(s.labels.items()) if k != "__name__")
         for t, v in s.points:
             out.append(f"{s.labels['__name__']}{{{labels}}} {fmt(v)} {t / 1000:.3f}")
     out.append("# EOF")

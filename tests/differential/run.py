@@ -9,11 +9,8 @@ import collections
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,66 +19,7 @@ import compare  # noqa: E402
 import dataset  # noqa: E402
 import generate  # noqa: E402
 import known  # noqa: E402
-import remote_read  # noqa: E402
-import remote_write  # noqa: E402
-from ports import free_port  # noqa: E402
-
-FEATURE = "promql-experimental-functions"
-
-def wait_ready(url, process, seconds=60):
-    for _ in range(seconds * 10):
-        if process.poll() is not None:
-            raise SystemExit(f"{url}: the server ended with {process.returncode}")
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise SystemExit(f"{url}: not ready after {seconds} s")
-
-
-class Servers:
-    def __init__(self, args, folder, series):
-        self.processes = []
-        config = os.path.join(folder, "prometheus.yml")
-        open(config, "w", encoding="utf-8").close()
-        port = free_port()
-        self.theirs = f"http://127.0.0.1:{port}"
-        self.start([args.prometheus, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
-                    f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=100y",
-                    "--web.enable-remote-write-receiver", f"--enable-feature={FEATURE},native-histograms"],
-                   os.path.join(folder, "prometheus.log"), self.theirs + "/-/ready")
-        remote_write.send(self.theirs, series)
-        stored = remote_read.fetch(self.theirs, "native_.*", dataset.START_S * 1000,
-                                   (dataset.START_S + dataset.DURATION_S + 600) * 1000)
-        source = os.path.join(folder, "data.om")
-        with open(source, "w", encoding="utf-8") as f:
-            f.write(dataset.openmetrics(dataset.as_stored(series, stored)))
-        store = os.path.join(folder, "store")
-        subprocess.run([args.promfabric, "import", "--store", store, source], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port = free_port()
-        self.ours = f"http://127.0.0.1:{port}"
-        self.start([args.promfabric, "up", "--store", store, "--workers", str(args.workers),
-                    "--http-listen", f"127.0.0.1:{port}"],
-                   os.path.join(folder, "promfabric.log"), self.ours + "/readyz")
-
-    def start(self, command, log, ready):
-        environment = dict(os.environ, PROMFABRIC_ENABLE_FEATURE=FEATURE)
-        with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
-        self.processes.append(process)
-        wait_ready(ready, process)
-
-    def stop(self):
-        for process in self.processes:
-            process.send_signal(signal.SIGTERM)
-        for process in self.processes:
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
+from servers import Servers  # noqa: E402
 
 def question(rng):
     """An instant or a range query over the data's time."""
