@@ -48,7 +48,7 @@ void qp_say_hello(struct qp_stream *stream)
     struct pb_peer_hello *hello = &frame.u.hello;
 
     *hello =
-        (struct pb_peer_hello){ .protocol_version = QP_PROTOCOL_VERSION,
+        (struct pb_peer_hello){ .protocol_version = peers->options.protocol_version,
                                 .name = qf_str_from(peers->options.name),
                                 .to = qf_str_from(stream->dialed ? stream->peer->stat.name : ""),
                                 .instance = peers->instance,
@@ -176,10 +176,12 @@ static void take(struct qp_stream *stream, struct qp_peer *peer, const struct pb
 static bool fits(struct qp_stream *stream, const struct pb_peer_hello *hello,
                  struct verdict *verdict)
 {
-    if (hello->protocol_version != QP_PROTOCOL_VERSION) {
+    const struct qp_options *own = &stream->peers->options;
+
+    if (hello->protocol_version != own->protocol_version) {
         (void)snprintf(verdict->why, sizeof(verdict->why),
-                       "node %s speaks version %d, node %.*s version %u",
-                       stream->peers->options.name, QP_PROTOCOL_VERSION, QF_STR_ARG(hello->name),
+                       "node %s speaks version %u, node %.*s version %u", own->name,
+                       (unsigned)own->protocol_version, QF_STR_ARG(hello->name),
                        (unsigned)hello->protocol_version);
         return refuse(verdict, QP_WRONG_VERSION);
     }

@@ -72,6 +72,7 @@ struct qp_options {
     const char *tls_peer_name;
     const char *http_ca_file; /* of peers with HTTPS; NULL: tls_ca_file */
     /* Zero means the default. */
+    uint32_t protocol_version;            /* QP_PROTOCOL_VERSION; tests play another release */
     size_t queue_messages_max;            /* to one peer: 8192 */
     size_t queue_bytes_max;               /* to one peer: 64 MiB */
     int64_t stuck_ms;                     /* 5 s */

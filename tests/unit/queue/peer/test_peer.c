@@ -1,4 +1,5 @@
 /* Transports on the loopback: who gets through to whom, and what happens to those who do not. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -202,6 +203,62 @@ TEST(a_node_of_another_cluster_is_refused_on_both_sides)
     CHECK_EQ(b.messages, 0);
     endpoint_stop(&a);
     endpoint_stop(&b);
+}
+
+/* What goes to stderr is kept in a file meanwhile. */
+struct heard {
+    FILE *file;
+    int stderr_was;
+};
+
+static struct heard listen_to_log(void)
+{
+    struct heard heard = { tmpfile(), dup(2) };
+
+    CHECK(heard.file && heard.stderr_was >= 0);
+    CHECK(dup2(fileno(heard.file), 2) == 2);
+    return heard;
+}
+
+/* How many of the lines have @text; the log goes where it went before. */
+static size_t heard_lines(struct heard *heard, const char *text)
+{
+    char line[4096];
+    size_t count = 0;
+
+    CHECK(dup2(heard->stderr_was, 2) == 2);
+    (void)close(heard->stderr_was);
+    rewind(heard->file);
+    while (fgets(line, sizeof(line), heard->file))
+        count += strstr(line, text) != NULL;
+    (void)fclose(heard->file);
+    return count;
+}
+
+/* Each side says once what is wrong, however often it is dialled. */
+TEST(a_node_of_another_protocol_version_is_refused_on_both_sides)
+{
+    struct heard heard = listen_to_log();
+    struct endpoint a = { 0 }, b = { 0 };
+    struct qp_options options = endpoint_options("b", NULL, 0);
+    struct qp_address to_b;
+
+    options.protocol_version = QP_PROTOCOL_VERSION + 1;
+    endpoint_start(&b, &options);
+    to_b = (struct qp_address){ "b", endpoint_address(&b) };
+    options = endpoint_options("a", &to_b, 1);
+    endpoint_start(&a, &options);
+    endpoint_await_state(&a, "b", QP_WRONG_VERSION);
+    endpoint_await_state(&b, "a", QP_WRONG_VERSION);
+    CHECK_STR(endpoint_stat(&a, "b").why, "node b speaks version 2, node a version 1");
+    CHECK_STR(endpoint_stat(&b, "a").why, "node b speaks version 2, node a version 1");
+    CHECK(!qp_send(a.peers, "b", "q", QF_STR("x")));
+    (void)poll(NULL, 0, 500); /* some more attempts */
+    CHECK_EQ(endpoint_stat(&a, "b").state, QP_WRONG_VERSION);
+    CHECK_EQ(b.messages, 0);
+    endpoint_stop(&a);
+    endpoint_stop(&b);
+    CHECK_EQ(heard_lines(&heard, "peer speaks another protocol version"), 2);
 }
 
 /* A new node is in no cluster until it was taken into one; then it belongs to that one alone. */
