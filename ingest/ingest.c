@@ -73,11 +73,11 @@ static void observe_sync(void *ctx, double seconds)
 
 /* --- other nodes --- */
 
-static bool send_message(void *ctx, const char *to, const char *queue, struct qf_str bytes)
+static bool send_message(void *ctx, const char *to, const char *queue, struct qf_strbuf *bytes)
 {
     struct qp_peers *peers = atomic_load(&((struct ingest *)ctx)->peers);
 
-    return peers && qp_send(peers, to, queue, bytes);
+    return peers && qp_give(peers, to, queue, bytes);
 }
 
 static qf_rc call_node(void *ctx, const char *to, const char *method, struct qf_str bytes,

@@ -70,6 +70,12 @@ struct pb_peer_frame {
 
 /* Append the encoding of @frame to @buf. */
 void pb_peer_encode(struct qf_strbuf *buf, const struct pb_peer_frame *frame);
+/* Append what comes before the body in the encoding of a message about @queue, whose body is the end
+ * of it: so that large ones need not be copied. */
+void pb_peer_message_head(struct qf_strbuf *buf, struct qf_str queue, size_t body_len);
+/* The reverse: a message as the above writes it, which borrows from @bytes. False: anything else, whether
+ * or not it is a frame; pb_peer_decode() says. */
+bool pb_peer_message_view(struct qf_str bytes, struct pb_peer_message *ret_message);
 QF_MUST_CHECK qf_rc pb_peer_decode(struct qf_arena *arena, struct qf_str bytes,
                                    struct pb_peer_frame *ret_frame, struct qf_err *err);
 

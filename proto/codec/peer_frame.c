@@ -67,6 +67,81 @@ void pb_peer_encode(struct qf_strbuf *buf, const struct pb_peer_frame *frame)
     pb_pack(buf, &out.base);
 }
 
+/* Tags of length-delimited fields: Frame.message, Message.queue, Message.body. */
+enum { TAG_MESSAGE = 0x12, TAG_QUEUE = 0x0a, TAG_BODY = 0x12 };
+
+static size_t varint_len(size_t value)
+{
+    size_t len = 1;
+
+    for (; value >= 0x80; value >>= 7)
+        len++;
+    return len;
+}
+
+static void put_varint(struct qf_strbuf *buf, size_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        qf_strbuf_putc(buf, (char)(value | 0x80));
+    qf_strbuf_putc(buf, (char)value);
+}
+
+void pb_peer_message_head(struct qf_strbuf *buf, struct qf_str queue, size_t body_len)
+{
+    size_t inner = 1 + varint_len(queue.len) + queue.len;
+
+    if (body_len) /* an empty one is left out */
+        inner += 1 + varint_len(body_len) + body_len;
+    qf_strbuf_putc(buf, TAG_MESSAGE);
+    put_varint(buf, inner);
+    qf_strbuf_putc(buf, TAG_QUEUE);
+    put_varint(buf, queue.len);
+    qf_strbuf_str(buf, queue);
+    if (body_len) {
+        qf_strbuf_putc(buf, TAG_BODY);
+        put_varint(buf, body_len);
+    }
+}
+
+/* A field of @tag that begins at *@at, which moves behind it. */
+static bool get_field(struct qf_str bytes, size_t *at, char tag, struct qf_str *ret_value)
+{
+    uint64_t len = 0;
+    unsigned shift = 0;
+
+    if (*at >= bytes.len || bytes.data[(*at)++] != tag)
+        return false;
+    for (unsigned char byte = 0x80; byte & 0x80; shift += 7) {
+        if (*at >= bytes.len || shift > 28)
+            return false;
+        byte = (unsigned char)bytes.data[(*at)++];
+        len |= (uint64_t)(byte & 0x7f) << shift;
+    }
+    if (len > bytes.len - *at)
+        return false;
+    *ret_value = qf_str_sub(bytes, *at, *at + (size_t)len);
+    *at += (size_t)len;
+    return true;
+}
+
+bool pb_peer_message_view(struct qf_str bytes, struct pb_peer_message *ret_message)
+{
+    struct pb_peer_message message;
+    struct qf_str inner;
+    size_t at = 0, inside = 0;
+
+    if (!get_field(bytes, &at, TAG_MESSAGE, &inner) || at != bytes.len ||
+        !get_field(inner, &inside, TAG_QUEUE, &message.queue) ||
+        !get_field(inner, &inside, TAG_BODY, &message.body) || inside != inner.len)
+        return false;
+    if (!message.queue.len || message.queue.len > PB_PEER_NAME_BYTES_MAX ||
+        message.body.len > PB_PEER_BODY_BYTES_MAX ||
+        memchr(message.queue.data, 0, message.queue.len))
+        return false;
+    *ret_message = message;
+    return true;
+}
+
 static struct qf_str view(ProtobufCBinaryData bytes)
 {
     return (struct qf_str){ (const char *)bytes.data, bytes.len };

@@ -55,24 +55,51 @@ static bool full(const struct rpc_queue *queue, size_t more, qf_time_ms now)
            bytes > limits->bytes_max * limits->burst;
 }
 
-bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now)
+static void append(struct rpc_queue *queue, grpc_byte_buffer *message, size_t size)
 {
-    struct rpc_queue_item *item;
-    grpc_slice slice;
+    struct rpc_queue_item *item = qf_xcalloc(1, sizeof(*item));
 
-    if (!queue->first)
-        queue->moved_at = now;
-    if (full(queue, bytes.len, now))
-        return false;
-    item = qf_xcalloc(1, sizeof(*item));
-    slice = grpc_slice_from_copied_buffer(bytes.data ? bytes.data : "", bytes.len);
-    item->message = grpc_raw_byte_buffer_create(&slice, 1);
-    item->size = bytes.len;
-    grpc_slice_unref(slice);
+    item->message = message;
+    item->size = size;
     *queue->last = item;
     queue->last = &item->next;
     queue->count++;
-    queue->bytes += item->size;
+    queue->bytes += size;
+}
+
+/* Is there room for @len more bytes? */
+static bool has_room(struct rpc_queue *queue, size_t len, qf_time_ms now)
+{
+    if (!queue->first)
+        queue->moved_at = now;
+    return !full(queue, len, now);
+}
+
+bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now)
+{
+    grpc_slice slice;
+
+    if (!has_room(queue, bytes.len, now))
+        return false;
+    slice = grpc_slice_from_copied_buffer(bytes.data ? bytes.data : "", bytes.len);
+    append(queue, grpc_raw_byte_buffer_create(&slice, 1), bytes.len);
+    grpc_slice_unref(slice);
+    return true;
+}
+
+bool rpc_queue_give(struct rpc_queue *queue, struct qf_str head, struct qf_strbuf *body,
+                    qf_time_ms now)
+{
+    size_t len = body->len;
+    grpc_slice slices[2];
+
+    if (!has_room(queue, head.len + len, now))
+        return false;
+    slices[0] = grpc_slice_from_copied_buffer(head.data, head.len);
+    slices[1] = grpc_slice_new(qf_strbuf_take(body), len, free);
+    append(queue, grpc_raw_byte_buffer_create(slices, 2), head.len + len);
+    grpc_slice_unref(slices[0]);
+    grpc_slice_unref(slices[1]);
     return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/pure/duration.h"
 #include "base/pure/slice.h"
+#include "base/pure/strbuf.h"
 
 struct rpc_queue_limits {
     size_t messages_max, bytes_max;
@@ -35,6 +36,10 @@ void rpc_queue_clear(struct rpc_queue *queue);
 
 /* Append a copy of @bytes. False: the bounds are reached, the peer does not read. */
 bool rpc_queue_push(struct rpc_queue *queue, struct qf_str bytes, qf_time_ms now);
+/* Append a copy of @head and then @body, whose bytes are the queue's from then on: @body is empty. False:
+ * nothing changed. */
+bool rpc_queue_give(struct rpc_queue *queue, struct qf_str head, struct qf_strbuf *body,
+                    qf_time_ms now);
 /* The oldest message, the queue's until it is dropped; NULL: there is none. */
 grpc_byte_buffer *rpc_queue_first(const struct rpc_queue *queue);
 /* The oldest message and its size, which are the caller's now; there is one. */

@@ -182,6 +182,7 @@ static void tick_queue(struct qn_queue *queue, int64_t now)
     if ((uint64_t)now >= qc_deadline(queue->core))
         qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_TICK });
     mark_if_idle(queue, now);
+    qn_send_flush(queue);
     qn_sync_begin(queue);
 }
 
@@ -211,7 +212,7 @@ static int64_t queue_due(const struct qn_queue *queue, int64_t now)
 
     if (!queue->core || queue->closing)
         return due;
-    if (queue->offers)
+    if (queue->offers || qn_send_waits(queue))
         return now;
     deadline = qc_deadline(queue->core);
     if (deadline < (uint64_t)due)

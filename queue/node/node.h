@@ -22,7 +22,8 @@ typedef void qn_called(void *arg, qf_rc rc, struct qf_str bytes);
 /* Other nodes, by name. Any thread; nothing waits. */
 struct qn_transport {
     void *ctx;
-    bool (*send)(void *ctx, const char *to, const char *queue, struct qf_str bytes);
+    /* The bytes may be taken: what is left in the buffer is freed. */
+    bool (*send)(void *ctx, const char *to, const char *queue, struct qf_strbuf *bytes);
     qf_rc (*call)(void *ctx, const char *to, const char *method, struct qf_str bytes,
                   int64_t deadline_ms, qn_called *done, void *arg);
     void (*reply)(void *reply, qf_rc rc, struct qf_str bytes);

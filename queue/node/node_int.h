@@ -56,6 +56,13 @@ struct qn_held {
     bool urgent;
 };
 
+/* Appends to one peer that wait for the end of the owner's round. */
+struct qn_outgoing {
+    struct qc_message message; /* without entries; to 0: there is none */
+    uint64_t last_term;        /* of its last entry, or of the one before */
+    struct qf_strbuf bytes;    /* queue/peer/wire.h */
+};
+
 struct qp_bundle;
 struct qn_bundling;
 
@@ -80,6 +87,7 @@ struct qn_queue {
     bool led, space_low;
     bool closing; /* deleted: goes when no sync is under way */
 
+    struct qn_outgoing outgoing[QC_MEMBERS_MAX];
     struct qn_sync sync;
     bool syncing;
     uint64_t drop_below; /* waits for the end of a sync; 0: nothing */
@@ -255,8 +263,13 @@ void qn_show_all(struct qn_node *node, const struct qn_ask *ask, struct qf_strbu
 void qn_show(struct qn_queue *queue, struct qf_strbuf *buf);
 void qn_show_offsets(struct qn_queue *queue, struct qf_strbuf *buf);
 
-/* peers.c */
+/* send.c: appends wait until qn_send_flush(), which comes with the end of a round. */
 void qn_send(struct qn_queue *queue, const struct qc_message *message);
+void qn_send_flush(struct qn_queue *queue);
+void qn_send_forget(struct qn_queue *queue);
+bool qn_send_waits(const struct qn_queue *queue);
+
+/* peers.c */
 void qn_on_note_of_peer(struct qn_node *node, struct qn_note *note);
 const char *qn_name_of(const struct qn_queue *queue, uint64_t id); /* NULL: nobody knows */
 bool qn_forward(struct qn_queue *queue, struct qn_ask *ask, const char *leader);

@@ -10,8 +10,6 @@
 #include "queue/node/wire.h"
 #include "queue/peer/wire.h"
 
-/* Of the entries in one message, but always one. */
-#define MESSAGE_BYTES_MAX ((size_t)4 << 20)
 #define METHOD_ASK "ask"
 #define METHOD_JOIN "join"
 
@@ -51,70 +49,6 @@ static void note_name(struct qn_node *node, uint64_t id, const char *name)
 static void drop_message(struct qn_node *node)
 {
     atomic_fetch_add(&node->figures.messages_dropped, 1);
-}
-
-/* How many of the message's entries fit, and how many bytes of them must be read from the disk. */
-static uint32_t fitting(const struct ql_log *log, const struct qc_message *message,
-                        size_t *ret_read_bytes)
-{
-    size_t bytes = 0;
-    uint32_t count = 0;
-
-    *ret_read_bytes = 0;
-    for (; count < message->count && (!count || bytes < MESSAGE_BYTES_MAX); count++) {
-        uint64_t index = message->index + 1 + count;
-        size_t len = ql_entry_bytes(ql_log_length(log, index));
-        struct ql_entry entry;
-
-        bytes += len;
-        if (!ql_log_recent(log, index, &entry))
-            *ret_read_bytes += len;
-    }
-    return count;
-}
-
-/* The entries of a message out of the log, as many as fit; false: the first is not there. */
-static bool read_entries(struct qn_queue *queue, struct qc_message *message, struct qf_strbuf *data,
-                         struct qp_entries *entries)
-{
-    struct ql_log *log = queue->store.log;
-    uint32_t wanted = message->count;
-    size_t read_bytes;
-    uint32_t count = fitting(log, message, &read_bytes);
-
-    entries->count = 0;
-    if (read_bytes)
-        (void)qf_strbuf_reserve(data, read_bytes); /* entries borrow from it: it must not move */
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t index = message->index + 1 + i;
-        struct ql_entry entry;
-
-        if (!ql_log_recent(log, index, &entry) &&
-            ql_log_read(log, index, data, &entry, NULL) != QF_OK)
-            break;
-        QF_VEC_PUSH(entries, entry);
-    }
-    message->entries = entries->items;
-    message->count = (uint32_t)entries->count;
-    return entries->count > 0 || wanted == 0;
-}
-
-void qn_send(struct qn_queue *queue, const struct qc_message *message)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf data = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
-    const struct qn_transport *transport = &queue->node->options.transport;
-    const char *to = qn_name_of(queue, message->to);
-    struct qp_entries entries = { 0 };
-    struct qc_message filled = *message;
-
-    if (!transport->send || !to || !read_entries(queue, &filled, &data, &entries)) {
-        drop_message(queue->node);
-    } else {
-        qp_message_encode(&bytes, &filled);
-        if (!transport->send(transport->ctx, to, queue->address, qf_strbuf_view(&bytes)))
-            drop_message(queue->node);
-    }
-    qp_entries_done(&entries);
 }
 
 static void on_message(struct qn_node *node, const struct qn_note *note)

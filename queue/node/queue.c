@@ -170,6 +170,7 @@ static void queue_free(struct qn_queue *queue)
     struct qn_node *node = queue->node;
 
     qn_forget_held(queue);
+    qn_send_forget(queue);
     qn_app_close(queue);
     (void)qc_free(queue->core);
     if (queue->store.disk)

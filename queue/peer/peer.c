@@ -338,12 +338,10 @@ static void kick(struct qp_peers *peers)
         peers->kick_posted = qf_mailbox_try_send(peers->mailbox, &peers->kick_item);
 }
 
-/* Under the lock. */
-static bool push(struct qp_peers *peers, struct qp_peer *peer, struct qf_str frame)
+/* Under the lock: @pushed into the peer's queue, or dropped. */
+static bool note_pushed(struct qp_peers *peers, struct qp_peer *peer, bool pushed, qf_time_ms now)
 {
-    qf_time_ms now = qf_clock_mono_ms();
-
-    if (peer->current && rpc_queue_push(&peer->out, frame, now)) {
+    if (pushed) {
         kick(peers);
         return true;
     }
@@ -353,43 +351,54 @@ static bool push(struct qp_peers *peers, struct qp_peer *peer, struct qf_str fra
     return false;
 }
 
-static bool connected(struct qp_peers *peers, const char *to)
-{
-    struct qp_peer *peer;
-    bool is;
-
-    qf_lock_take(peers->lock);
-    peer = qp_find(peers, to);
-    is = peer && peer->current && !peers->stopping;
-    if (peer && !is)
-        peer->stat.messages_dropped++;
-    qf_lock_drop(peers->lock);
-    return is;
-}
-
 static bool push_frame(struct qp_peers *peers, const char *to, const struct pb_peer_frame *frame)
 {
     struct qf_strbuf buf = QF_STRBUF_INIT;
+    qf_time_ms now = qf_clock_mono_ms();
     struct qp_peer *peer;
     bool pushed;
 
     pb_peer_encode(&buf, frame);
     qf_lock_take(peers->lock);
     peer = qp_find(peers, to);
-    pushed = peer && !peers->stopping && push(peers, peer, qf_strbuf_view(&buf));
+    pushed =
+        peer && !peers->stopping &&
+        note_pushed(peers, peer,
+                    peer->current && rpc_queue_push(&peer->out, qf_strbuf_view(&buf), now), now);
     qf_lock_drop(peers->lock);
     qf_strbuf_done(&buf);
     return pushed;
 }
 
+bool qp_give(struct qp_peers *peers, const char *to, const char *queue, struct qf_strbuf *bytes)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf head = QF_STRBUF_INIT;
+    qf_time_ms now = qf_clock_mono_ms();
+    struct qp_peer *peer;
+    bool pushed;
+
+    if (!name_ok(queue) || bytes->len > QP_BYTES_MAX)
+        return false;
+    pb_peer_message_head(&head, qf_str_from(queue), bytes->len);
+    qf_lock_take(peers->lock);
+    peer = qp_find(peers, to);
+    pushed =
+        peer && !peers->stopping &&
+        note_pushed(peers, peer,
+                    peer->current && rpc_queue_give(&peer->out, qf_strbuf_view(&head), bytes, now),
+                    now);
+    qf_lock_drop(peers->lock);
+    return pushed;
+}
+
 bool qp_send(struct qp_peers *peers, const char *to, const char *queue, struct qf_str bytes)
 {
-    struct pb_peer_frame frame = { .kind = PB_PEER_MESSAGE };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf copy = QF_STRBUF_INIT;
 
-    if (!name_ok(queue) || bytes.len > QP_BYTES_MAX || !connected(peers, to))
+    if (bytes.len > QP_BYTES_MAX)
         return false;
-    frame.u.message = (struct pb_peer_message){ qf_str_from(queue), bytes };
-    return push_frame(peers, to, &frame);
+    qf_strbuf_str(&copy, bytes);
+    return qp_give(peers, to, queue, &copy);
 }
 
 static qf_rc add_wait(struct qp_peers *peers, const char *to, struct qp_wait *wait)

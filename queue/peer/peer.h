@@ -22,6 +22,7 @@
 
 #include "base/pure/err.h"
 #include "base/pure/slice.h"
+#include "base/pure/strbuf.h"
 
 enum {
     QP_PROTOCOL_VERSION = 1,
@@ -124,6 +125,9 @@ void qp_set_cluster(struct qp_peers *peers, uint64_t cluster);
 /* Send a copy of @bytes about @queue to node @to. False: dropped and counted (unknown or not connected
  * peer, full queue, more than QP_BYTES_MAX). True is no promise. */
 bool qp_send(struct qp_peers *peers, const char *to, const char *queue, struct qf_str bytes);
+
+/* The same without a copy: if it returns true @bytes were taken, and the buffer is empty. */
+bool qp_give(struct qp_peers *peers, const char *to, const char *queue, struct qf_strbuf *bytes);
 
 /* How a call or fetch ended. @bytes: the answer, if @rc is QF_OK; else a text that says why.
  * QF_EUNAVAILABLE: no stream, or it was lost: nobody knows whether it was done; QF_ETIMEOUT; else what

@@ -206,7 +206,9 @@ static void take_frame(struct qp_stream *stream, struct qf_str bytes)
     struct qf_err err = { 0 };
 
     qf_arena_reset(peers->scratch);
-    if (pb_peer_decode(peers->scratch, bytes, &frame, &err) != QF_OK) {
+    frame.kind = PB_PEER_MESSAGE;
+    if (!pb_peer_message_view(bytes, &frame.u.message) &&
+        pb_peer_decode(peers->scratch, bytes, &frame, &err) != QF_OK) {
         break_off(stream, err.msg);
         return;
     }

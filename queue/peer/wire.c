@@ -22,7 +22,7 @@ size_t qp_message_bytes(const struct qc_message *message)
     return bytes;
 }
 
-static void put_entry(struct qf_strbuf *buf, const struct ql_entry *entry)
+void qp_message_entry(struct qf_strbuf *buf, const struct ql_entry *entry)
 {
     unsigned char header[ENTRY_HEADER];
 
@@ -33,14 +33,14 @@ static void put_entry(struct qf_strbuf *buf, const struct ql_entry *entry)
     qf_strbuf_str(buf, entry->data);
 }
 
-void qp_message_encode(struct qf_strbuf *buf, const struct qc_message *message)
+static void put_header(unsigned char header[HEADER], const struct qc_message *message)
 {
     const uint64_t words[WORDS] = { message->cluster,      message->from,   message->to,
                                     message->term,         message->space,  message->index,
                                     message->index_term,   message->commit, message->rejected,
                                     message->change_index, message->nonce };
-    unsigned char header[HEADER] = { 0 };
 
+    memset(header, 0, HEADER);
     header[0] = (unsigned char)message->kind;
     header[1] = (unsigned char)((message->pre_vote ? FLAG_PRE_VOTE : 0) |
                                 (message->disrupt ? FLAG_DISRUPT : 0) |
@@ -48,9 +48,29 @@ void qp_message_encode(struct qf_strbuf *buf, const struct qc_message *message)
     ql_put(header + 4, message->count, 4);
     for (size_t i = 0; i < WORDS; i++)
         ql_put(header + 8 + 8 * i, words[i], 8);
+}
+
+void qp_message_begin(struct qf_strbuf *buf)
+{
+    static const unsigned char header[HEADER];
+
+    qf_strbuf_reset(buf);
+    qf_strbuf_add(buf, header, sizeof(header));
+}
+
+void qp_message_end(struct qf_strbuf *buf, const struct qc_message *message)
+{
+    put_header((unsigned char *)buf->data, message);
+}
+
+void qp_message_encode(struct qf_strbuf *buf, const struct qc_message *message)
+{
+    unsigned char header[HEADER];
+
+    put_header(header, message);
     qf_strbuf_add(buf, header, sizeof(header));
     for (uint32_t i = 0; i < message->count; i++)
-        put_entry(buf, &message->entries[i]);
+        qp_message_entry(buf, &message->entries[i]);
 }
 
 static void get_header(const unsigned char *in, struct qc_message *message)

@@ -16,6 +16,10 @@ struct qp_entries {
 
 /* Append @message with its entries (@message->entries holds @message->count of them). */
 void qp_message_encode(struct qf_strbuf *buf, const struct qc_message *message);
+/* The same into an empty @buf whose entries come one after the other: begin, entries, end. */
+void qp_message_begin(struct qf_strbuf *buf);
+void qp_message_entry(struct qf_strbuf *buf, const struct ql_entry *entry);
+void qp_message_end(struct qf_strbuf *buf, const struct qc_message *message);
 /* The bytes that encode would append. */
 size_t qp_message_bytes(const struct qc_message *message);
 

@@ -45,7 +45,7 @@ static struct qn_node *reach(struct place *from, const char *name)
     return NULL;
 }
 
-static bool send_message(void *ctx, const char *to, const char *queue, struct qf_str bytes)
+static bool send_message(void *ctx, const char *to, const char *queue, struct qf_strbuf *bytes)
 {
     struct place *place = ctx;
     struct qn_node *node;
@@ -53,7 +53,7 @@ static bool send_message(void *ctx, const char *to, const char *queue, struct qf
     qf_lock_take(place->nodes->lock);
     node = reach(place, to);
     if (node)
-        qn_hear(node, names[place->i], queue, bytes);
+        qn_hear(node, names[place->i], queue, qf_strbuf_view(bytes));
     qf_lock_drop(place->nodes->lock);
     return node != NULL;
 }

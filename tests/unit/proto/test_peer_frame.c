@@ -63,6 +63,52 @@ TEST(every_kind_of_frame_comes_back)
     CHECK_EQ(out.kind, PB_PEER_PING);
 }
 
+/* Large messages are written and read without the library, as it would write them. */
+TEST(a_message_in_two_pieces_is_the_same_bytes)
+{
+    static char body[70000];
+
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (char)(i * 31);
+    for (size_t len = 0; len <= sizeof(body); len = len < 130 ? len + 1 : len + 13973) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf whole = QF_STRBUF_INIT, pieces = QF_STRBUF_INIT;
+        struct pb_peer_frame frame = { .kind = PB_PEER_MESSAGE };
+        struct pb_peer_message view;
+
+        frame.u.message = (struct pb_peer_message){ QF_STR("metrics-0.17"), { body, len } };
+        pb_peer_encode(&whole, &frame);
+        pb_peer_message_head(&pieces, QF_STR("metrics-0.17"), len);
+        qf_strbuf_add(&pieces, body, len);
+        CHECK(qf_str_eq(qf_strbuf_view(&whole), qf_strbuf_view(&pieces)));
+        CHECK_EQ(pb_peer_message_view(qf_strbuf_view(&whole), &view), len > 0);
+        if (len) {
+            CHECK(qf_str_is(view.queue, "metrics-0.17"));
+            CHECK(qf_str_eq(view.body, frame.u.message.body));
+        }
+        for (size_t cut = 0; cut < whole.len && len < 130; cut++)
+            CHECK(!pb_peer_message_view((struct qf_str){ whole.data, cut }, &view));
+    }
+}
+
+TEST(what_is_no_plain_message_is_not_viewed)
+{
+    static const struct qf_str other[] = {
+        QF_STR_INIT(""),
+        QF_STR_INIT("\x12\x00"),
+        QF_STR_INIT("\x12\x04\x0a\x00\x12\x00"),           /* no queue */
+        QF_STR_INIT("\x12\x06\x12\x01x\x0a\x01q"),         /* another order */
+        QF_STR_INIT("\x12\x06\x0a\x01\0\x12\x01x"),        /* a NUL in the name */
+        QF_STR_INIT("\x12\x06\x0a\x01q\x12\x01x\x2a\x00"), /* something behind it */
+        QF_STR_INIT("\x12\xff\xff\xff\xff\xff\x0f\x0a\x01q\x12\x01x"),
+        QF_STR_INIT("\x1a\x06\x0a\x01q\x12\x01x") /* a call */
+    };
+    struct pb_peer_message view;
+
+    for (size_t i = 0; i < QF_COUNT_OF(other); i++)
+        CHECK_MSG(!pb_peer_message_view(other[i], &view), "%zu", i);
+    CHECK(pb_peer_message_view(QF_STR("\x12\x06\x0a\x01q\x12\x01x"), &view));
+}
+
 TEST(frames_beyond_their_bounds_are_refused)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_PEER_DECODE_BYTES_MAX);

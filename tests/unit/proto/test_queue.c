@@ -56,6 +56,24 @@ TEST(messages_leave_in_the_order_they_came)
     done(&queue);
 }
 
+TEST(a_given_body_follows_its_head)
+{
+    struct qf_strbuf body = QF_STRBUF_INIT;
+    struct rpc_queue queue;
+
+    start(&queue, 10, 10, 0);
+    qf_strbuf_puts(&body, "body");
+    CHECK(rpc_queue_give(&queue, QF_STR("head "), &body, 0));
+    CHECK_EQ(body.len, 0);
+    CHECK_EQ(queue.bytes, 9);
+    check_first(&queue, QF_STR("head body"));
+    qf_strbuf_puts(&body, "more");
+    CHECK(!rpc_queue_give(&queue, QF_STR("h"), &body, 0)); /* full: it stays the caller's */
+    CHECK(qf_str_is(qf_strbuf_view(&body), "more"));
+    qf_strbuf_done(&body);
+    done(&queue);
+}
+
 TEST(without_patience_the_bounds_are_hard)
 {
     struct rpc_queue queue;
