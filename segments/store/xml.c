@@ -255,6 +255,8 @@ qf_rc xml_parse(struct qf_str document, xml_fn *fn, void *ctx, struct qf_err *er
     struct parser p = { .in = document, .fn = fn, .ctx = ctx, .err = err };
     qf_rc rc = QF_OK;
 
+    if (document.len && memchr(document.data, '\0', document.len))
+        rc = bad(&p, "a NUL byte"); /* XML has none; texts become strings that would end there */
     while (!rc && p.at < p.in.len)
         rc = step(&p);
     if (!rc && (p.depth || !p.seen_root))

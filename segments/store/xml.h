@@ -1,7 +1,7 @@
 /* xml.h - the little XML that S3 and STS answer: elements and text, nothing to fetch or expand.
  *
  * Bounded and strict: document types are refused, nesting ends at XML_DEPTH_MAX, tags must match,
- * entities are the five of XML and numbers. Attributes, comments and declarations are skipped. */
+ * entities are the five of XML and numbers, there is no NUL byte. Attributes, comments and declarations are skipped. */
 #ifndef SEGMENTS_STORE_XML_H
 #define SEGMENTS_STORE_XML_H
 

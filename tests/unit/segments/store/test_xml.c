@@ -59,6 +59,11 @@ TEST(anything_else_is_a_protocol_error)
 
         CHECK_MSG(xml_parse(qf_str_from(bad[i]), show, &buf, NULL) == QF_EPROTO, "%s", bad[i]);
     }
+    {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+
+        CHECK_EQ(xml_parse((struct qf_str){ "<a>b\0c</a>", 10 }, show, &buf, NULL), QF_EPROTO);
+    }
 }
 
 /* Whatever a broken proxy sends, the parser ends. */
