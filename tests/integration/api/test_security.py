@@ -233,28 +233,58 @@ class Tls(unittest.TestCase):
         self.assertIn(run.returncode, (1, 2))
         self.assertIn("--control-tls-client-ca", run.stderr)
 
-    def test_queries_over_https(self):
+    def https_fabric(self):
         fabric = Fabric(1)
-        try:
-            fabric.api.stop()
-            fabric.api_flags = [f"--http-tls-cert={self.folder}/tls.crt",
-                                f"--http-tls-key={self.folder}/tls.key"]
-            fabric.up = lambda: "msg=serving" in fabric.api.log_text()[seen:]
-            seen = len(fabric.api.log_text())
-            fabric.start_api()
-            context = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
+        self.addCleanup(fabric.close)
+        fabric.api.stop()
+        fabric.api_flags = [f"--http-tls-cert={self.folder}/tls.crt",
+                            f"--http-tls-key={self.folder}/tls.key"]
+        fabric.up = lambda: "msg=serving" in fabric.api.log_text()[seen:]
+        seen = len(fabric.api.log_text())
+        fabric.start_api()
+        return fabric
 
-            def ask():
-                connection = http.client.HTTPSConnection("localhost", fabric.api_port,
-                                                         context=context, timeout=20)
-                connection.request("GET", "/api/v1/query?query=1%2B1")
-                answer = connection.getresponse()
-                return answer.status, json.loads(answer.read())
+    def test_queries_over_https(self):
+        fabric = self.https_fabric()
+        context = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
 
-            status, answer = wait_for("HTTPS", lambda: ask())
-            self.assertEqual((status, answer["data"]["result"][1]), (200, "2"))
-        finally:
-            fabric.close()
+        def ask():
+            connection = http.client.HTTPSConnection("localhost", fabric.api_port,
+                                                     context=context, timeout=20)
+            connection.request("GET", "/api/v1/query?query=1%2B1")
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+        status, answer = wait_for("HTTPS", lambda: ask())
+        self.assertEqual((status, answer["data"]["result"][1]), (200, "2"))
+
+    def test_the_client_believes_the_authorities_it_is_told(self):
+        fabric = self.https_fabric()
+        os.mkdir(f"{self.folder}/other")
+        make_certificates(f"{self.folder}/other")
+
+        def ask(*args, host="127.0.0.1", **environment):
+            run = subprocess.run([BINARY, *args, f"--url=https://{host}:{fabric.api_port}"],
+                                 capture_output=True, text=True, timeout=60,
+                                 env={**os.environ, **environment})
+            return run.returncode, run.stdout + run.stderr
+
+        ca = f"--tls-ca={self.folder}/ca.crt"
+        code, text = ask("query", ca, "1+1")
+        self.assertEqual(code, 0, text)
+        self.assertIn("2", text)
+        self.assertEqual(ask("query", "1+1", PROMFABRIC_TLS_CA=f"{self.folder}/ca.crt"), (0, text))
+        # The system's authorities, and others, know nothing of it; nor do ours of another name.
+        for wrong in (["query", "1+1"], ["query", f"--tls-ca={self.folder}/other/ca.crt", "1+1"],
+                      ["query", "--tls-ca=/none", "1+1"], ["queue", "ls"],
+                      ["queue", f"--tls-ca={self.folder}/other/ca.crt", "ls"]):
+            code, text = ask(*wrong)
+            self.assertEqual(code, 1, text)
+            self.assertRegex(text, "(?i)certificate|CA")
+        code, text = ask("query", ca, "1+1", host="127.0.0.2")
+        self.assertEqual(code, 1, text)
+        # The API keeps no queues, but its certificate is believed.
+        self.assertIn("answered HTTP status 404", ask("queue", ca, "ls")[1])
 
     def test_an_api_without_a_certificate_gets_no_worker(self):
         worker = (f"--control-tls-cert={self.folder}/tls.crt",
