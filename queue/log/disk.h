@@ -10,7 +10,8 @@
  *   remove
  *
  * Names have no '/'. Errors: QF_ENOTFOUND (open without create, rename, remove), QF_ENOSPC (write,
- * create: nothing that counts was written), QF_EIO for the rest. A disk belongs to one thread. */
+ * create: nothing that counts was written), QF_EIO for the rest. A simulated
+ * disk belongs to one thread. */
 #ifndef QUEUE_LOG_DISK_H
 #define QUEUE_LOG_DISK_H
 

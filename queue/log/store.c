@@ -187,14 +187,13 @@ static qf_rc fill(struct ql_log *log, const struct ql_entry *entries, size_t cou
 
         while (start + n < count && (n == 0 || bytes + entries[start + n].data.len < 1 << 20))
             bytes += ql_entry_bytes(entries[start + n++].data.len);
-        rc = ql_log_append(log, entries + start, n, true, err);
+        rc = ql_log_append(log, entries + start, n, false, err);
         start += n;
     }
     return rc == QF_OK ? ql_log_sync(log, err) : rc;
 }
 
-/* Remove what an attempt to install @generation left behind. */
-static qf_rc clear_generation(struct ql_disk *disk, uint64_t generation, struct qf_err *err)
+qf_rc ql_store_clear(struct ql_disk *disk, uint64_t generation, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf names = QF_STRBUF_INIT;
     qf_rc rc = disk->ops->list(disk, &names, err);
@@ -208,31 +207,60 @@ static qf_rc clear_generation(struct ql_disk *disk, uint64_t generation, struct 
     return rc;
 }
 
+qf_rc ql_store_prepare(struct ql_disk *disk, const struct ql_options *options,
+                       const struct ql_snapshot *snapshot, const struct ql_entry *entries,
+                       size_t count, struct ql_log **ret_log, struct qf_err *err)
+{
+    uint64_t generation = options->generation + 1;
+    struct ql_log *log;
+    qf_rc rc = ql_store_clear(disk, generation, err); /* what an earlier attempt left behind */
+
+    if (rc != QF_OK)
+        return rc;
+    log = ql_log_begin(disk, options, generation, snapshot->index + 1 - count);
+    rc = fill(log, entries, count, err);
+    if (rc == QF_OK) {
+        *ret_log = log;
+        return QF_OK;
+    }
+    (void)ql_log_free(log);
+    if (rc == QF_ENOSPC && ql_store_clear(disk, generation, NULL) != QF_OK)
+        rc = QF_EIO;
+    return rc;
+}
+
+qf_rc ql_store_switch(struct ql_store *store, const struct ql_snapshot *snapshot,
+                      struct ql_log *log, struct qf_err *err)
+{
+    struct ql_snapshot own = *snapshot;
+    qf_rc rc;
+
+    own.generation = store->snapshot.generation + 1;
+    own.generation_first = ql_log_first(log);
+    rc = replace_snapshot(store, &own, err);
+    if (rc != QF_OK)
+        return rc;
+    (void)ql_log_free(store->log);
+    store->log = log;
+    store->options.generation = own.generation;
+    return QF_OK;
+}
+
 qf_rc ql_store_install(struct ql_store *store, const struct ql_snapshot *snapshot,
                        const struct ql_entry *entries, size_t count, struct qf_err *err)
 {
     uint64_t old = store->snapshot.generation;
-    struct ql_snapshot own = *snapshot;
     struct ql_log *log;
-    qf_rc rc;
+    qf_rc rc = ql_store_prepare(store->disk, &store->options, snapshot, entries, count, &log, err);
 
-    own.generation = old + 1;
-    own.generation_first = snapshot->index + 1 - count;
-    rc = clear_generation(store->disk, own.generation, err);
     if (rc != QF_OK)
         return rc;
-    log = ql_log_begin(store->disk, &store->options, own.generation, own.generation_first);
-    rc = fill(log, entries, count, err);
-    if (rc == QF_OK)
-        rc = replace_snapshot(store, &own, err);
+    rc = ql_store_switch(store, snapshot, log, err);
     if (rc != QF_OK) {
         (void)ql_log_free(log);
         return rc;
     }
-    (void)ql_log_free(store->log);
-    store->log = log;
-    store->options.generation = own.generation;
-    return clear_generation(store->disk, old, err);
+    return ql_store_clear(store->disk, old, err);
 }
 
 qf_rc ql_store_vote(struct ql_store *store, uint64_t term, uint64_t vote, struct qf_err *err)

@@ -56,6 +56,20 @@ QF_MUST_CHECK qf_rc ql_store_install(struct ql_store *store, const struct ql_sna
                                      const struct ql_entry *entries, size_t count,
                                      struct qf_err *err);
 
+/* The same in pieces, for what may be as large as a log. First, on any thread: write the entries to
+ * files of the generation after that of @options, which nobody reads yet; all of it is durable. The
+ * log is the caller's. QF_ENOSPC: nothing is left of it; else the process must end. */
+QF_MUST_CHECK qf_rc ql_store_prepare(struct ql_disk *disk, const struct ql_options *options,
+                                     const struct ql_snapshot *snapshot,
+                                     const struct ql_entry *entries, size_t count,
+                                     struct ql_log **ret_log, struct qf_err *err);
+/* Then, by who owns the store: from now on @log counts, which is the store's. On an error it stays
+ * the caller's, and the process must end. */
+QF_MUST_CHECK qf_rc ql_store_switch(struct ql_store *store, const struct ql_snapshot *snapshot,
+                                    struct ql_log *log, struct qf_err *err);
+/* Last, on any thread: remove the files of a generation that does not count (any more). */
+QF_MUST_CHECK qf_rc ql_store_clear(struct ql_disk *disk, uint64_t generation, struct qf_err *err);
+
 /* Make term and vote durable, both copies, and only then part of store->sequence. */
 QF_MUST_CHECK qf_rc ql_store_vote(struct ql_store *store, uint64_t term, uint64_t vote,
                                   struct qf_err *err);

@@ -32,8 +32,8 @@ struct qn_transport {
     void (*joined)(void *ctx, uint64_t cluster); /* this node is part of it now */
 };
 
-/* Folders, one for each queue; queue/node/folders.h has those of a real disk. A disk's `sync` may be
- * called from other threads than the rest, one at a time. */
+/* Folders, one for each queue; queue/node/folders.h has those of a real disk. A disk is
+ * used by several threads at once, each with files of its own, but for `sync`. */
 struct qn_folders {
     void *ctx;
     /* QF_ENOTFOUND: there is none, and @create is false. */

@@ -119,7 +119,8 @@ struct qn_queue {
 
     bool fetching, fetch_failed;
     uint32_t bundling;                  /* jobs of the other thread that read this queue */
-    const struct qp_bundle *bundle;     /* what was fetched, while it is installed */
+    const struct qp_bundle *bundle;     /* what was fetched, while it is installed; */
+    struct ql_log *bundle_log;          /* and its log, written already */
     struct qn_wanted wanted;            /* the peer for whom one is written */
     uint64_t served_index, served_term; /* of the one that is written */
     int64_t served_ms;

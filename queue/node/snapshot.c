@@ -1,6 +1,7 @@
 /* snapshot.c - snapshots between nodes: bundles (queue/peer/bundle.h) written for peers, fetched from
- * them and put in place. A bundle may be as large as a log: it is written and checked on a thread of
- * its own, from a view of the log. */
+ * them and put in place. A bundle may be as large as a log: a thread of its own writes it from a view of
+ * the log, checks it, and writes the log that takes the place of the present one; the owner only
+ * changes over. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,21 @@
 /* A bundle that nobody asks for goes. */
 #define SERVED_MS (INT64_C(10) * 60 * 1000)
 
+enum work {
+    WORK_WRITE, /* a bundle for a peer */
+    WORK_CHECK, /* one that was fetched, and write its log */
+    WORK_CLEAR  /* remove the log that was replaced */
+};
+
 /* Work for the other thread, and what came of it. */
 struct qn_bundling {
     struct qn_node *node;
     struct qn_queue *queue;
-    bool fetched; /* check one that was fetched; else write one */
+    enum work work;
     char path[4096];
-    struct ql_store store; /* of a view: snapshot and log */
+    struct ql_store store; /* WRITE: of a view: snapshot and log; CHECK: options, and the new log */
+    qf_rc written;         /* CHECK: what the disk said to the new log */
+    uint64_t generation;   /* CLEAR */
     struct qf_strbuf bytes;
     uint64_t first;
     struct qp_bundle bundle;
@@ -44,10 +53,21 @@ static void work(void *arg)
     struct qn_bundling *job = arg;
     struct qn_note *note = qf_xcalloc(1, sizeof(*note));
 
-    if (job->fetched)
-        job->rc = qp_bundle_open(job->path, &job->bundle, &job->err);
-    else
+    switch (job->work) {
+    case WORK_WRITE:
         job->rc = qp_bundle_write(&job->store, job->first, job->path, &job->err);
+        break;
+    case WORK_CHECK:
+        job->rc = qp_bundle_open(job->path, &job->bundle, &job->err);
+        if (job->rc == QF_OK)
+            job->written = ql_store_prepare(job->store.disk, &job->store.options,
+                                            &job->bundle.snapshot, job->bundle.entries,
+                                            job->bundle.count, &job->store.log, &job->err);
+        break;
+    case WORK_CLEAR:
+        job->rc = ql_store_clear(job->store.disk, job->generation, &job->err);
+        break;
+    }
     note->kind = QN_NOTE_BUNDLED;
     note->job = job;
     if (!qf_mailbox_send(job->node->box, note, -1))
@@ -58,18 +78,20 @@ static void free_job(struct qn_bundling *job)
 {
     (void)ql_log_free(job->store.log);
     qf_strbuf_done(&job->bytes);
-    if (job->fetched && job->rc == QF_OK)
-        qp_bundle_close(&job->bundle);
+    qp_bundle_close(&job->bundle);
     free(job);
 }
 
-static struct qn_bundling *new_job(struct qn_queue *queue, const char *file)
+static struct qn_bundling *new_job(struct qn_queue *queue, enum work kind)
 {
     struct qn_bundling *job = qf_xcalloc(1, sizeof(*job));
 
     job->node = queue->node;
     job->queue = queue;
-    path_of(queue, file, job->path, sizeof(job->path));
+    job->work = kind;
+    job->store.disk = queue->disk;
+    job->store.options = queue->store.options;
+    path_of(queue, kind == WORK_WRITE ? SERVED_FILE : FETCHED_FILE, job->path, sizeof(job->path));
     return job;
 }
 
@@ -79,7 +101,6 @@ static bool submit(struct qn_queue *queue, struct qn_bundling *job)
         queue->bundling++;
         return true;
     }
-    job->fetched = false;
     free_job(job);
     return false;
 }
@@ -113,7 +134,6 @@ static bool take_view(struct qn_queue *queue, struct qn_bundling *job)
     qf_strbuf_str(&job->bytes, own->members);
     qf_strbuf_str(&job->bytes, own->state);
     qf_strbuf_str(&job->bytes, own->application);
-    job->store.disk = queue->disk;
     job->store.snapshot = *own;
     job->store.snapshot.members = (struct qf_str){ job->bytes.data, own->members.len };
     job->store.snapshot.state =
@@ -149,7 +169,7 @@ void qn_on_wanted(struct qn_node *node, const struct qn_note *note)
         wanted->done(wanted->ctx, QF_ENOTFOUND, NULL);
         return;
     }
-    job = queue->wanted.done ? NULL : new_job(queue, SERVED_FILE);
+    job = queue->wanted.done ? NULL : new_job(queue, WORK_WRITE);
     if (job && !take_view(queue, job)) {
         free_job(job);
         job = NULL;
@@ -249,7 +269,6 @@ void qn_fetch(struct qn_queue *queue, const struct qc_message *message)
 void qn_on_fetched(struct qn_node *node, const struct qn_note *note)
 {
     struct qn_queue *queue = qn_queue_by_id(node, note->queue_id);
-    struct qn_bundling *job;
 
     if (!queue || atomic_load(&node->dead))
         return;
@@ -259,52 +278,92 @@ void qn_on_fetched(struct qn_node *node, const struct qn_note *note)
         qn_fetch_failed(queue);
         return;
     }
-    job = new_job(queue, FETCHED_FILE);
-    job->fetched = true;
-    if (!submit(queue, job))
+    if (!submit(queue, new_job(queue, WORK_CHECK)))
         qn_fetch_failed(queue);
+}
+
+/* The files of @generation are of no use: let the other thread remove them. */
+static void clear_later(struct qn_queue *queue, uint64_t generation)
+{
+    struct qn_bundling *job = new_job(queue, WORK_CLEAR);
+
+    job->generation = generation;
+    (void)submit(queue, job); /* else opening removes them */
+}
+
+static void check_failed(struct qn_queue *queue, const struct qn_bundling *job)
+{
+    QF_LOG_WARN(job->rc != QF_OK ? "a fetched snapshot is damaged, will be fetched again"
+                                 : "there is no room for a fetched snapshot, will be tried again",
+                QF_KV_STR("queue", queue->name), QF_KV_STR("reason", job->err.msg));
+    (void)unlink(job->path);
+    qn_fetch_failed(queue);
 }
 
 static void on_checked(struct qn_queue *queue, struct qn_bundling *job)
 {
     queue->fetching = false;
-    if (job->rc != QF_OK) {
-        QF_LOG_WARN("a fetched snapshot is damaged, will be fetched again",
-                    QF_KV_STR("queue", queue->name), QF_KV_STR("reason", job->err.msg));
-        (void)unlink(job->path);
-        qn_fetch_failed(queue);
+    if (job->rc == QF_OK && job->written != QF_OK && job->written != QF_ENOSPC) {
+        qn_fatal(queue->node, &job->err);
+        return;
+    }
+    if (job->rc != QF_OK || job->written != QF_OK) {
+        check_failed(queue, job);
         return;
     }
     queue->bundle = &job->bundle;
+    queue->bundle_log = job->store.log;
+    job->store.log = NULL;
     qn_step(queue,
             &(struct qc_event){ .kind = QC_EVENT_FETCHED, .snapshot = &job->bundle.snapshot });
     queue->bundle = NULL;
+    if (queue->bundle_log) { /* not wanted any more */
+        queue->bundle_log = ql_log_free(queue->bundle_log);
+        clear_later(queue, queue->store.snapshot.generation + 1);
+    }
     (void)unlink(job->path);
+}
+
+static qf_rc change_over(struct qn_queue *queue, struct qf_err *err)
+{
+    uint64_t old = queue->store.snapshot.generation;
+    qf_rc rc;
+
+    if (!queue->bundle_log)
+        return qf_err_set(err, QF_EINTERNAL, "a snapshot shall be installed that is not there");
+    rc = ql_store_switch(&queue->store, &queue->bundle->snapshot, queue->bundle_log, err);
+    if (rc != QF_OK)
+        return rc;
+    queue->bundle_log = NULL;
+    clear_later(queue, old);
+    return qn_app_restore(queue, err);
 }
 
 bool qn_install(struct qn_queue *queue)
 {
-    const struct qp_bundle *bundle = queue->bundle;
     struct qf_err err = { 0 };
 
     qn_sync_wait(queue);
     qn_forget_held(queue);
     queue->drop_below = 0;
-    if (!bundle) {
-        (void)qf_err_set(&err, QF_EINTERNAL, "a snapshot shall be installed that is not there");
-    } else if (ql_store_install(&queue->store, &bundle->snapshot, bundle->entries, bundle->count,
-                                &err) == QF_OK &&
-               qn_app_restore(queue, &err) == QF_OK) {
-        atomic_fetch_add(&queue->node->figures.installs, 1);
-        queue->snapshot_bytes = ql_log_bytes(queue->store.log);
-        if (queue == qn_meta(queue->node))
-            qn_meta_forget(queue->node);
-        QF_LOG_INFO("a snapshot of a peer took the place of the log",
-                    QF_KV_STR("queue", queue->name), QF_KV_U64("index", bundle->snapshot.index));
-        return true;
+    if (change_over(queue, &err) != QF_OK) {
+        qn_fatal(queue->node, &err);
+        return false;
     }
-    qn_fatal(queue->node, &err);
-    return false;
+    atomic_fetch_add(&queue->node->figures.installs, 1);
+    queue->snapshot_bytes = ql_log_bytes(queue->store.log);
+    if (queue == qn_meta(queue->node))
+        qn_meta_forget(queue->node);
+    QF_LOG_INFO("a snapshot of a peer took the place of the log", QF_KV_STR("queue", queue->name),
+                QF_KV_U64("index", queue->store.snapshot.index));
+    return true;
+}
+
+/* The queue is about to go, or the node: nothing comes of it. */
+static void give_up_job(struct qn_queue *queue, const struct qn_bundling *job)
+{
+    if (job->work == WORK_WRITE)
+        queue->wanted.done(queue->wanted.ctx, QF_ENOTFOUND, NULL);
 }
 
 void qn_on_bundled(struct qn_node *node, struct qn_bundling *job)
@@ -312,14 +371,15 @@ void qn_on_bundled(struct qn_node *node, struct qn_bundling *job)
     struct qn_queue *queue = job->queue;
 
     queue->bundling--;
-    if (queue->closing || atomic_load(&node->dead)) {
-        if (!job->fetched)
-            queue->wanted.done(queue->wanted.ctx, QF_ENOTFOUND, NULL);
-    } else if (job->fetched) {
-        on_checked(queue, job);
-    } else {
+    if (queue->closing || atomic_load(&node->dead))
+        give_up_job(queue, job);
+    else if (job->work == WORK_WRITE)
         on_written(queue, job);
-    }
+    else if (job->work == WORK_CHECK)
+        on_checked(queue, job);
+    else if (job->rc != QF_OK)
+        QF_LOG_WARN("files of a log that was replaced stay until the next start",
+                    QF_KV_STR("queue", queue->name), QF_KV_STR("reason", job->err.msg));
     free_job(job);
     if (queue->closing)
         qn_queue_close_if_idle(queue);

@@ -173,6 +173,39 @@ TEST(an_installed_snapshot_replaces_the_log)
     CHECK_OK(grow(&world, 92), &world.err);
 }
 
+/* While the log of a snapshot is written the present one goes on; only the change-over replaces it. */
+TEST(a_prepared_snapshot_counts_from_the_change_over_on)
+{
+    QF_CLEANUP(world_done) struct world world = begin();
+    struct ql_log *log;
+
+    CHECK_OK(grow(&world, 12), &world.err);
+    CHECK_OK(ql_store_prepare(world.store.disk, &world.store.options, &foreign, foreign_entries, 2,
+                              &log, &world.err),
+             &world.err);
+    CHECK_OK(grow(&world, 20), &world.err);
+    log = ql_log_free(log); /* a crash, or nobody wants it any more */
+    CHECK_OK(reopen(&world), &world.err);
+    CHECK_EQ(ql_log_last(world.store.log), 20);
+    for (int i = 0; i < 2; i++) { /* also over what an attempt left */
+        CHECK_OK(ql_store_prepare(world.store.disk, &world.store.options, &foreign, foreign_entries,
+                                  2, &log, &world.err),
+                 &world.err);
+        if (!i)
+            log = ql_log_free(log);
+    }
+    CHECK_OK(grow(&world, 30), &world.err);
+    CHECK_OK(ql_store_switch(&world.store, &foreign, log, &world.err), &world.err);
+    CHECK_EQ(ql_log_last(world.store.log), 50);
+    CHECK_OK(grow(&world, 52), &world.err);
+    CHECK_OK(reopen(&world), &world.err); /* the old files are still there */
+    CHECK_EQ(ql_log_first(world.store.log), 49);
+    CHECK_EQ(ql_log_last(world.store.log), 52);
+    CHECK_OK(ql_store_clear(world.store.disk, 1, &world.err), &world.err);
+    CHECK_OK(reopen(&world), &world.err);
+    CHECK_EQ(ql_log_last(world.store.log), 52);
+}
+
 /* Death at every write and sync of an installation: the old log and state, or the new ones. */
 TEST(a_crash_while_installing_leaves_old_or_new)
 {
