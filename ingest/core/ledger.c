@@ -255,7 +255,8 @@ static enum in_verdict apply_sealed(struct in_ledger *ledger, uint64_t index,
 
 static enum in_verdict apply_floor(struct in_ledger *ledger, const struct in_record *record)
 {
-    if (record->floor_ms <= ledger->floor_ms)
+    /* What is read again at a start must count for as much as it did: no floor above it. */
+    if (record->floor_ms <= ledger->floor_ms || record->floor_ms > in_ledger_oldest(ledger))
         return IN_OUT_OF_TURN;
     ledger->floor_ms = record->floor_ms;
     return IN_APPLIED;
@@ -348,6 +349,16 @@ int64_t in_ledger_time(const struct in_ledger *ledger)
 int64_t in_ledger_floor(const struct in_ledger *ledger)
 {
     return ledger->floor_ms;
+}
+
+int64_t in_ledger_oldest(const struct in_ledger *ledger)
+{
+    int64_t oldest = INT64_MAX;
+
+    for (size_t i = 0; i < ledger->tenant_count; i++)
+        for (size_t j = 0; j < ledger->tenants[i]->range_count; j++)
+            oldest = QF_MIN(oldest, ledger->tenants[i]->ranges[j].min_ts);
+    return oldest;
 }
 
 uint64_t in_ledger_needed_from(const struct in_ledger *ledger)

@@ -73,7 +73,7 @@ enum in_verdict {
     IN_REPEATED,    /* SAMPLES: its key was seen before; *@ret_before says what was told then */
     IN_OTHER_BODY,  /* SAMPLES: its key was seen with another body */
     IN_OUT_OF_TURN, /* SEAL without an open range or of an impossible generation, SEALED of
-                       another range, FLOOR that goes back */
+                       another range, FLOOR that goes back or above what is not sealed */
     IN_NO_ROOM      /* a bound is reached: the record counts for nothing, on every node */
 };
 
@@ -100,6 +100,7 @@ const struct in_key_entry *in_ledger_key(const struct in_ledger *ledger,
 uint64_t in_ledger_applied(const struct in_ledger *ledger); /* index of the last record applied */
 int64_t in_ledger_time(const struct in_ledger *ledger);     /* greatest record time */
 int64_t in_ledger_floor(const struct in_ledger *ledger);    /* INT64_MIN: none */
+int64_t in_ledger_oldest(const struct in_ledger *ledger);   /* sample not sealed; INT64_MAX: none */
 /* The log is needed from here on: the first record of the oldest range that is not sealed. */
 uint64_t in_ledger_needed_from(const struct in_ledger *ledger);
 

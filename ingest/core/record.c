@@ -101,12 +101,9 @@ static void put_sample(struct qf_strbuf *buf, const struct in_sample *sample, un
         qf_strbuf_add(buf, &sample->value, sizeof(sample->value));
 }
 
-void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record,
-                           const struct in_record_series *series, size_t count)
+/* All that comes before the series. */
+static void put_samples_head(struct qf_strbuf *buf, const struct in_record *record, size_t count)
 {
-    uint32_t number = 0;
-    int64_t ts = 0;
-
     put_head(buf, IN_SAMPLES, record->tenant);
     put_varint(buf, qf_zigzag(record->time_ms));
     put_varint(buf, record->key.given);
@@ -117,6 +114,15 @@ void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record
     put_amounts(buf, &record->accepted);
     put_amounts(buf, &record->refused);
     put_varint(buf, count);
+}
+
+void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record,
+                           const struct in_record_series *series, size_t count)
+{
+    uint32_t number = 0;
+    int64_t ts = 0;
+
+    put_samples_head(buf, record, count);
     for (size_t i = 0; i < count; i++) {
         unsigned flags = flags_of(&series[i]);
 
@@ -131,6 +137,54 @@ void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record
             put_varint(buf, qf_zigzag(difference(series[i].samples[j].ts, ts)));
             ts = series[i].samples[j].ts;
             put_sample(buf, &series[i].samples[j], flags);
+        }
+    }
+}
+
+static unsigned raw_flags_of(const struct in_raw_series *series)
+{
+    unsigned flags = series->fresh ? SERIES_FRESH : 0;
+
+    for (size_t i = 0; i < series->sample_count; i++) {
+        flags |= series->samples[i].start_ts ? SERIES_STARTS : 0;
+        flags |= series->samples[i].histogram ? SERIES_HISTOGRAMS : 0;
+    }
+    return flags;
+}
+
+static void put_raw_sample(struct qf_strbuf *buf, const struct in_raw_sample *sample,
+                           unsigned flags)
+{
+    if (flags & SERIES_STARTS)
+        put_varint(buf, qf_zigzag(sample->start_ts));
+    if (flags & SERIES_HISTOGRAMS)
+        put_varint(buf, sample->histogram ? VALUE_HISTOGRAM : VALUE_FLOAT);
+    if (sample->histogram)
+        put_varint(buf, sample->value.len);
+    qf_strbuf_str(buf, sample->value);
+}
+
+void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
+                       const struct in_raw_series *series, size_t count)
+{
+    uint32_t number = 0;
+    int64_t ts = 0;
+
+    put_samples_head(buf, record, count);
+    for (size_t i = 0; i < count; i++) {
+        unsigned flags = raw_flags_of(&series[i]);
+
+        assert(series[i].number < IN_SERIES_MAX);
+        put_varint(buf, qf_zigzag((int64_t)series[i].number - number));
+        number = series[i].number;
+        put_varint(buf, flags);
+        if (series[i].fresh)
+            put_text(buf, series[i].labels);
+        put_varint(buf, series[i].sample_count);
+        for (size_t j = 0; j < series[i].sample_count; j++) {
+            put_varint(buf, qf_zigzag(difference(series[i].samples[j].ts, ts)));
+            ts = series[i].samples[j].ts;
+            put_raw_sample(buf, &series[i].samples[j], flags);
         }
     }
 }
@@ -272,6 +326,7 @@ static bool check_series(struct in_record *record, struct qf_arena *arena)
         if (!get_series(&cursor, &series, &bytes) ||
             (series.fresh && qf_labels_decode(arena, bytes, &labels, NULL)))
             return false;
+        record->numbers = QF_MAX(record->numbers, series.number + 1);
         while (cursor.samples_left) {
             qf_arena_reset(arena);
             if (!get_sample(&cursor, &sample, &bytes) ||
@@ -285,9 +340,9 @@ static bool check_series(struct in_record *record, struct qf_arena *arena)
     return cursor.rest.len == 0;
 }
 
-static bool decode_samples(struct qf_str *rest, struct in_record *record)
+/* Up to the series. */
+static bool decode_samples_head(struct qf_str *rest, struct in_record *record)
 {
-    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = NULL;
     uint64_t given, count;
 
     if (!get_signed(rest, &record->time_ms) || !get_varint(rest, 1, &given))
@@ -304,6 +359,15 @@ static bool decode_samples(struct qf_str *rest, struct in_record *record)
     record->min_ts = INT64_MAX;
     record->max_ts = INT64_MIN;
     *rest = QF_STR("");
+    return true;
+}
+
+static bool decode_samples(struct qf_str *rest, struct in_record *record)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = NULL;
+
+    if (!decode_samples_head(rest, record))
+        return false;
     arena = qf_arena_new(LABELS_MEMORY + 64 * record->series.len);
     return check_series(record, arena);
 }
@@ -332,14 +396,14 @@ static bool decode_sealed(struct qf_str *rest, struct in_record *record)
 }
 
 /* What follows the head. */
-static bool decode_rest(struct qf_str *rest, struct in_record *record)
+static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
 {
     if ((record->kind == IN_FLOOR) != (record->tenant.len == 0) ||
         record->tenant.len > IN_TENANT_MAX)
         return false;
     switch (record->kind) {
     case IN_SAMPLES:
-        return decode_samples(rest, record);
+        return own ? decode_samples_head(rest, record) : decode_samples(rest, record);
     case IN_SEAL:
         return get_varint(rest, UINT64_MAX, &record->generation);
     case IN_SEALED:
@@ -350,7 +414,7 @@ static bool decode_rest(struct qf_str *rest, struct in_record *record)
     return false;
 }
 
-qf_rc in_record_decode(struct qf_str bytes, struct in_record *ret_record, struct qf_err *err)
+static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record, struct qf_err *err)
 {
     struct qf_str rest = bytes;
     uint64_t version, kind;
@@ -366,26 +430,77 @@ qf_rc in_record_decode(struct qf_str bytes, struct in_record *ret_record, struct
         !get_text(&rest, &ret_record->tenant))
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     ret_record->kind = (enum in_record_kind)kind;
-    if (!decode_rest(&rest, ret_record) || rest.len)
+    if (!decode_rest(&rest, own, ret_record) || rest.len)
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     return QF_OK;
 }
 
-bool in_record_next_series(struct in_record_cursor *cursor, struct qf_arena *arena,
-                           struct in_record_series *ret_series)
+qf_rc in_record_decode(struct qf_str bytes, struct in_record *ret_record, struct qf_err *err)
+{
+    return decode(bytes, false, ret_record, err);
+}
+
+qf_rc in_record_decode_own(struct qf_str bytes, struct in_record *ret_record, struct qf_err *err)
+{
+    return decode(bytes, true, ret_record, err);
+}
+
+/* Pass over what the caller did not read of the series before, then read the next one's head. */
+static bool next_series(struct in_record_cursor *cursor, struct in_record_series *ret_series,
+                        struct qf_str *ret_labels)
 {
     struct in_sample sample;
     struct qf_str bytes;
     bool whole = true;
 
-    while (whole && cursor->samples_left) /* what the caller did not read of the series before */
+    while (whole && cursor->samples_left)
         whole = get_sample(cursor, &sample, &bytes);
     if (!whole || cursor->series_left == 0)
         return false;
     cursor->series_left--;
-    return get_series(cursor, ret_series, &bytes) &&
+    return get_series(cursor, ret_series, ret_labels);
+}
+
+bool in_record_next_series(struct in_record_cursor *cursor, struct qf_arena *arena,
+                           struct in_record_series *ret_series)
+{
+    struct qf_str bytes;
+
+    return next_series(cursor, ret_series, &bytes) &&
            (!ret_series->fresh ||
             qf_labels_decode(arena, bytes, &ret_series->labels, NULL) == QF_OK);
+}
+
+bool in_record_next_raw_series(struct in_record_cursor *cursor, struct in_raw_series *ret_series)
+{
+    struct in_record_series head;
+    struct qf_str labels;
+
+    if (!next_series(cursor, &head, &labels))
+        return false;
+    *ret_series = (struct in_raw_series){ .number = head.number,
+                                          .fresh = head.fresh,
+                                          .labels = labels,
+                                          .sample_count = cursor->samples_left };
+    return true;
+}
+
+bool in_record_next_raw_sample(struct in_record_cursor *cursor, struct in_raw_sample *ret_sample)
+{
+    struct in_sample sample;
+    const char *value;
+    struct qf_str histogram;
+
+    if (!cursor->samples_left || !get_sample(cursor, &sample, &histogram))
+        return false;
+    value = cursor->rest.data - sizeof(sample.value);
+    *ret_sample = (struct in_raw_sample){
+        .ts = sample.ts,
+        .start_ts = sample.start_ts,
+        .value = histogram.len ? histogram : (struct qf_str){ value, sizeof(sample.value) },
+        .histogram = histogram.len > 0
+    };
+    return true;
 }
 
 bool in_record_next_sample(struct in_record_cursor *cursor, struct qf_arena *arena,

@@ -52,6 +52,7 @@ struct in_record {
     struct qf_str series;                /* for the cursor */
     uint32_t series_count;
     uint64_t sample_count;  /* found when it is read, like these: */
+    uint32_t numbers;       /* 1 + the greatest number of its series; 0: there are none */
     int64_t min_ts, max_ts; /* INT64_MAX, INT64_MIN if there is no sample */
 
     uint64_t generation; /* SEAL: of the next range */
@@ -76,6 +77,22 @@ struct in_record_series {
 void in_record_put_samples(struct qf_strbuf *buf, const struct in_record *record,
                            const struct in_record_series *series, size_t count);
 void in_record_put_seal(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation);
+/* The same out of bytes that were read from a record: labels as qf_labels_encode() writes them, a
+ * value of eight bytes or a histogram as pq_histogram_encode() does. */
+struct in_raw_sample {
+    int64_t ts, start_ts;
+    struct qf_str value;
+    bool histogram;
+};
+struct in_raw_series {
+    uint32_t number;
+    bool fresh;
+    struct qf_str labels;
+    const struct in_raw_sample *samples;
+    size_t sample_count; /* for a reader: how many in_record_next_raw_sample() will give */
+};
+void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
+                       const struct in_raw_series *series, size_t count);
 /* At most IN_SEALED_FILES_MAX files. */
 void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
                           const struct in_sealed_file *files, size_t count);
@@ -87,6 +104,11 @@ void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms);
  * version did. */
 QF_MUST_CHECK qf_rc in_record_decode(struct qf_str bytes, struct in_record *ret_record,
                                      struct qf_err *err);
+
+/* The same of bytes that were checked when they were made, in this process: @ret_record's series are
+ * not looked at, nor counted. */
+QF_MUST_CHECK qf_rc in_record_decode_own(struct qf_str bytes, struct in_record *ret_record,
+                                         struct qf_err *err);
 
 /* Over the series of a SAMPLES record and their samples. */
 struct in_record_cursor {
@@ -106,6 +128,10 @@ bool in_record_next_series(struct in_record_cursor *cursor, struct qf_arena *are
 /* The next sample of that series; a histogram is in @arena. The rest of a series need not be read. */
 bool in_record_next_sample(struct in_record_cursor *cursor, struct qf_arena *arena,
                            struct in_sample *ret_sample);
+
+/* The same without making anything of the bytes: needs no memory. */
+bool in_record_next_raw_series(struct in_record_cursor *cursor, struct in_raw_series *ret_series);
+bool in_record_next_raw_sample(struct in_record_cursor *cursor, struct in_raw_sample *ret_sample);
 
 /* The next file of SEALED, out of *@rest, which begins as record->files; false at the end. */
 bool in_record_next_file(struct qf_str *rest, struct in_sealed_file *ret_file);

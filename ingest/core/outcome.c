@@ -1,0 +1,76 @@
+/* outcome.c - what came of a request in one partition. */
+#include "ingest/core/outcome.h"
+
+#include <string.h>
+
+#include "base/pure/varint.h"
+
+static void add(struct in_amounts *sum, const struct in_amounts *more)
+{
+    sum->series += more->series;
+    sum->samples += more->samples;
+    sum->histograms += more->histograms;
+    sum->exemplars += more->exemplars;
+}
+
+void in_outcome_add(struct in_outcome *sum, const struct in_outcome *more)
+{
+    add(&sum->accepted, &more->accepted);
+    add(&sum->refused, &more->refused);
+    sum->limited |= more->limited;
+    if (!sum->first[0])
+        memcpy(sum->first, more->first, sizeof(sum->first));
+}
+
+static void put(struct qf_strbuf *buf, uint64_t value)
+{
+    unsigned char bytes[QF_VARINT_MAX];
+
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
+}
+
+static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
+{
+    put(buf, amounts->series);
+    put(buf, amounts->samples);
+    put(buf, amounts->histograms);
+    put(buf, amounts->exemplars);
+}
+
+void in_outcome_encode(struct qf_strbuf *buf, const struct in_outcome *outcome)
+{
+    put_amounts(buf, &outcome->accepted);
+    put_amounts(buf, &outcome->refused);
+    put(buf, outcome->limited);
+    qf_strbuf_puts(buf, outcome->first);
+}
+
+static bool get(struct qf_str *rest, uint64_t *ret_value)
+{
+    size_t used = qf_varint_get(*rest, ret_value);
+
+    *rest = qf_str_sub(*rest, used, rest->len);
+    return used > 0;
+}
+
+static bool get_amounts(struct qf_str *rest, struct in_amounts *ret_amounts)
+{
+    return get(rest, &ret_amounts->series) && get(rest, &ret_amounts->samples) &&
+           get(rest, &ret_amounts->histograms) && get(rest, &ret_amounts->exemplars);
+}
+
+qf_rc in_outcome_decode(struct qf_str bytes, struct in_outcome *ret_outcome)
+{
+    uint64_t limited;
+
+    *ret_outcome = (struct in_outcome){ 0 };
+    if (!get_amounts(&bytes, &ret_outcome->accepted) ||
+        !get_amounts(&bytes, &ret_outcome->refused) || !get(&bytes, &limited) || limited > 1 ||
+        bytes.len >= sizeof(ret_outcome->first) ||
+        (bytes.len && memchr(bytes.data, 0, bytes.len) != NULL))
+        return QF_ECORRUPT;
+    ret_outcome->limited = limited;
+    if (bytes.len)
+        memcpy(ret_outcome->first, bytes.data, bytes.len);
+    return QF_OK;
+}

@@ -1,0 +1,92 @@
+/* series_table.c - the series of an open range by the hash of their labels. */
+#include "ingest/core/series_table.h"
+
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/pure/alloc.h"
+
+enum { CAPACITY_MIN = 256 };
+
+void in_series_table_clear(struct in_series_table *table)
+{
+    free(table->places);
+    *table = (struct in_series_table){ 0 };
+}
+
+static bool is_free(const struct in_known_series *place)
+{
+    return !place->low && !place->high;
+}
+
+/* Where the hash is, or where it would be. */
+static struct in_known_series *find(const struct in_series_table *table, uint64_t low,
+                                    uint64_t high)
+{
+    uint32_t mask = table->capacity - 1, at = (uint32_t)low & mask;
+
+    while (!is_free(&table->places[at]) &&
+           (table->places[at].low != low || table->places[at].high != high))
+        at = (at + 1) & mask;
+    return &table->places[at];
+}
+
+static void grow(struct in_series_table *table)
+{
+    struct in_series_table larger = { .capacity =
+                                          table->capacity ? 2 * table->capacity : CAPACITY_MIN,
+                                      .count = table->count };
+
+    larger.places = qf_xcalloc(larger.capacity, sizeof(*larger.places));
+    for (uint32_t i = 0; i < table->capacity; i++)
+        if (!is_free(&table->places[i]))
+            *find(&larger, table->places[i].low, table->places[i].high) = table->places[i];
+    free(table->places);
+    *table = larger;
+}
+
+static void hash(uint64_t seed, struct qf_str labels, uint64_t *ret_low, uint64_t *ret_high)
+{
+    XXH128_hash_t value = XXH3_128bits_withSeed(labels.data, labels.len, seed);
+
+    *ret_low = value.low64;
+    *ret_high = value.high64 | (!value.low64 && !value.high64);
+}
+
+struct in_known_series *in_series_table_put(struct in_series_table *table, uint64_t seed,
+                                            struct qf_str labels, bool *ret_new)
+{
+    struct in_known_series *place;
+    uint64_t low, high;
+
+    hash(seed, labels, &low, &high);
+    if (table->count >= table->capacity - table->capacity / 4)
+        grow(table);
+    place = find(table, low, high);
+    *ret_new = is_free(place);
+    if (*ret_new) {
+        *place = (struct in_known_series){ .low = low, .high = high, .ts = INT64_MIN };
+        table->count++;
+    }
+    return place;
+}
+
+struct in_known_series *in_series_table_get(struct in_series_table *table, uint64_t seed,
+                                            struct qf_str labels)
+{
+    struct in_known_series *place;
+    uint64_t low, high;
+
+    if (!table->capacity)
+        return NULL;
+    hash(seed, labels, &low, &high);
+    place = find(table, low, high);
+    return is_free(place) ? NULL : place;
+}
+
+uint64_t in_hash_value(uint64_t seed, struct qf_str bytes)
+{
+    return XXH3_64bits_withSeed(bytes.data, bytes.len, seed);
+}

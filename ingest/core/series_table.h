@@ -1,0 +1,37 @@
+/* series_table.h - the series of an open range by the hash of their labels. Pure.
+ *
+ * 128 bits of a seeded hash stand for the labels: with ten million series the chance that any two are
+ * taken for one is 1 in 10^24, and without the seed nobody can make it happen. */
+#ifndef INGEST_CORE_SERIES_TABLE_H
+#define INGEST_CORE_SERIES_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pure/slice.h"
+
+struct in_known_series {
+    uint64_t low, high; /* the hash; both 0: the place is free */
+    int64_t ts;         /* latest; INT64_MIN: no sample yet */
+    uint64_t value;     /* there: its bits, or a hash of the histogram */
+    uint32_t number;
+    bool histogram;
+};
+
+struct in_series_table {
+    struct in_known_series *places;
+    uint32_t capacity, count;
+};
+
+void in_series_table_clear(struct in_series_table *table); /* and free; a zeroed one is empty */
+/* The series with @labels (encoded); one that is new has ts INT64_MIN and *@ret_new set. Good until the
+ * next call. */
+struct in_known_series *in_series_table_put(struct in_series_table *table, uint64_t seed,
+                                            struct qf_str labels, bool *ret_new);
+/* The same, but NULL if it is not there. */
+struct in_known_series *in_series_table_get(struct in_series_table *table, uint64_t seed,
+                                            struct qf_str labels);
+
+uint64_t in_hash_value(uint64_t seed, struct qf_str bytes);
+
+#endif
