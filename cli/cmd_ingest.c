@@ -28,6 +28,39 @@ static const struct cli_flag flags[] = {
     { "api-keys", CLI_FLAG_STR, &o.key_file, "FILE", NULL,
       "lines of \"KEY TENANT [NAME]\", KEY as it is or as sha256:HEX; requests then need "
       "Authorization: Bearer KEY" },
+    { "partitions", CLI_FLAG_U64, &o.partitions, "N", "0",
+      "partitions of a new cluster, a power of two; 0: as many as the cluster has, 1 for a new "
+      "one" },
+    { "request-bytes", CLI_FLAG_BYTES, &o.request_bytes_max, "BYTES", "32MiB",
+      "size of a request with samples, decompressed" },
+    { "write-memory", CLI_FLAG_BYTES, &o.write_memory_bytes, "BYTES", "512MiB",
+      "of all requests with samples that are worked on, about; more are refused" },
+    { "write-threads", CLI_FLAG_U64, &o.write_threads, "N", "2",
+      "threads that decode and check samples" },
+    { "out-of-order", CLI_FLAG_DURATION, &o.out_of_order_ms, "DURATION", "2h",
+      "how far behind a tenant's newest sample one may be" },
+    { "future-limit", CLI_FLAG_DURATION, &o.future_ms, "DURATION", "10m",
+      "how far ahead of the leader's clock a sample may be" },
+    { "seal-age", CLI_FLAG_DURATION, &o.seal_age_ms, "DURATION", "5m",
+      "a tenant's range of samples is closed after this, and goes to the store" },
+    { "seal-bytes", CLI_FLAG_BYTES, &o.seal_bytes, "BYTES", "256MiB",
+      "a tenant's range is closed when it has so much of the log" },
+    { "floor-age", CLI_FLAG_DURATION, &o.floor_age_ms, "DURATION", "24h",
+      "samples older than this are refused once nothing older waits for the store, so that queries "
+      "of older times need no ingest node; 0: never" },
+    { "data-bytes", CLI_FLAG_BYTES, &o.data_bytes_max, "BYTES", "64GiB",
+      "of --data: with more waiting for the store samples are refused" },
+    { "tenant-series", CLI_FLAG_U64, &o.tenant_series_max, "N", "5000000",
+      "series of a tenant in one partition between two ranges; samples of more are refused" },
+    { "tenant-samples-rate", CLI_FLAG_U64, &o.tenant_samples_rate, "N", "0",
+      "samples a second of a tenant in one partition; 0: no limit" },
+    { "labels-max", CLI_FLAG_U64, &o.labels_max, "N", "64", "labels of a series" },
+    { "label-name-bytes", CLI_FLAG_BYTES, &o.label_name_bytes_max, "BYTES", "1KiB",
+      "size of a label's name, and of a metric's" },
+    { "label-value-bytes", CLI_FLAG_BYTES, &o.label_value_bytes_max, "BYTES", "8KiB",
+      "size of a label's value" },
+    { "write-leader-wait", CLI_FLAG_DURATION, &o.write_leader_wait_ms, "DURATION", "800ms",
+      "how long a request with samples waits for a partition to have a leader" },
     { "record-bytes-max", CLI_FLAG_BYTES, &o.record_bytes_max, "BYTES", "1MiB",
       "size of one record; at most 16MiB" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "16MiB",
@@ -66,7 +99,8 @@ static const struct cli_flag flags[] = {
 static const struct cli_spec spec = {
     .usage = "promfabric ingest [FLAG...]",
     .summary =
-        "Keeps durable queues, alone or with other nodes. Start the first node of a cluster\n"
+        "Takes samples (remote write, text) and keeps them and other queues, durable, alone or\n"
+        "with other nodes. Start the first node of a cluster\n"
         "with --bootstrap, the others without, and add them with promfabric queue members.\n"
         "SIGTERM drains: leadership is handed over, requests are answered, then it exits.",
     .flags = flags,
@@ -85,6 +119,29 @@ static bool check_peers(void)
     return true;
 }
 
+static bool check_write_options(void)
+{
+    if (o.partitions > 128 || (o.partitions & (o.partitions - 1)) != 0)
+        return cli_bad("--partitions: a power of two, at most 128");
+    o.new_partitions = 1;
+    if (o.request_bytes_max < 1024 || o.request_bytes_max > UINT64_C(256) << 20)
+        return cli_bad("--request-bytes: 1KiB to 256MiB");
+    if (o.write_threads < 1 || o.write_threads > 256)
+        return cli_bad("--write-threads: 1 to 256");
+    if (o.labels_max < 1 || o.labels_max > 256 || o.label_name_bytes_max < 1 ||
+        o.label_value_bytes_max < 1 || o.label_value_bytes_max > UINT64_C(1) << 20 ||
+        o.label_name_bytes_max > UINT64_C(1) << 20)
+        return cli_bad(
+            "--labels-max: 1 to 256; --label-name-bytes, --label-value-bytes: 1 to 1MiB");
+    if (o.tenant_series_max < 1 || o.tenant_series_max > UINT64_C(1) << 23)
+        return cli_bad("--tenant-series: 1 to 8388608");
+    if (o.seal_age_ms < 1000)
+        return cli_bad("--seal-age: at least 1s");
+    if (o.seal_bytes < UINT64_C(1) << 16)
+        return cli_bad("--seal-bytes: at least 64KiB");
+    return true;
+}
+
 static bool check_options(void)
 {
     if (!check_peers())
@@ -93,6 +150,8 @@ static bool check_options(void)
         return cli_bad("--record-bytes-max: 1 byte to 16MiB");
     if (o.body_bytes_max < o.record_bytes_max || o.body_bytes_max > UINT64_C(20) << 20)
         return cli_bad("--http-body-bytes: at least --record-bytes-max, at most 20MiB");
+    if (!check_write_options())
+        return false;
     if (o.requests_max < 1 || o.requests_max > 65536)
         return cli_bad("--requests-max: 1 to 65536");
     if (o.election_ms < 100 || o.election_ms > 60000)

@@ -27,6 +27,7 @@ pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(SNAPPY REQUIRED IMPORTED_TARGET snappy)
 pkg_check_modules(PARQUET REQUIRED IMPORTED_TARGET parquet-glib arrow-glib gio-2.0)
 
 # cowsql/raft of scripts/setup, linked statically: of the archive only the pure core is used.

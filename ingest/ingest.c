@@ -14,6 +14,10 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/signals.h"
+#include "ingest/accept/accept.h"
+#include "ingest/accept/partition.h"
+#include "ingest/head/heads.h"
+#include "ingest/head/status.h"
 #include "ingest/http/routes.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
@@ -22,6 +26,12 @@
 #define KEYS_INTERVAL_MS 1000
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
+#define ACCEPT_QUEUE 1024
+/* Of segments: at least as many as partitions. */
+#define SHARDS 4
+#define WINDOW_MS (INT64_C(2) * 3600 * 1000)
+/* The longest that a query may take: what it was planned with stays readable. */
+#define QUERY_MS (INT64_C(10) * 60 * 1000)
 
 struct ingest {
     const struct in_options *options;
@@ -29,6 +39,11 @@ struct ingest {
     struct in_metrics metrics;
     struct qn_data *data;
     struct qn_node *node;
+    struct in_heads *heads;
+    struct in_partitions *partitions;
+    atomic_bool leads[QN_PARTITIONS_MAX];
+    atomic_uint_fast64_t data_bytes; /* of logs and heads, as of the last tick */
+    struct in_accept *accept;
     struct qf_pool *pool;
     struct qh_tenants *tenants;
     qf_time_ms keys_due_ms;
@@ -182,6 +197,100 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
     return rc;
 }
 
+/* --- partitions --- */
+
+static struct in_head *open_head(void *ctx, uint32_t partition, uint64_t queue_id)
+{
+    struct ingest *ingest = ctx;
+    struct qf_err err = { 0 };
+    struct in_head *head = in_heads_open(ingest->heads, partition, queue_id, &err);
+
+    if (!head)
+        die(ingest, err.msg);
+    return head;
+}
+
+static void answer_question(void *ctx, uint32_t partition, uint64_t queue_id,
+                            const struct in_ledger *ledger, struct qf_str question, uint64_t index,
+                            struct qn_answer *answer)
+{
+    struct ingest *ingest = ctx;
+    const struct in_status_of of = { partition, queue_id, in_heads_shards(ingest->heads),
+                                     ingest->name };
+
+    (void)index;
+    if (!question.len || question.data[0] != IN_QUESTION_STATUS ||
+        in_status_answer(question, ledger, &of, &answer->text) != QF_OK)
+        (void)qf_err_set(&answer->err, QF_EUNSUPPORTED,
+                         "a question that this version does not know");
+}
+
+static void note_leads(void *ctx, uint32_t partition, uint64_t queue_id, bool leads)
+{
+    (void)queue_id;
+    atomic_store(&((struct ingest *)ctx)->leads[partition], leads);
+}
+
+static uint64_t data_bytes(void *ctx)
+{
+    return atomic_load(&((struct ingest *)ctx)->data_bytes);
+}
+
+static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf dir = QF_STRBUF_INIT;
+    struct in_heads_options heads = {
+        .of = { .shards = SHARDS, .window_ms = WINDOW_MS, .keep_ms = QUERY_MS }
+    };
+    const struct in_partitions_options partitions = {
+        .limits = { .out_of_order_ms = options->out_of_order_ms,
+                    .future_ms = options->future_ms,
+                    .series_max = (uint32_t)options->tenant_series_max,
+                    .samples_rate = options->tenant_samples_rate },
+        .seal_age_ms = options->seal_age_ms,
+        .seal_bytes = options->seal_bytes,
+        .floor_age_ms = options->floor_age_ms,
+        .data_bytes_max = options->data_bytes_max,
+        .data_bytes = data_bytes,
+        .open_head = open_head,
+        .answer = answer_question,
+        .leads = note_leads,
+        .ctx = ingest,
+    };
+
+    qf_strbuf_printf(&dir, "%s/heads", options->data);
+    heads.dir = qf_strbuf_cstr(&dir);
+    ingest->heads = in_heads_new(&heads, err);
+    if (!ingest->heads)
+        return err->rc;
+    ingest->partitions = in_partitions_new(&partitions);
+    return QF_OK;
+}
+
+static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct in_accept_options accept = {
+        .node = ingest->node,
+        .request_bytes_max = options->request_bytes_max,
+        .memory_bytes_max = options->write_memory_bytes,
+        .labels_max = (size_t)options->labels_max,
+        .name_bytes_max = (size_t)options->label_name_bytes_max,
+        .value_bytes_max = (size_t)options->label_value_bytes_max,
+        .leader_wait_ms = options->write_leader_wait_ms,
+        .threads = (size_t)options->write_threads,
+        .queue_max = ACCEPT_QUEUE,
+    };
+
+    ingest->accept = in_accept_new(&accept);
+    if (!ingest->accept)
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+    ingest->routes.accept = ingest->accept;
+    ingest->routes.partitions = in_partitions_figures(ingest->partitions);
+    return QF_OK;
+}
+
 /* --- start --- */
 
 static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
@@ -195,6 +304,8 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
                                .heartbeat_ms = (uint32_t)options->election_ms / 10,
                                .leader_wait_ms = options->leader_wait_ms,
                                .asks_max = (uint32_t)options->requests_max,
+                               .partitions = (uint32_t)options->partitions,
+                               .new_partitions = (uint32_t)options->new_partitions,
                                .transport = { .ctx = ingest,
                                               .send = send_message,
                                               .call = call_node,
@@ -209,7 +320,14 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     node.folders = qn_data_folders(ingest->data);
-    return qn_start(&node, &ingest->node, err);
+    rc = make_partitions(ingest, err);
+    if (rc != QF_OK)
+        return rc;
+    node.applications = in_partitions_applications(ingest->partitions);
+    rc = qn_start(&node, &ingest->node, err);
+    if (rc == QF_OK)
+        in_partitions_set_node(ingest->partitions, ingest->node);
+    return rc;
 }
 
 static qf_rc start_http(struct ingest *ingest, struct qf_err *err)
@@ -253,6 +371,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
     if (rc == QF_OK)
         rc = start_node(ingest, err);
     if (rc == QF_OK)
+        rc = start_accept(ingest, err);
+    if (rc == QF_OK)
         rc = start_http(ingest, err);
     if (rc == QF_OK)
         rc = start_peers(ingest, err);
@@ -284,8 +404,12 @@ static void tick(struct ingest *ingest)
 
     qh_listener_tick(ingest->listener);
     refresh_keys(ingest, qf_clock_mono_ms());
+    atomic_store(&ingest->data_bytes,
+                 atomic_load(&figures->log_bytes) + in_heads_figures(ingest->heads).file_bytes);
     atomic_store(&ingest->routes.ready,
-                 atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0);
+                 atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0 &&
+                     qn_partitions(ingest->node) != 0 &&
+                     atomic_load(&figures->queues) > qn_partitions(ingest->node));
 }
 
 static bool signaled(int signal_fd, int timeout_ms)
@@ -315,6 +439,7 @@ static void drain(struct ingest *ingest, int signal_fd)
     atomic_store(&ingest->routes.ready, false);
     atomic_store(&ingest->routes.draining, true);
     qf_metric_set(ingest->metrics.draining, 0, 1);
+    in_partitions_seal_all(ingest->partitions);
     QF_LOG_INFO("draining", QF_KV_U64("led", atomic_load(&qn_figures(ingest->node)->led)));
     qn_drain(ingest->node);
     while (!is_idle(ingest)) {
@@ -330,9 +455,13 @@ static void drain(struct ingest *ingest, int signal_fd)
 static void stop(struct ingest *ingest)
 {
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
-    qn_halt(ingest->node);                                 /* nor does it ask others */
+    in_accept_halt(ingest->accept);
+    qn_halt(ingest->node); /* nor does it ask others */
     atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));
     ingest->node = qn_stop(ingest->node);
+    ingest->accept = in_accept_free(ingest->accept);
+    ingest->partitions = in_partitions_free(ingest->partitions);
+    ingest->heads = in_heads_free(ingest->heads);
     ingest->pool = qf_pool_free(ingest->pool);
     ingest->tenants = qh_tenants_free(ingest->tenants);
     ingest->data = qn_data_close(ingest->data);

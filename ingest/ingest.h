@@ -1,7 +1,8 @@
 /* ingest.h - the ingest role: a node of the cluster that keeps queues (queue/node), and its HTTP.
  *
  * Threads: the caller's, which looks after time and signals; the node's owner and the one that waits
- * for the disk; two that turn records into JSON; those of the HTTP server; the transport's. */
+ * for the disk; two that turn records into JSON; those that decode samples; those of the HTTP server;
+ * the transport's. */
 #ifndef INGEST_INGEST_H
 #define INGEST_INGEST_H
 
@@ -26,6 +27,13 @@ struct in_options {
     uint64_t http_threads, connections_max;
     uint64_t reserve_bytes, log_file_bytes;
     uint64_t requests_max;
+    uint64_t partitions;     /* 0: as many as the cluster has */
+    uint64_t new_partitions; /* of a new cluster, if `partitions` is 0 */
+    uint64_t request_bytes_max, write_memory_bytes, write_threads;
+    uint64_t labels_max, label_name_bytes_max, label_value_bytes_max;
+    uint64_t tenant_series_max, tenant_samples_rate;
+    int64_t out_of_order_ms, future_ms, seal_age_ms, floor_age_ms, write_leader_wait_ms;
+    uint64_t seal_bytes, data_bytes_max;
     int64_t leader_wait_ms, drain_timeout_ms, election_ms, idle_timeout_ms;
 };
 

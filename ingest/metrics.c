@@ -2,6 +2,9 @@
 #include "ingest/metrics.h"
 
 static const char *const in_status_classes[] = { "2xx", "4xx", "5xx", NULL };
+static const char *const in_protocols[] = { "remote_write_1", "remote_write_2", "text",
+                                            "openmetrics", NULL };
+static const char *const in_sample_kinds[] = { "float", "histogram", NULL };
 
 void in_metrics_init(struct in_metrics *metrics)
 {

@@ -564,7 +564,7 @@ enum in_intake_verdict in_intake_take(struct in_intake *intake, const struct in_
         return verdict;
     taking.tenant = admit_tenant(intake, ledger, batch->tenant);
     if (!taking.tenant)
-        return IN_INTAKE_NO_ROOM;
+        return nothing(ret_outcome, batch, "there are too many tenants");
     if (!within_rate(intake, taking.tenant, batch, mono_ms))
         return nothing(ret_outcome, batch, "the tenant sends more samples a second than it may");
     taking.newest = time_ms + intake->limits.future_ms;

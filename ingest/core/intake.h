@@ -55,16 +55,14 @@ enum in_intake_verdict {
     IN_INTAKE_KNOWN,   /* it was written before: the outcome is what was told then */
     IN_INTAKE_NOTHING, /* nothing of it can be written: the outcome says why */
     IN_INTAKE_WAIT,    /* the same is under way: ask again when more was applied */
-    IN_INTAKE_OTHER,   /* its key was used for another body */
-    IN_INTAKE_NO_ROOM  /* too many tenants */
+    IN_INTAKE_OTHER    /* its key was used for another body */
 };
 
 /* One proposal under way; the caller's until in_intake_ended(). */
 struct in_pending;
 
-/* The request @batch (with @own bytes: of this process) at this time: @wall_ms by the calendar, @mono_ms
- * by a clock that never goes back. The record is appended to @buf. QF_ECORRUPT in @err: nobody of
- * ours made the batch; then the verdict is IN_INTAKE_NOTHING. */
+/* The request @batch at this time: @wall_ms by the calendar, @mono_ms by a clock that never goes back.
+ * The record is appended to @buf. */
 enum in_intake_verdict in_intake_take(struct in_intake *intake, const struct in_ledger *ledger,
                                       const struct in_record *batch, int64_t wall_ms,
                                       int64_t mono_ms, struct qf_strbuf *buf,

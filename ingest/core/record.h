@@ -34,6 +34,7 @@ struct in_request_key {
     uint8_t key[IN_HASH_BYTES];  /* the sender's Idempotency-Key, or tenant and body, hashed */
     uint8_t body[IN_HASH_BYTES]; /* of the body alone: another one under the same key is an error */
     bool given;                  /* false: the request cannot be told from its repetition */
+    bool explicit_key;           /* the sender's own; not part of a record */
 };
 
 struct in_sealed_file {

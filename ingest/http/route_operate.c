@@ -1,4 +1,6 @@
 /* route_operate.c - metrics and probes. */
+#include "ingest/accept/accept.h"
+#include "ingest/accept/partition.h"
 #include "ingest/http/routes_int.h"
 
 static void read_figures(struct in_routes *routes)
@@ -26,9 +28,37 @@ static void read_figures(struct in_routes *routes)
     qf_metric_set(m->member, 0, atomic_load(&figures->member));
 }
 
+static double of(atomic_uint_fast64_t *figure)
+{
+    return (double)atomic_load(figure);
+}
+
+static void read_write_figures(struct in_routes *routes)
+{
+    const struct in_accept_figures *accept = in_accept_figures(routes->accept);
+    struct in_partition_figures *partitions = routes->partitions;
+    struct in_metrics *m = routes->metrics;
+
+    for (size_t i = 0; i <= IN_PROTOCOL_OPEN_METRICS; i++)
+        qf_metric_set(m->writes, i, (double)atomic_load(&accept->requests[i]));
+    qf_metric_set(m->samples_written, 0, (double)atomic_load(&accept->samples));
+    qf_metric_set(m->samples_written, 1, (double)atomic_load(&accept->histograms));
+    qf_metric_set(m->samples_refused, 0, (double)atomic_load(&accept->refused));
+    qf_metric_set(m->body_bytes, 0, (double)atomic_load(&accept->body_bytes));
+    qf_metric_set(m->decoded_bytes, 0, (double)atomic_load(&accept->decoded_bytes));
+    qf_metric_set(m->write_memory, 0, (double)atomic_load(&accept->memory_bytes));
+    qf_metric_set(m->samples_applied, 0, of(&partitions->samples) + of(&partitions->histograms));
+    qf_metric_set(m->writes_repeated, 0, of(&partitions->repeated));
+    qf_metric_set(m->ranges_closed, 0, of(&partitions->seals));
+    qf_metric_set(m->ranges_sealed, 0, of(&partitions->sealed));
+    qf_metric_set(m->records_void, 0, of(&partitions->bad));
+    qf_metric_set(m->series_numbered, 0, of(&partitions->series));
+}
+
 static void handle_metrics(struct qh_visit *visit)
 {
     read_figures(in_routes_of(visit));
+    read_write_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
 }
 

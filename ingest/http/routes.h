@@ -1,4 +1,4 @@
-/* routes.h - the HTTP of the ingest role: queues, their administration, metrics and probes. */
+/* routes.h - the HTTP of the ingest role: samples, queues, their administration, metrics, probes. */
 #ifndef INGEST_HTTP_ROUTES_H
 #define INGEST_HTTP_ROUTES_H
 
@@ -10,10 +10,14 @@
 #include "ingest/metrics.h"
 #include "queue/node/node.h"
 
+struct in_accept;
+struct in_partition_figures;
 struct qp_peers;
 
 struct in_routes {
     struct qn_node *node;
+    struct in_accept *accept;
+    struct in_partition_figures *partitions;
     struct qf_pool *pool; /* turns records into JSON */
     struct in_metrics *metrics;
     struct qh_tenants *tenants;

@@ -6,6 +6,7 @@
 #include "base/http/router.h"
 #include "ingest/http/routes.h"
 
+extern const struct qh_routes in_write_routes;       /* samples */
 extern const struct qh_routes in_queue_routes;       /* records and offsets */
 extern const struct qh_routes in_admin_routes;       /* queues and members */
 extern const struct qh_routes in_peer_routes;        /* for other nodes, and about them */

@@ -219,7 +219,9 @@ void qn_ask_begin(struct qn_node *node, struct qn_ask *ask)
 
     ask->node = node;
     ask->due_ms = now + (ask->timeout_ms ? ask->timeout_ms : QN_TIMEOUT_MS);
-    ask->leader_due_ms = now + QF_MIN(node->options.leader_wait_ms, ask->due_ms - now);
+    ask->leader_due_ms =
+        now + QF_MIN(ask->leader_wait_ms ? ask->leader_wait_ms : node->options.leader_wait_ms,
+                     ask->due_ms - now);
     for (size_t i = 0; i < ask->records.count; i++)
         ask->records.items[i].data = (const char *)(base + (size_t)ask->records.items[i].data);
     list(&node->open, ask);

@@ -74,7 +74,8 @@ struct qn_ask {
     uint64_t member_id; /* CHANGE; 0: the present one of that name, or asked of the node */
     QF_VEC(struct qf_str) records; /* OFFER commands; borrow from `bytes` once qn_ask() is called */
     struct qf_strbuf bytes;
-    int64_t timeout_ms; /* 0: 10 s */
+    int64_t timeout_ms;     /* 0: 10 s */
+    int64_t leader_wait_ms; /* for a leader; 0: as the node's options say */
 
     void (*done)(void *ctx, struct qn_ask *ask);
     void *ctx;

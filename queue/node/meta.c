@@ -9,6 +9,8 @@
 
 /* So many records of meta are replaced by one with the whole table. */
 #define COMPACT_AFTER 1000
+/* Between two proposals of the same partition. */
+#define PARTITION_MS 200
 
 static bool in_table(const struct qn_node *node, uint64_t id)
 {
@@ -83,6 +85,12 @@ void qn_meta_fold(struct qn_node *node)
     }
     node->folded = state->applied;
     if (changed) {
+        struct qf_err err = { 0 };
+
+        atomic_store(&node->partitions, node->table.partitions);
+        node->partitions_ms = 0;
+        if (node->owner && qn_meta_check_partitions(node, &err) != QF_OK)
+            qn_fatal(node, &err);
         reconcile(node);
         qn_snapshot_if_due(meta, true); /* so that a restart knows its queues without a leader */
     }
@@ -92,6 +100,71 @@ void qn_meta_forget(struct qn_node *node)
 {
     node->folded = 0;
     node->table.rows.count = 0;
+    node->table.partitions = 0;
+}
+
+qf_rc qn_meta_check_partitions(const struct qn_node *node, struct qf_err *err)
+{
+    uint32_t wanted = node->options.partitions, are = node->table.partitions;
+
+    if (!wanted || !are || wanted == are)
+        return QF_OK;
+    return qf_err_set(err, QF_EINVAL,
+                      "--partitions %" PRIu32 ": the cluster has %" PRIu32
+                      ", and their number is fixed when it is made: leave the flag out",
+                      wanted, are);
+}
+
+static void propose_record(struct qn_queue *meta, struct qf_str record)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf data = QF_STRBUF_INIT, buf = QF_STRBUF_INIT;
+    unsigned char envelope[QN_ENVELOPE];
+
+    ql_put(envelope, (uint64_t)qf_clock_wall_ms(), sizeof(envelope));
+    qf_strbuf_add(&data, envelope, sizeof(envelope));
+    qf_strbuf_str(&data, record);
+    qc_command_encode(&buf,
+                      &(struct qc_command){ .kind = QC_OFFER, .data = qf_strbuf_view(&data) });
+    qn_propose(meta, &(struct qc_event){ .kind = QC_EVENT_COMMAND, .data = qf_strbuf_view(&buf) });
+}
+
+/* The first partition that has no queue; their number if all have one. */
+static uint32_t first_missing(const struct qn_table *table)
+{
+    uint32_t i;
+
+    for (i = 0; i < table->partitions; i++) {
+        char name[QN_NAME_SIZE];
+
+        qn_partition_name(i, name);
+        if (!qn_table_find(table, name))
+            break;
+    }
+    return i;
+}
+
+void qn_meta_partitions(struct qn_node *node, int64_t now)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
+    struct qn_queue *meta = qn_meta(node);
+    struct qn_row row = { 0 };
+    uint32_t missing = first_missing(&node->table), wanted = node->options.partitions
+                                                                 ? node->options.partitions
+                                                                 : node->options.new_partitions;
+
+    if (!qc_serves(meta->core) || now < node->partitions_ms)
+        return;
+    if (!node->table.partitions && wanted) {
+        qn_record_partitions(&record, wanted);
+    } else if (missing < node->table.partitions && node->table.rows.count < QN_QUEUES_MAX) {
+        qn_partition_name(missing, row.name);
+        qc_members(meta->core, &row.members);
+        qn_record_create(&record, &row);
+    } else {
+        return;
+    }
+    node->partitions_ms = now + PARTITION_MS;
+    propose_record(meta, qf_strbuf_view(&record));
 }
 
 void qn_meta_compact(struct qn_node *node)
@@ -99,7 +172,6 @@ void qn_meta_compact(struct qn_node *node)
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf data = QF_STRBUF_INIT, buf = QF_STRBUF_INIT;
     struct qn_queue *meta = qn_meta(node);
     const struct qc_state *state = qc_state(meta->core);
-    unsigned char envelope[QN_ENVELOPE];
 
     /* With nothing under way: the table must say all that is before it. */
     if (!qc_serves(meta->core) || state->applied < meta->trim_asked + COMPACT_AFTER ||
@@ -107,12 +179,8 @@ void qn_meta_compact(struct qn_node *node)
         state->applied != ql_log_last(meta->store.log))
         return;
     meta->trim_asked = state->applied;
-    ql_put(envelope, (uint64_t)qf_clock_wall_ms(), sizeof(envelope));
-    qf_strbuf_add(&data, envelope, sizeof(envelope));
     qn_record_table(&data, &node->table);
-    qc_command_encode(&buf,
-                      &(struct qc_command){ .kind = QC_OFFER, .data = qf_strbuf_view(&data) });
-    qn_propose(meta, &(struct qc_event){ .kind = QC_EVENT_COMMAND, .data = qf_strbuf_view(&buf) });
+    propose_record(meta, qf_strbuf_view(&data));
     if (ql_log_last(meta->store.log) != meta->trim_asked + 1)
         return;
     /* If this one is lost the first does no harm. */

@@ -40,6 +40,11 @@ uint64_t qn_cluster(const struct qn_node *node)
     return atomic_load(&node->cluster);
 }
 
+uint32_t qn_partitions(const struct qn_node *node)
+{
+    return (uint32_t)atomic_load(&node->partitions);
+}
+
 uint64_t qn_incarnation(const struct qn_node *node)
 {
     return node->incarnation;
@@ -192,6 +197,8 @@ static void tick(struct qn_node *node)
 
     for (size_t i = 0; i < node->queue_count && !atomic_load(&node->dead); i++)
         tick_queue(node->queues[i], now);
+    if (atomic_load(&node->cluster))
+        qn_meta_partitions(node, now);
     if (now >= node->housekeeping_ms) {
         node->housekeeping_ms = now + QN_HOUSEKEEPING_MS;
         keep_house(node, now);
@@ -314,6 +321,8 @@ qf_rc qn_start(const struct qn_options *options, struct qn_node **ret_node, stru
     rc = qn_queue_open_meta(node, err);
     if (rc == QF_OK && atomic_load(&node->cluster))
         qn_meta_fold(node);
+    if (rc == QF_OK)
+        rc = qn_meta_check_partitions(node, err);
     if (rc == QF_OK && atomic_load(&node->dead))
         rc = qf_err_set(err, QF_ECORRUPT, "a queue could not be opened");
     if (rc == QF_OK) {

@@ -58,6 +58,9 @@ struct qn_options {
     uint32_t heartbeat_ms;  /* 100 */
     int64_t leader_wait_ms; /* how long an ask waits for a leader: 2 s */
     uint32_t asks_max;      /* under way: 8192 */
+    /* Queues metrics-0, ... that a new cluster has, a power of two up to QN_PARTITIONS_MAX; 0: as many
+     * as the cluster has. Another number than the cluster's: QF_EINVAL, or `fatal`. */
+    uint32_t partitions, new_partitions; /* the second one: of a new cluster, if the first is 0 */
     /* Something after which the process must end; @why says what to do. On any thread. */
     void (*fatal)(void *ctx, const char *why);
     /* A sync took this long; may be NULL. On a thread that waits for the disk. */
@@ -111,6 +114,8 @@ void qn_bundle(struct qn_node *node, const char *address, uint64_t index, uint64
                qn_bundled *done, void *ctx);
 
 struct qn_figures *qn_figures(struct qn_node *node);
+/* Queues metrics-0, ... of the cluster; 0: not known yet. Any thread. */
+uint32_t qn_partitions(const struct qn_node *node);
 uint64_t qn_cluster(const struct qn_node *node);     /* 0: none yet */
 uint64_t qn_incarnation(const struct qn_node *node); /* of the folder */
 

@@ -172,6 +172,8 @@ struct qn_node {
     size_t queue_count;
     struct qn_table table;
     uint64_t folded; /* how far of meta is in the table */
+    atomic_uint_fast32_t partitions;
+    int64_t partitions_ms; /* when they were last asked for */
     struct qn_ask *parked;
     uint32_t parked_count;
     struct qn_ask *open;   /* all that were taken and not answered: for their deadlines */
@@ -221,6 +223,9 @@ void qn_meta_fold(struct qn_node *node);
 void qn_meta_forget(struct qn_node *node); /* the log was replaced: fold again from its beginning */
 void qn_meta_follow(struct qn_queue *queue);
 void qn_meta_compact(struct qn_node *node);
+void qn_meta_partitions(struct qn_node *node, int64_t now); /* see that they are there */
+/* Whether the options fit what the cluster has. */
+qf_rc qn_meta_check_partitions(const struct qn_node *node, struct qf_err *err);
 
 void qn_tell_space(struct qn_queue *queue); /* node.c: to its core */
 

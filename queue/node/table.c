@@ -74,6 +74,24 @@ uint32_t qn_table_owned(const struct qn_table *table, const char *tenant)
 void qn_table_clear(struct qn_table *table)
 {
     QF_VEC_DONE(&table->rows);
+    table->partitions = 0;
+}
+
+bool qn_name_partition(const char *name, uint32_t *ret_partition)
+{
+    char expected[QN_NAME_SIZE];
+    unsigned number;
+
+    if (sscanf(name, "metrics-%3u", &number) != 1 || number >= QN_PARTITIONS_MAX)
+        return false;
+    qn_partition_name(number, expected);
+    *ret_partition = number;
+    return strcmp(name, expected) == 0;
+}
+
+void qn_partition_name(uint32_t partition, char ret_name[QN_NAME_SIZE])
+{
+    (void)snprintf(ret_name, QN_NAME_SIZE, "metrics-%" PRIu32, partition);
 }
 
 /* --- reading --- */
@@ -153,9 +171,22 @@ static bool apply_delete(struct qn_table *table, const char *name)
     return false;
 }
 
-static bool apply_table(struct qn_table *table, const json_t *list)
+static bool apply_partitions(struct qn_table *table, const json_t *number)
+{
+    json_int_t partitions = json_integer_value(number);
+
+    if (table->partitions || partitions < 1 || partitions > QN_PARTITIONS_MAX ||
+        (partitions & (partitions - 1)) != 0)
+        return false;
+    table->partitions = (uint32_t)partitions;
+    return true;
+}
+
+static bool apply_table(struct qn_table *table, const json_t *list, const json_t *partitions)
 {
     table->rows.count = 0;
+    table->partitions = 0;
+    (void)apply_partitions(table, partitions);
     for (size_t i = 0; i < json_array_size(list) && i < QN_QUEUES_MAX; i++) {
         const json_t *item = json_array_get(list, i);
         struct qn_row row;
@@ -174,11 +205,13 @@ bool qn_table_apply(struct qn_table *table, uint64_t index, struct qf_str record
     bool changed = false;
 
     if (json_is_array(list))
-        changed = apply_table(table, list);
+        changed = apply_table(table, list, json_object_get(object, "partitions"));
     else if (gone)
         changed = apply_delete(table, gone);
     else if (json_object_get(object, "create"))
         changed = apply_create(table, index, object);
+    else if (json_object_get(object, "partitions"))
+        changed = apply_partitions(table, json_object_get(object, "partitions"));
     json_decref(object);
     return changed;
 }
@@ -225,6 +258,11 @@ void qn_record_delete(struct qf_strbuf *buf, const char *name)
     qf_strbuf_putc(buf, '}');
 }
 
+void qn_record_partitions(struct qf_strbuf *buf, uint32_t partitions)
+{
+    qf_strbuf_printf(buf, "{\"partitions\":%" PRIu32 "}", partitions);
+}
+
 void qn_record_table(struct qf_strbuf *buf, const struct qn_table *table)
 {
     qf_strbuf_puts(buf, "{\"table\":[");
@@ -233,5 +271,8 @@ void qn_record_table(struct qf_strbuf *buf, const struct qn_table *table)
         write_row(buf, "name", &table->rows.items[i]);
         qf_strbuf_putc(buf, '}');
     }
-    qf_strbuf_puts(buf, "]}");
+    qf_strbuf_putc(buf, ']');
+    if (table->partitions)
+        qf_strbuf_printf(buf, ",\"partitions\":%" PRIu32, table->partitions);
+    qf_strbuf_putc(buf, '}');
 }

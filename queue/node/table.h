@@ -4,6 +4,7 @@
  *
  *     "create"  a queue: its name, owner, options, and the members it begins with
  *     "delete"  the name of a queue that is gone
+ *     "partitions"  how many queues metrics-0, metrics-1, ... there are: said once, for ever
  *     "table"   a list of all queues: takes the place of everything before, so that what was before
  *               can be trimmed
  *
@@ -21,6 +22,7 @@ enum {
     QN_QUEUES_MAX = 256,
     QN_TENANT_QUEUES_MAX = 32,
     QN_NAME_SIZE = 41, /* with the NUL */
+    QN_PARTITIONS_MAX = 128
 };
 #define QN_META "meta"
 
@@ -42,12 +44,16 @@ struct qn_row {
 
 struct qn_table {
     QF_VEC(struct qn_row) rows; /* in the order of creation */
+    uint32_t partitions;        /* a power of two; 0: not said yet */
 };
 
 /* 1 to 40 of a-z, 0-9, '-', '_' and '.', the first a letter or digit. */
 bool qn_name_valid(struct qf_str name);
 /* `meta` and `metrics-*`: operators' only. */
 bool qn_name_is_system(const char *name);
+/* "metrics-7": 7. False: it is not the name of a partition. */
+bool qn_name_partition(const char *name, uint32_t *ret_partition);
+void qn_partition_name(uint32_t partition, char ret_name[QN_NAME_SIZE]);
 bool qn_queue_options_equal(const struct qn_queue_options *a, const struct qn_queue_options *b);
 
 const struct qn_row *qn_table_find(const struct qn_table *table, const char *name);
@@ -58,6 +64,7 @@ void qn_table_clear(struct qn_table *table);
 
 /* Records. */
 void qn_record_create(struct qf_strbuf *buf, const struct qn_row *row); /* its id does not count */
+void qn_record_partitions(struct qf_strbuf *buf, uint32_t partitions);
 void qn_record_delete(struct qf_strbuf *buf, const char *name);
 void qn_record_table(struct qf_strbuf *buf, const struct qn_table *table);
 

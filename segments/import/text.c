@@ -204,9 +204,14 @@ static const char *parse_sample(struct text_state *state, struct qf_str rest,
     ts = word(&rest);
     if (value.len == 0)
         return "no value";
+    what = parse_value(value, &sample->value);
+    if (state->timeless && (ts.len == 0 || ts.data[0] == '#')) {
+        sample->timeless = true;
+        sample->ts = state->now_ms;
+        return what;
+    }
     if (ts.len == 0 || ts.data[0] == '#' || qf_str_starts(ts, QF_STR("st@")))
         return "no timestamp";
-    what = parse_value(value, &sample->value);
     if (!what)
         what = parse_timestamp(state, sample->series, ts, &sample->ts);
     if (!what && sample->histogram.len && state->format == SG_IMPORT_TSDB_DUMP)

@@ -14,6 +14,8 @@ struct text_state {
     enum sg_import_format format; /* SG_IMPORT_AUTO until it is known */
     bool histogram, summary;      /* the last # TYPE: le or quantile are written as floats */
     bool ended;                   /* # EOF was seen */
+    bool timeless;                /* samples may come without a time: theirs is now_ms */
+    int64_t now_ms;
 };
 
 enum text_line {
@@ -27,6 +29,7 @@ struct text_sample {
                              while `normalize` is equal, too */
     char normalize;       /* 'h': le, 's': quantile, '-': neither is rewritten */
     int64_t ts;
+    bool timeless;    /* ts was not in the text */
     int64_t start_ts; /* 0: not known */
     double value;
     struct qf_str histogram; /* a composite value as written (histogram_text.h); else empty */

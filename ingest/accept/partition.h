@@ -1,0 +1,68 @@
+/* partition.h - what the log of a queue metrics-N means to an ingest node: the application of these
+ * queues (queue/node/application.h).
+ *
+ *     applied records   the ledger, then the head
+ *     QN_WRITE          an encoded record (ingest/core/record.h): SAMPLES with every series fresh is a
+ *                       request, of which the leader makes a record of its own (ingest/core/intake.h)
+ *                       and answers an encoded outcome; SEAL closes the tenant's range; SEALED and
+ *                       FLOOR are appended if it is their turn
+ *     QN_QUESTION       the first byte says what: the role's own handlers answer (options.answer)
+ *
+ * The leader closes ranges by age and size and moves the floor, once a second. Everything here runs
+ * on the node's thread, figures aside. */
+#ifndef INGEST_ACCEPT_PARTITION_H
+#define INGEST_ACCEPT_PARTITION_H
+
+#include <stdatomic.h>
+
+#include "ingest/core/intake.h"
+#include "queue/node/node.h"
+
+struct in_head;
+
+/* Counted on the node's thread, read by anyone. */
+struct in_partition_figures {
+    atomic_uint_fast64_t samples, histograms, exemplars; /* applied by this node, led or not */
+    atomic_uint_fast64_t taken, refused;                 /* samples, by this node as a leader */
+    atomic_uint_fast64_t repeated;                       /* requests that were written before */
+    atomic_uint_fast64_t seals, sealed, floors;          /* records applied */
+    atomic_uint_fast64_t bad;                            /* records that counted for nothing */
+    atomic_uint_fast64_t series;                         /* numbered, of partitions led; now */
+};
+
+struct in_partitions_options {
+    struct in_intake_limits limits;
+    int64_t seal_age_ms;     /* of an open range */
+    uint64_t seal_bytes;     /* of log, of an open range */
+    int64_t floor_age_ms;    /* behind the leader's clock, if nothing older waits; 0: no floor */
+    uint64_t data_bytes_max; /* of what waits to be sealed; 0: no bound */
+    /* Bytes on the disk that count for data_bytes_max; may be NULL. */
+    uint64_t (*data_bytes)(void *ctx);
+    /* The head of a partition, made when its queue is opened; may be NULL, or give NULL. */
+    struct in_head *(*open_head)(void *ctx, uint32_t partition, uint64_t queue_id);
+    /* Answer a question about @partition, with what the ledger says. */
+    void (*answer)(void *ctx, uint32_t partition, uint64_t queue_id, const struct in_ledger *ledger,
+                   struct qf_str question, uint64_t index, struct qn_answer *answer);
+    /* This node leads the partition from now on, or does not; may be NULL. */
+    void (*leads)(void *ctx, uint32_t partition, uint64_t queue_id, bool leads);
+    void *ctx;
+};
+
+struct in_partitions;
+
+struct in_partitions *in_partitions_new(const struct in_partitions_options *options);
+/* After the node. Accepts NULL, returns NULL. */
+struct in_partitions *in_partitions_free(struct in_partitions *partitions);
+/* For qn_options.applications. */
+struct qn_applications in_partitions_applications(struct in_partitions *partitions);
+/* Once there is one: without it nothing is closed by age. */
+void in_partitions_set_node(struct in_partitions *partitions, struct qn_node *node);
+/* Close all open ranges of partitions that this node leads, with the next second. Any thread. */
+void in_partitions_seal_all(struct in_partitions *partitions);
+
+struct in_partition_figures *in_partitions_figures(struct in_partitions *partitions);
+
+/* An ask to write @bytes to a partition: an encoded record. */
+struct qn_ask *in_partition_ask(uint32_t partition, struct qf_str bytes);
+
+#endif
