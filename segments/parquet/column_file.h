@@ -70,6 +70,9 @@ struct colfile_column {
     enum colfile_encoding encoding;
     enum colfile_codec codec;
     bool statistics;
+    /* A page stays as it is unless compression leaves less than this part of it, in percent; 0: it
+     * is always compressed. Only with pages of version 2. */
+    unsigned compress_below;
 };
 
 struct colfile_schema {
@@ -77,6 +80,7 @@ struct colfile_schema {
     size_t column_count;
     size_t page_bytes;
     bool page_checksums; /* for the sake of other readers */
+    bool pages_v2;       /* levels beside the values and not compressed */
 };
 
 /* -- Writing ---------------------------------------------------------------------------------- */
@@ -165,6 +169,29 @@ struct colfile_group {
  * exactly @count values. */
 QF_MUST_CHECK qf_rc colfile_read_numbers(const struct colfile_group *group, size_t column,
                                          void *out, size_t count, struct qf_err *err);
+/* The same by Arrow's decoders alone, for those who check ours. */
+QF_MUST_CHECK qf_rc colfile_decode_numbers(const struct colfile_group *group, size_t column,
+                                           void *out, size_t count, struct qf_err *err);
+
+/* A number column, verified and decompressed but not decoded, of which any part can be read. It
+ * never changes and may be shared by threads. Where the file is in memory it borrows from it, else
+ * it does not need the file any more. */
+struct colfile_numbers;
+
+/* @count: how many values are there, which is not how many rows where lists may be empty. NULL and
+ * @err filled on failure; QF_ECORRUPT also if the chunk holds another number of values. */
+struct colfile_numbers *colfile_load_numbers(const struct colfile_group *group, size_t column,
+                                             size_t count, struct qf_err *err);
+struct colfile_numbers *colfile_numbers_free(struct colfile_numbers *numbers);
+size_t colfile_numbers_memory(const struct colfile_numbers *numbers);
+/* Values [@start, @start + @count) as the file has them. */
+void colfile_numbers_read(const struct colfile_numbers *numbers, size_t start, size_t count,
+                          void *out);
+/* The same for a column of 64-bit integers of which only the differences are wanted: the last value
+ * comes out as @last, and those before it as far from it as they are in the file. Where the column
+ * is encoded as differences nothing else is decoded. @count > 0. */
+void colfile_numbers_read_back(const struct colfile_numbers *numbers, size_t start, size_t count,
+                               int64_t last, int64_t *out);
 
 /* A text column: values as indexes into the different ones. */
 struct colfile_texts {

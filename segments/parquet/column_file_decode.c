@@ -12,79 +12,110 @@
 
 /* A chunk being read. */
 struct chunk_reader {
-    char *buffer;  /* NULL if the file is in memory */
-    uint64_t left; /* of what it may hold */
+    struct colfile_bytes bytes;
     struct shim_reader *shim;
 };
 
 static void chunk_reader_done(struct chunk_reader *reader)
 {
     shim_reader_free(reader->shim);
-    free(reader->buffer);
+    colfile_bytes_done(&reader->bytes);
 }
 
-static qf_rc over(const struct colfile *file, struct qf_err *err)
+qf_rc colfile_over(const struct colfile *file, struct qf_err *err)
 {
     return qf_err_set(err, QF_ELIMIT, "%s: decoding a column takes more memory than it may",
                       file->name);
 }
 
-/* The bytes of a chunk, not verified yet. */
-static qf_rc load(struct chunk_reader *reader, const struct colfile *file,
-                  const struct colfile_chunk *chunk, const char **ret_bytes, struct qf_err *err)
+void colfile_bytes_done(struct colfile_bytes *bytes)
 {
+    free(bytes->buffer);
+    *bytes = (struct colfile_bytes){ 0 };
+}
+
+/* The bytes of a chunk, not verified yet. */
+static qf_rc load(struct colfile_bytes *bytes, const struct colfile *file,
+                  const struct colfile_chunk *chunk, struct qf_err *err)
+{
+    size_t room = (chunk->size / BUFFER_ALIGN + 1) * BUFFER_ALIGN + COLFILE_PADDING;
+
     if (file->tail_only)
         return qf_err_set(err, QF_EINVAL, "%s: only the footer is here", file->name);
+    bytes->size = chunk->size;
     if (file->bytes.data) {
-        *ret_bytes = file->bytes.data + chunk->start;
+        bytes->data = file->bytes.data + chunk->start;
         return QF_OK;
     }
-    if (chunk->size > reader->left)
-        return over(file, err);
-    reader->left -= chunk->size;
-    reader->buffer = aligned_alloc(BUFFER_ALIGN, (chunk->size / BUFFER_ALIGN + 1) * BUFFER_ALIGN);
-    if (!reader->buffer)
+    if (chunk->size > bytes->left)
+        return colfile_over(file, err);
+    bytes->left -= chunk->size;
+    bytes->buffer = aligned_alloc(BUFFER_ALIGN, room);
+    if (!bytes->buffer)
         return qf_err_set(err, QF_ENOMEM, "%s: out of memory", file->name);
-    *ret_bytes = reader->buffer;
-    return colfile_read_at(file, chunk->start, chunk->size, reader->buffer, err);
+    memset(bytes->buffer + chunk->size, 0, room - chunk->size);
+    bytes->data = bytes->buffer;
+    return colfile_read_at(file, chunk->start, chunk->size, bytes->buffer, err);
+}
+
+qf_rc colfile_bytes_read(struct colfile_bytes *bytes, const struct colfile_group *group,
+                         size_t column, struct qf_err *err)
+{
+    const struct colfile_chunk *chunk = colfile_chunk(group->file, group->index, column);
+    qf_rc rc;
+
+    bytes->left = group->memory_max;
+    rc = load(bytes, group->file, chunk, err);
+    if (rc == QF_OK && XXH3_64bits(bytes->data, chunk->size) != chunk->hash)
+        rc = colfile_corrupt(group->file, "the checksum of a column chunk is wrong", err);
+    return rc;
+}
+
+/* Begin to read a verified chunk. */
+static qf_rc open_shim(const struct colfile_bytes *bytes, const struct colfile_group *group,
+                       size_t column, struct shim_reader **ret_shim, struct qf_err *err)
+{
+    const struct colfile *file = group->file;
+    qf_rc rc =
+        shim_reader_new(file->meta, (int)column, &colfile_chunk(file, group->index, column)->facts,
+                        bytes->data, bytes->left, ret_shim, err);
+
+    return rc ? colfile_blame(file, rc, err) : QF_OK;
 }
 
 /* Verify a chunk before Arrow sees a byte of it, and begin to read it. */
 static qf_rc chunk_reader_init(struct chunk_reader *reader, const struct colfile_group *group,
                                size_t column, struct qf_err *err)
 {
-    const struct colfile *file = group->file;
-    const struct colfile_chunk *chunk = colfile_chunk(file, group->index, column);
-    const char *bytes;
-    qf_rc rc;
+    qf_rc rc = colfile_bytes_read(&reader->bytes, group, column, err);
 
-    reader->left = group->memory_max;
-    rc = load(reader, file, chunk, &bytes, err);
-
-    if (rc)
-        return rc;
-    if (XXH3_64bits(bytes, chunk->size) != chunk->hash)
-        return colfile_corrupt(file, "the checksum of a column chunk is wrong", err);
-    rc = shim_reader_new(file->meta, (int)column, &chunk->facts, bytes, reader->left, &reader->shim,
-                         err);
-    return rc ? colfile_blame(file, rc, err) : QF_OK;
+    return rc ? rc : open_shim(&reader->bytes, group, column, &reader->shim, err);
 }
 
 /* -- Numbers ---------------------------------------------------------------------------------- */
 
-/* Levels are not asked for: no list is empty, so every level stands for a value. */
+/* Where every level stands for a value none is asked for; else those of a batch say which do. */
 static qf_rc decode(struct shim_reader *reader, enum shim_type type, char *out, size_t count,
-                    bool *ret_exact, struct qf_err *err)
+                    bool levels, bool *ret_exact, struct qf_err *err)
 {
     size_t width = type == SHIM_I32 ? sizeof(int32_t) : sizeof(int64_t), done = 0;
+    int16_t definition[BATCH];
     bool more = true;
     qf_rc rc;
 
-    while ((rc = shim_reader_more(reader, &more, err)) == QF_OK && more && done < count) {
-        struct shim_batch batch = { .room = (int64_t)(count - done), .values = out + done * width };
+    while ((rc = shim_reader_more(reader, &more, err)) == QF_OK && more) {
+        size_t room = levels ? QF_MIN(count - done, (size_t)BATCH) : count - done;
+        struct shim_batch batch = { .room = (int64_t)(levels ? QF_MAX(room, (size_t)1) : room),
+                                    .definition = levels ? definition : NULL,
+                                    .values = out + done * width };
+        int64_t spare;
 
+        if (room == 0)
+            batch.values = &spare; /* there may be levels of empty rows yet */
+        if (room == 0 && !levels)
+            break;
         rc = shim_reader_read(reader, type, &batch, err);
-        if (rc || batch.count <= 0)
+        if (rc || (batch.count <= 0 && batch.levels <= 0) || (room == 0 && batch.count > 0))
             break;
         done += (size_t)batch.count;
     }
@@ -92,23 +123,19 @@ static qf_rc decode(struct shim_reader *reader, enum shim_type type, char *out, 
     return rc;
 }
 
-qf_rc colfile_read_numbers(const struct colfile_group *group, size_t column, void *out,
-                           size_t count, struct qf_err *err)
+qf_rc colfile_bytes_decode(const struct colfile_bytes *bytes, const struct colfile_group *group,
+                           size_t column, void *out, size_t count, struct qf_err *err)
 {
     const struct colfile *file = group->file;
-    int type = file->leaves[column].type;
-    QF_CLEANUP(chunk_reader_done) struct chunk_reader reader = { 0 };
+    struct shim_reader *shim = NULL;
     bool exact = false;
-    qf_rc rc;
+    qf_rc rc = open_shim(bytes, group, column, &shim, err);
 
-    if (type != SHIM_I32 && type != SHIM_I64 && type != SHIM_F64)
-        return colfile_corrupt(file, "not a column of numbers", err);
-    if (colfile_values(file, group->index, column) != count)
-        return colfile_corrupt(file, "a column has the wrong number of values", err);
-    rc = chunk_reader_init(&reader, group, column, err);
     if (rc)
         return rc;
-    rc = decode(reader.shim, (enum shim_type)type, out, count, &exact, err);
+    rc = decode(shim, (enum shim_type)file->leaves[column].type, out, count,
+                colfile_values(file, group->index, column) != count, &exact, err);
+    shim_reader_free(shim);
     if (rc)
         return colfile_blame(file, rc, err);
     return exact ? QF_OK : colfile_corrupt(file, "a column has the wrong number of values", err);
@@ -287,7 +314,7 @@ struct colfile_texts *colfile_read_texts(const struct colfile_group *group, size
     rc = chunk_reader_init(&reader, group, column, err);
     if (rc)
         return NULL;
-    texts->left = reader.left;
+    texts->left = reader.bytes.left;
     rc = read_texts(reader.shim, leaf, chunk->only_indexes, texts, err);
     if (rc) {
         (void)colfile_blame(file, rc, err);

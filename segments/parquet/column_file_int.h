@@ -38,4 +38,24 @@ qf_rc colfile_blame(const struct colfile *file, qf_rc rc, struct qf_err *err);
 QF_MUST_CHECK qf_rc colfile_read_at(const struct colfile *file, uint64_t offset, uint64_t size,
                                     char *out, struct qf_err *err);
 
+/* A chunk in memory, verified. */
+struct colfile_bytes {
+    char *buffer; /* NULL if the file is in memory */
+    const char *data;
+    uint64_t size;
+    uint64_t left; /* of what may be held */
+};
+/* What is behind the bytes of a buffer may be read by decoders that take whole words. */
+#define COLFILE_PADDING 64u
+QF_MUST_CHECK qf_rc colfile_bytes_read(struct colfile_bytes *bytes,
+                                       const struct colfile_group *group, size_t column,
+                                       struct qf_err *err);
+void colfile_bytes_done(struct colfile_bytes *bytes);
+/* Decode verified bytes with Arrow. *ret_exact: they hold @count values. */
+QF_MUST_CHECK qf_rc colfile_bytes_decode(const struct colfile_bytes *bytes,
+                                         const struct colfile_group *group, size_t column,
+                                         void *out, size_t count, struct qf_err *err);
+/* "NAME: decoding a column takes more memory than it may" */
+qf_rc colfile_over(const struct colfile *file, struct qf_err *err);
+
 #endif

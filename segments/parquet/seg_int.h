@@ -2,9 +2,11 @@
 #ifndef SEGMENTS_PARQUET_SEG_INT_H
 #define SEGMENTS_PARQUET_SEG_INT_H
 
+#include <stdatomic.h>
 #include <xxhash.h>
 
 #include "segments/parquet/column_file.h"
+#include "segments/parquet/hot.h"
 #include "segments/parquet/segment.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
@@ -18,6 +20,10 @@ enum sg_column {
     SG_COL_MAX_TS,
     SG_COL_TS,
     SG_COL_VALUE,
+    SG_COL__COUNT_V1,
+    SG_COL_SCALE = SG_COL__COUNT_V1, /* since version 2, like those behind it */
+    SG_COL_LAST,
+    SG_COL_DIGITS,
     SG_COL__COUNT,
     SG_COL__MAX = SG_COL__COUNT + 2, /* with start timestamps and histograms */
 };
@@ -26,12 +32,14 @@ enum sg_column {
 struct sg_schema {
     struct colfile_column columns[SG_COL__MAX];
     struct colfile_schema file;
+    bool decimals;                         /* the columns of version 2 are there */
     size_t start_column, histogram_column; /* 0: not there */
 };
-void sg_schema_init(struct sg_schema *schema, bool start_ts, bool histograms);
-/* Which of them @file has. QF_EUNSUPPORTED if it has any other column, or lacks one. */
-QF_MUST_CHECK qf_rc sg_schema_of(const struct colfile *file, struct sg_schema *ret_schema,
-                                 struct qf_err *err);
+void sg_schema_init(struct sg_schema *schema, uint32_t version, bool start_ts, bool histograms);
+/* Which of them @file has, which says it is of @version. QF_EUNSUPPORTED if it has any other column,
+ * or lacks one. */
+QF_MUST_CHECK qf_rc sg_schema_of(const struct colfile *file, uint32_t version,
+                                 struct sg_schema *ret_schema, struct qf_err *err);
 
 #define SG_KEY_VERSION "promfabric.schema_version"
 #define SG_KEY_TENANT "promfabric.tenant"
@@ -77,6 +85,8 @@ struct sg_reader {
     struct sg_meta meta;
     struct sg_group *groups;
     size_t group_count;
+    struct sg_hot *hot;     /* NULL: nothing is kept */
+    struct sg_part **parts; /* per row group and kind what is kept, under the lock of @hot */
 };
 
 /* The series columns of one row group, decoded. */
@@ -84,9 +94,17 @@ struct sg_series {
     struct colfile_texts *metric, *names, *values;
     int32_t *samples;
     int64_t *min_ts, *max_ts;
+    int32_t *scale; /* NULL, as last: no row has decimals */
+    int64_t *last;
     size_t rows;
+    size_t doubles, digits; /* how many samples are of which kind */
 };
 void sg_series_done(struct sg_series *series);
+/* Are the values of a row in the column of digits? */
+static inline bool sg_series_decimal(const struct sg_series *series, size_t row)
+{
+    return series->scale && series->scale[row] >= 0;
+}
 /* @at is a row group of @reader's file. @skip (may be NULL) is asked after the metric names are
  * there; true leaves the rest unread. */
 QF_MUST_CHECK qf_rc sg_series_read(const struct sg_reader *reader, const struct colfile_group *at,
@@ -100,6 +118,29 @@ QF_MUST_CHECK qf_rc sg_series_labels(const struct sg_reader *reader, const struc
                                      struct qf_labels *ret_labels, struct qf_err *err);
 
 qf_rc sg_corrupt(const struct sg_reader *reader, const char *what, struct qf_err *err);
+
+/* -- Parts of row groups, which scans may share (hot.h) ---------------------------------------- */
+
+enum sg_part_kind { SG_PART_SERIES, SG_PART_TS, SG_PART_VALUE, SG_PART_DIGITS, SG_PART__COUNT };
+
+/* Immutable, and freed with the last reference. */
+struct sg_part {
+    atomic_uint refs;
+    uint64_t memory;
+    struct sg_series series;         /* of SG_PART_SERIES; */
+    struct colfile_numbers *numbers; /* of the others */
+    /* The hot memory's own: */
+    struct sg_part **slot, *newer, *older;
+    bool again;
+};
+void sg_part_release(struct sg_part *part); /* Accepts NULL. */
+/* A reference to what is kept; NULL: it is not there. */
+struct sg_part *sg_hot_find(const struct sg_reader *reader, size_t group, enum sg_part_kind kind);
+/* Offer a part that was just read; the caller's reference stays the caller's. */
+void sg_hot_keep(const struct sg_reader *reader, size_t group, enum sg_part_kind kind,
+                 struct sg_part *part);
+/* The reader is about to be freed. */
+void sg_hot_leave(const struct sg_reader *reader);
 
 /* The optional columns of one row group; NULL where the group has none of them. */
 struct sg_extras {
@@ -127,12 +168,9 @@ struct sg_row {
     bool may_continue; /* the next row may hold later samples of the same series */
 };
 
-/* Buffers all cursors of a source decode into. */
+/* What all cursors of a source share. */
 struct sg_scratch {
-    int64_t *ts;
-    double *values;
-    size_t capacity;
-    uint64_t memory; /* of all cursors and the scratch itself */
+    uint64_t memory; /* of all cursors */
     uint64_t memory_limit;
     const atomic_bool *cancel;
     bool skip_histograms;
@@ -144,11 +182,11 @@ struct sg_cursor {
     const struct pq_select *select;
     struct sg_scratch *scratch;
     struct qf_arena *arena; /* of the current row group */
-    struct sg_series series;
-    int64_t *ts;
+    struct sg_part *parts[SG_PART__COUNT];
+    int64_t *ts; /* decoded: the selected samples */
     double *values;
     size_t capacity;
-    uint64_t series_memory; /* what series and arena were counted as */
+    uint64_t memory; /* what all this was counted as */
     struct sg_row *rows;
     size_t row_count, row;
     size_t next_group;
@@ -161,6 +199,16 @@ void sg_cursor_done(struct sg_cursor *cursor);
  * moves on to another row group. */
 QF_MUST_CHECK qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row,
                                    struct qf_err *err);
+/* The rows of a row group that are selected: each matcher looks at each different value once. */
+struct sg_matching;
+/* In @arena. */
+struct sg_matching *sg_matching_new(const struct pq_select *select, struct qf_arena *arena);
+/* No series of these names is selected. (A function for sg_series_read().) */
+bool sg_matching_no_name(void *matching, const struct colfile_texts *metric);
+/* To be called before rows are asked for, and after the names were looked at. */
+void sg_matching_begin(struct sg_matching *matching, const struct sg_series *series);
+bool sg_matching_row(struct sg_matching *matching, const struct sg_series *series, size_t row);
+
 /* The row after the current one, if it is decoded already; else NULL. */
 const struct sg_row *sg_cursor_peek(const struct sg_cursor *cursor);
 

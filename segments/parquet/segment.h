@@ -5,13 +5,21 @@
  *
  *     metric   string             the value of __name__, "" if there is none
  *     labels   map<string,string> the other labels, sorted by name
- *     samples  int32              length of the two lists, never 0
+ *     samples  int32              how many it has, never 0
  *     min_ts   int64              first and last timestamp of the row
  *     max_ts   int64
  *     ts       list<int64>        milliseconds, strictly ascending
  *     value    list<double>       exact bits, stale markers included; 0 for a native histogram
  *
- * and, only in files that need them, in this order:
+ * and, since version 2, where values that are decimals are kept as integers (decimals.h):
+ *
+ *     scale    int32              10^scale of them make one; -1: they are in value, else in digits
+ *     last     int64              the row's last value in units of 10^-scale; 0 if scale is -1
+ *     digits   list<int64>        the values in the same units, up to a number that is the same for
+ *                                 all of the row: value[i] = (digits[i] - digits[n] + last) / 10^scale
+ *
+ * Of value and digits one is empty in each row. That number is chosen so that digits go on from row
+ * to row without a jump; whoever knows the last value reads a row without those before it. And, only in files that need them, in this order:
  *
  *     start_ts   list<int64>      start timestamps, one per sample; 0: not known
  *     histogram  list<binary>     native histograms (histogram/codec.h), one per sample; empty: the
@@ -38,7 +46,8 @@
 #include "base/pure/labels.h"
 #include "segments/parquet/segment_name.h"
 
-#define SG_SCHEMA_VERSION 1
+#define SG_SCHEMA_VERSION 2 /* what is written; all versions up to it are read */
+#define SG_SCHEMA_VERSION_MIN 1
 
 /* What a file says of itself in its metadata. */
 struct sg_meta {

@@ -2,11 +2,13 @@
  *
  * A row group is looked at in three steps, each only if the one before leaves something: its
  * statistics; its series columns, where each matcher looks at each different value once; its
- * samples, of which the cursor keeps what is selected. */
+ * samples, of which the cursor decodes the selected rows, and of these the selected times and what
+ * is later. */
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
 #include "promql/histogram/codec.h"
+#include "segments/parquet/decimals.h"
 #include "segments/parquet/seg_int.h"
 
 void sg_cursor_init(struct sg_cursor *cursor, const struct sg_reader *reader,
@@ -16,10 +18,18 @@ void sg_cursor_init(struct sg_cursor *cursor, const struct sg_reader *reader,
     cursor->arena = qf_arena_new(SIZE_MAX);
 }
 
+static void release_parts(struct sg_cursor *cursor)
+{
+    for (size_t i = 0; i < SG_PART__COUNT; i++) {
+        sg_part_release(cursor->parts[i]);
+        cursor->parts[i] = NULL;
+    }
+}
+
 void sg_cursor_done(struct sg_cursor *cursor)
 {
     (void)qf_arena_free(cursor->arena);
-    sg_series_done(&cursor->series);
+    release_parts(cursor);
     free(cursor->ts);
     free(cursor->values);
     *cursor = (struct sg_cursor){ 0 };
@@ -48,95 +58,6 @@ static bool group_may_match(const struct sg_cursor *cursor, const struct sg_grou
     return true;
 }
 
-static bool name_accepted(const struct pq_select *select, struct qf_str metric)
-{
-    for (size_t i = 0; i < select->matcher_count; i++)
-        if (is_name_matcher(&select->matchers[i]) &&
-            !pq_matcher_matches(&select->matchers[i], metric))
-            return false;
-    return true;
-}
-
-/* The verdict of one matcher on the values of a row group, each asked once. */
-struct verdicts {
-    const struct pq_matcher *matcher;
-    uint32_t name_index;  /* of the label's name in the row group; UINT32_MAX: nobody has it */
-    bool absent;          /* verdict on series without the label */
-    unsigned char *known; /* per distinct value: 0 not asked yet, 1 no, 2 yes */
-};
-
-struct matching {
-    const struct sg_cursor *cursor;
-    unsigned char *names; /* per distinct metric name: accepted */
-    struct verdicts *labels;
-    size_t label_count;
-};
-
-static bool no_name_accepted(void *ctx, const struct colfile_texts *metric)
-{
-    struct matching *m = ctx;
-    bool any = false;
-
-    m->names = qf_arena_calloc(m->cursor->arena, metric->distinct_count + 1, 1);
-    for (size_t i = 0; i < metric->distinct_count; i++) {
-        m->names[i] = name_accepted(m->cursor->select, metric->distinct[i]);
-        any |= m->names[i];
-    }
-    return !any;
-}
-
-static void prepare_labels(struct matching *m, const struct sg_series *series)
-{
-    const struct pq_select *select = m->cursor->select;
-
-    m->labels = QF_ARENA_ARRAY(m->cursor->arena, struct verdicts, select->matcher_count + 1);
-    for (size_t i = 0; i < select->matcher_count; i++) {
-        const struct pq_matcher *matcher = &select->matchers[i];
-        struct verdicts *v = &m->labels[m->label_count];
-
-        if (is_name_matcher(matcher))
-            continue;
-        m->label_count++;
-        v->matcher = matcher;
-        v->absent = pq_matcher_matches(matcher, QF_STR(""));
-        v->name_index = UINT32_MAX;
-        for (size_t n = 0; n < series->names->distinct_count; n++)
-            if (qf_str_eq(series->names->distinct[n], matcher->name))
-                v->name_index = (uint32_t)n;
-        v->known = qf_arena_calloc(m->cursor->arena, series->values->distinct_count + 1, 1);
-    }
-}
-
-static bool label_accepted(struct verdicts *v, const struct sg_series *series, size_t row)
-{
-    if (v->name_index == UINT32_MAX)
-        return v->absent;
-    for (size_t i = series->names->starts[row]; i < series->names->starts[row + 1]; i++) {
-        uint32_t value = series->values->index[i];
-
-        if (series->names->index[i] != v->name_index)
-            continue;
-        if (!v->known[value])
-            v->known[value] =
-                pq_matcher_matches(v->matcher, series->values->distinct[value]) ? 2 : 1;
-        return v->known[value] == 2;
-    }
-    return v->absent;
-}
-
-static bool row_accepted(struct matching *m, const struct sg_series *series, size_t row)
-{
-    const struct pq_select *select = m->cursor->select;
-
-    if (!m->names[series->metric->index[row]] || series->min_ts[row] > select->max_ts ||
-        series->max_ts[row] < select->min_ts)
-        return false;
-    for (size_t i = 0; i < m->label_count; i++)
-        if (!label_accepted(&m->labels[i], series, row))
-            return false;
-    return true;
-}
-
 /* Row group @group, to be read within what the source has left. */
 static struct colfile_group group_at(const struct sg_cursor *cursor, size_t group)
 {
@@ -147,13 +68,24 @@ static struct colfile_group group_at(const struct sg_cursor *cursor, size_t grou
                                    limit > scratch->memory ? limit - scratch->memory : 0 };
 }
 
-/* Count what the cursor holds, and refuse to hold more than the source may. */
-static qf_rc account(struct sg_cursor *cursor, uint64_t *held, uint64_t now, struct qf_err *err)
+/* What the cursor holds, parts that others hold too included. */
+static uint64_t memory_of(const struct sg_cursor *cursor)
+{
+    uint64_t memory = qf_arena_used(cursor->arena) + cursor->capacity * 16;
+
+    for (size_t i = 0; i < SG_PART__COUNT; i++)
+        memory += cursor->parts[i] ? cursor->parts[i]->memory : 0;
+    return memory;
+}
+
+/* Count what the cursor holds and @more, and refuse to hold more than the source may. */
+static qf_rc account(struct sg_cursor *cursor, uint64_t more, struct qf_err *err)
 {
     struct sg_scratch *scratch = cursor->scratch;
+    uint64_t now = memory_of(cursor) + more;
 
-    scratch->memory = scratch->memory - *held + now;
-    *held = now;
+    scratch->memory = scratch->memory - cursor->memory + now;
+    cursor->memory = now;
     if (scratch->memory > scratch->stats.memory_peak)
         scratch->stats.memory_peak = scratch->memory;
     if (scratch->memory_limit && scratch->memory > scratch->memory_limit)
@@ -172,68 +104,70 @@ static uint64_t texts_memory(const struct colfile_texts *texts)
     return memory;
 }
 
-static uint64_t series_memory(const struct sg_cursor *cursor)
+static uint64_t series_memory(const struct sg_series *s)
 {
-    const struct sg_series *s = &cursor->series;
-    uint64_t memory = qf_arena_used(cursor->arena) + s->rows * 24;
-
-    if (!s->metric)
-        return memory;
-    return memory + texts_memory(s->metric) + texts_memory(s->names) + texts_memory(s->values);
+    return sizeof(struct sg_part) + s->rows * 40 + texts_memory(s->metric) +
+           texts_memory(s->names) + texts_memory(s->values);
 }
 
-static qf_rc reserve_scratch(struct sg_cursor *cursor, size_t samples, struct qf_err *err)
+static struct sg_part *part_new(void)
 {
-    struct sg_scratch *scratch = cursor->scratch;
-    uint64_t held = scratch->capacity * 16;
+    struct sg_part *part = qf_xcalloc(1, sizeof(*part));
 
-    if (samples <= scratch->capacity)
-        return QF_OK;
-    free(scratch->ts);
-    free(scratch->values);
-    scratch->ts = qf_xmalloc(samples * sizeof(*scratch->ts));
-    scratch->values = qf_xmalloc(samples * sizeof(*scratch->values));
-    scratch->capacity = samples;
-    return account(cursor, &held, samples * 16, err);
+    atomic_init(&part->refs, 1);
+    return part;
 }
 
-/* The cursor keeps the decoded group if it wants most of it, else a copy of what it wants. */
-static qf_rc keep_samples(struct sg_cursor *cursor, size_t wanted, size_t total, struct qf_err *err)
+/* The series of a row group. *ret_skipped: none has a selected name, and they may be unread. */
+static qf_rc need_series(struct sg_cursor *cursor, size_t group, struct sg_matching *matching,
+                         bool *ret_skipped, struct qf_err *err)
 {
-    struct sg_scratch *scratch = cursor->scratch;
-    uint64_t held = cursor->capacity * 16;
-    size_t at = 0;
+    struct sg_part *part = sg_hot_find(cursor->reader, group, SG_PART_SERIES);
+    struct colfile_group at = group_at(cursor, group);
+    qf_rc rc;
 
-    if (wanted * 2 >= total) {
-        int64_t *ts = cursor->ts;
-        double *values = cursor->values;
-        size_t capacity = cursor->capacity;
-
-        cursor->ts = scratch->ts;
-        cursor->values = scratch->values;
-        cursor->capacity = scratch->capacity;
-        scratch->ts = ts;
-        scratch->values = values;
-        scratch->capacity = capacity;
+    cursor->parts[SG_PART_SERIES] = part;
+    if (part) {
+        *ret_skipped = sg_matching_no_name(matching, part->series.metric);
         return QF_OK;
     }
-    if (wanted > cursor->capacity || wanted * 4 < cursor->capacity) {
-        free(cursor->ts);
-        free(cursor->values);
-        cursor->ts = qf_xmalloc(wanted * sizeof(*cursor->ts));
-        cursor->values = qf_xmalloc(wanted * sizeof(*cursor->values));
-        cursor->capacity = wanted;
+    part = part_new();
+    rc = sg_series_read(cursor->reader, &at, sg_matching_no_name, matching, &part->series,
+                        ret_skipped, err);
+    if (rc || *ret_skipped) {
+        sg_part_release(part);
+        return rc;
     }
-    for (size_t i = 0; i < cursor->row_count; i++) {
-        struct sg_row *row = &cursor->rows[i];
+    part->memory = series_memory(&part->series);
+    cursor->parts[SG_PART_SERIES] = part;
+    sg_hot_keep(cursor->reader, group, SG_PART_SERIES, part);
+    return QF_OK;
+}
 
-        memcpy(cursor->ts + at, row->ts, row->count * sizeof(*row->ts));
-        memcpy(cursor->values + at, row->values, row->count * sizeof(*row->values));
-        row->ts = cursor->ts + at;
-        row->values = cursor->values + at;
-        at += row->count;
+/* A column of @count numbers. */
+static qf_rc need_numbers(struct sg_cursor *cursor, size_t group, enum sg_part_kind kind,
+                          size_t count, struct qf_err *err)
+{
+    static const size_t columns[SG_PART__COUNT] = {
+        [SG_PART_TS] = SG_COL_TS, [SG_PART_VALUE] = SG_COL_VALUE, [SG_PART_DIGITS] = SG_COL_DIGITS
+    };
+    struct sg_part *part = sg_hot_find(cursor->reader, group, kind);
+    struct colfile_group at = group_at(cursor, group);
+
+    if (!part) {
+        part = part_new();
+        part->numbers = colfile_load_numbers(&at, columns[kind], count, err);
+        if (!part->numbers) {
+            sg_part_release(part);
+            return err->rc;
+        }
+        part->memory = sizeof(*part) + colfile_numbers_memory(part->numbers);
+        cursor->scratch->stats.bytes +=
+            colfile_chunk_bytes(cursor->reader->file, group, columns[kind]);
+        sg_hot_keep(cursor->reader, group, kind, part);
     }
-    return account(cursor, &held, cursor->capacity * 16, err);
+    cursor->parts[kind] = part;
+    return account(cursor, 0, err);
 }
 
 /* The first index whose timestamp is >= @ts. */
@@ -263,32 +197,6 @@ static bool times_good(const int64_t *ts, size_t count)
     for (size_t i = 1; i < count; i++)
         good &= ts[i - 1] < ts[i];
     return good;
-}
-
-/* Cut every row to the selected times and drop those that are empty then. */
-static qf_rc trim_rows(struct sg_cursor *cursor, struct qf_err *err)
-{
-    const struct pq_select *select = cursor->select;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < cursor->row_count; i++) {
-        struct sg_row row = cursor->rows[i];
-        size_t start = lower_bound(row.ts, row.count, select->min_ts);
-        size_t end = select->max_ts == INT64_MAX
-                         ? row.count
-                         : lower_bound(row.ts, row.count, select->max_ts + 1);
-
-        if (end <= start)
-            continue;
-        row.ts += start;
-        row.values += start;
-        row.count = end - start;
-        if (!times_good(row.ts, row.count))
-            return sg_corrupt(cursor->reader, "samples are out of order", err);
-        cursor->rows[kept++] = row;
-    }
-    cursor->row_count = kept;
-    return QF_OK;
 }
 
 static bool any_start(const int64_t *start_ts, size_t count)
@@ -333,15 +241,15 @@ static uint64_t extras_memory(const struct sg_extras *extras, size_t samples)
     return memory;
 }
 
-/* Start timestamps and histograms of the selected rows, which still point into the scratch. */
-static qf_rc read_extras(struct sg_cursor *cursor, size_t group, struct qf_err *err)
+/* Start timestamps and histograms of the selected rows; @firsts: where they begin in the group. */
+static qf_rc read_extras(struct sg_cursor *cursor, size_t group, const size_t *firsts,
+                         struct qf_err *err)
 {
     const struct sg_reader *reader = cursor->reader;
     const struct sg_group *info = &reader->groups[group];
     QF_CLEANUP(sg_extras_done) struct sg_extras extras = { 0 };
     bool histograms = info->histograms && !cursor->scratch->skip_histograms;
     struct colfile_group at_group;
-    uint64_t held = 0;
     qf_rc rc;
 
     if (!info->start_ts && !histograms)
@@ -349,7 +257,7 @@ static qf_rc read_extras(struct sg_cursor *cursor, size_t group, struct qf_err *
     at_group = group_at(cursor, group);
     rc = sg_extras_read(reader, &at_group, histograms, &extras, err);
     if (rc == QF_OK)
-        rc = account(cursor, &held, extras_memory(&extras, info->samples), err);
+        rc = account(cursor, extras_memory(&extras, info->samples), err);
     if (info->start_ts)
         cursor->scratch->stats.bytes +=
             colfile_chunk_bytes(reader->file, group, reader->schema.start_column);
@@ -358,72 +266,162 @@ static qf_rc read_extras(struct sg_cursor *cursor, size_t group, struct qf_err *
             colfile_chunk_bytes(reader->file, group, reader->schema.histogram_column);
     for (size_t i = 0; i < cursor->row_count && rc == QF_OK; i++) {
         struct sg_row *row = &cursor->rows[i];
-        size_t at = (size_t)(row->ts - cursor->scratch->ts), size = row->count * sizeof(int64_t);
+        size_t at = firsts[i], size = row->count * sizeof(int64_t);
 
         if (extras.start_ts && any_start(extras.start_ts + at, row->count))
             row->start_ts = memcpy(qf_arena_alloc(cursor->arena, size), extras.start_ts + at, size);
         if (extras.histograms)
             rc = take_histograms(cursor, &extras, at, row, err);
     }
-    if (rc == QF_OK)
-        rc = account(cursor, &cursor->series_memory, series_memory(cursor), err);
-    return rc == QF_OK ? account(cursor, &held, 0, err) : rc;
+    if (rc == QF_OK) /* with what was decoded, while what it was decoded from is there */
+        rc = account(cursor, extras_memory(&extras, info->samples), err);
+    return rc == QF_OK ? account(cursor, 0, err) : rc;
 }
 
-static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const size_t *starts,
+/* -- Samples ---------------------------------------------------------------------------------- */
+
+/* A selected row of the group, and where its samples are. */
+struct pick {
+    size_t row, count;
+    size_t first; /* in the group; the timestamps' place */
+    size_t value; /* in its column: digits or doubles */
+};
+
+struct picks {
+    struct pick *items;
+    size_t count;
+    size_t samples, digits, doubles;
+    size_t *firsts; /* of what is left after trimming */
+};
+
+static qf_rc reserve(struct sg_cursor *cursor, size_t samples, struct qf_err *err)
+{
+    if (samples > cursor->capacity || samples * 4 < cursor->capacity) {
+        free(cursor->ts);
+        free(cursor->values);
+        cursor->ts = NULL;
+        cursor->values = NULL;
+        cursor->capacity = samples;
+    }
+    if (account(cursor, 0, err)) {
+        cursor->capacity = cursor->ts ? cursor->capacity : 0;
+        return err->rc;
+    }
+    if (!cursor->ts) {
+        cursor->ts = qf_xmalloc(samples * sizeof(*cursor->ts));
+        cursor->values = qf_xmalloc(samples * sizeof(*cursor->values));
+    }
+    return QF_OK;
+}
+
+/* Values of a row from its sample @from on. */
+static void decode_values(const struct sg_cursor *cursor, const struct pick *pick, size_t from,
+                          double *out)
+{
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    size_t at = pick->value + from, count = pick->count - from;
+
+    if (!sg_series_decimal(series, pick->row)) {
+        colfile_numbers_read(cursor->parts[SG_PART_VALUE]->numbers, at, count, out);
+        return;
+    }
+    colfile_numbers_read_back(cursor->parts[SG_PART_DIGITS]->numbers, at, count,
+                              series->last[pick->row], (int64_t *)(void *)out);
+    decimals_decode((const int64_t *)(const void *)out, count, series->scale[pick->row], out);
+}
+
+/* Decode a row to place @at of the cursor's memory and cut it to the selected times. */
+static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_t at,
+                        struct sg_row *row, size_t *ret_first, struct qf_err *err)
+{
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    const struct pq_select *select = cursor->select;
+    int64_t *ts = cursor->ts + at;
+    size_t start, end;
+
+    colfile_numbers_read_back(cursor->parts[SG_PART_TS]->numbers, pick->first, pick->count,
+                              series->max_ts[pick->row], ts);
+    if (ts[0] != series->min_ts[pick->row] || !times_good(ts, pick->count))
+        return sg_corrupt(cursor->reader, "samples are out of order", err);
+    start = lower_bound(ts, pick->count, select->min_ts);
+    end = select->max_ts == INT64_MAX ? pick->count
+                                      : lower_bound(ts, pick->count, select->max_ts + 1);
+    row->count = end > start ? end - start : 0;
+    if (!row->count)
+        return QF_OK;
+    decode_values(cursor, pick, start, cursor->values + at);
+    memmove(ts, ts + start, row->count * sizeof(*ts));
+    row->ts = ts;
+    row->values = cursor->values + at;
+    *ret_first = pick->first + start;
+    return QF_OK;
+}
+
+/* Decode the picked rows and drop those that have no selected sample. */
+static qf_rc decode_rows(struct sg_cursor *cursor, const struct picks *picks, struct qf_err *err)
+{
+    size_t kept = 0, at = 0;
+
+    for (size_t i = 0; i < picks->count; i++) {
+        struct sg_row row = cursor->rows[i];
+        qf_rc rc = decode_row(cursor, &picks->items[i], at, &row, &picks->firsts[kept], err);
+
+        if (rc)
+            return rc;
+        if (!row.count)
+            continue;
+        at += row.count;
+        cursor->rows[kept++] = row;
+    }
+    cursor->row_count = kept;
+    return QF_OK;
+}
+
+static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const struct picks *picks,
                           struct qf_err *err)
 {
-    struct sg_scratch *scratch = cursor->scratch;
-    size_t total = cursor->reader->groups[group].samples, wanted = 0;
-    const struct colfile *file = cursor->reader->file;
-    qf_rc rc = reserve_scratch(cursor, total, err);
-    struct colfile_group at = group_at(cursor, group);
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    size_t total = cursor->reader->groups[group].samples;
+    qf_rc rc = need_numbers(cursor, group, SG_PART_TS, total, err);
 
+    if (rc == QF_OK && picks->digits)
+        rc = need_numbers(cursor, group, SG_PART_DIGITS, series->digits, err);
+    if (rc == QF_OK && picks->doubles)
+        rc = need_numbers(cursor, group, SG_PART_VALUE, series->doubles, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SG_COL_TS, scratch->ts, total, err);
+        rc = reserve(cursor, picks->samples, err);
     if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SG_COL_VALUE, scratch->values, total, err);
-    if (rc != QF_OK)
-        return rc;
-    scratch->stats.bytes += colfile_chunk_bytes(file, group, SG_COL_TS) +
-                            colfile_chunk_bytes(file, group, SG_COL_VALUE);
-    for (size_t i = 0; i < cursor->row_count; i++) {
-        cursor->rows[i].ts = scratch->ts + starts[i];
-        cursor->rows[i].values = scratch->values + starts[i];
-        scratch->stats.samples += cursor->rows[i].count;
-    }
-    rc = trim_rows(cursor, err);
-    if (rc != QF_OK)
-        return rc;
-    for (size_t i = 0; i < cursor->row_count; i++)
-        wanted += cursor->rows[i].count;
-    rc = wanted ? read_extras(cursor, group, err) : QF_OK;
-    return rc == QF_OK && wanted ? keep_samples(cursor, wanted, total, err) : rc;
+        rc = decode_rows(cursor, picks, err);
+    cursor->scratch->stats.samples += picks->samples;
+    return rc == QF_OK && cursor->row_count ? read_extras(cursor, group, picks->firsts, err) : rc;
 }
 
-/* List the accepted rows with their labels; starts: where their samples begin. */
-static qf_rc choose_rows(struct sg_cursor *cursor, struct matching *m, size_t *starts,
+/* List the accepted rows with their labels. */
+static qf_rc choose_rows(struct sg_cursor *cursor, struct sg_matching *m, struct picks *picks,
                          struct qf_err *err)
 {
-    const struct sg_series *series = &cursor->series;
-    size_t start = 0;
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    size_t first = 0, places[2] = { 0, 0 };
 
     for (size_t i = 0; i < series->rows; i++) {
-        size_t count = (size_t)series->samples[i];
-        struct sg_row *row = &cursor->rows[cursor->row_count];
+        size_t count = (size_t)series->samples[i], decimal = sg_series_decimal(series, i);
+        struct pick pick = { i, count, first, places[decimal] };
+        struct sg_row *row = &cursor->rows[picks->count];
         qf_rc rc;
 
-        start += count;
-        if (!row_accepted(m, series, i))
+        first += count;
+        places[decimal] += count;
+        if (!sg_matching_row(m, series, i))
             continue;
         rc = sg_series_labels(cursor->reader, series, i, cursor->arena, &row->labels, err);
         if (rc != QF_OK)
             return rc;
-        if (cursor->row_count && qf_labels_cmp(row[-1].labels, row->labels) > 0)
+        if (picks->count && qf_labels_cmp(row[-1].labels, row->labels) > 0)
             return sg_corrupt(cursor->reader, "series are out of order", err);
-        row->count = count;
         row->may_continue = i + 1 == series->rows;
-        starts[cursor->row_count++] = start - count;
+        picks->items[picks->count++] = pick;
+        picks->samples += count;
+        *(decimal ? &picks->digits : &picks->doubles) += count;
     }
     return QF_OK;
 }
@@ -431,31 +429,31 @@ static qf_rc choose_rows(struct sg_cursor *cursor, struct matching *m, size_t *s
 /* Decode what is selected of a row group. */
 static qf_rc load_group(struct sg_cursor *cursor, size_t group, struct qf_err *err)
 {
-    struct matching m = { .cursor = cursor };
-    struct colfile_group at;
-    size_t *starts;
-    bool skipped;
     size_t rows = cursor->reader->groups[group].rows;
+    struct sg_matching *m;
+    struct picks picks = { 0 };
+    bool skipped = false;
     qf_rc rc;
 
-    sg_series_done(&cursor->series);
+    release_parts(cursor);
     qf_arena_reset(cursor->arena);
     cursor->row = cursor->row_count = 0;
-    at = group_at(cursor, group);
-    rc = sg_series_read(cursor->reader, &at, no_name_accepted, &m, &cursor->series, &skipped, err);
+    m = sg_matching_new(cursor->select, cursor->arena);
+    rc = need_series(cursor, group, m, &skipped, err);
     if (rc != QF_OK)
         return rc;
     cursor->scratch->stats.row_groups_read++;
     if (skipped)
-        return account(cursor, &cursor->series_memory, 0, err);
-    prepare_labels(&m, &cursor->series);
+        return account(cursor, 0, err);
+    sg_matching_begin(m, &cursor->parts[SG_PART_SERIES]->series);
     cursor->rows = QF_ARENA_ARRAY(cursor->arena, struct sg_row, rows);
-    starts = QF_ARENA_ARRAY(cursor->arena, size_t, rows);
-    rc = choose_rows(cursor, &m, starts, err);
+    picks.items = QF_ARENA_ARRAY(cursor->arena, struct pick, rows);
+    picks.firsts = QF_ARENA_ARRAY(cursor->arena, size_t, rows);
+    rc = choose_rows(cursor, m, &picks, err);
     if (rc == QF_OK)
-        rc = account(cursor, &cursor->series_memory, series_memory(cursor), err);
-    if (rc == QF_OK && cursor->row_count)
-        rc = read_samples(cursor, group, starts, err);
+        rc = account(cursor, 0, err);
+    if (rc == QF_OK && picks.count)
+        rc = read_samples(cursor, group, &picks, err);
     return rc;
 }
 

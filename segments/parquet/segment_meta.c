@@ -4,7 +4,7 @@
 #include "segments/parquet/seg_int.h"
 
 /* Chosen by measurement: docs/decisions/0004-segment-format.md. */
-static const struct colfile_column columns[SG_COL__MAX] = {
+static const struct colfile_column columns_v1[SG_COL__COUNT_V1] = {
     [SG_COL_METRIC] = { "metric", COLFILE_TEXT, COLFILE_FLAT, COLFILE_DICTIONARY, COLFILE_RAW,
                         true },
     [SG_COL_LABEL_NAMES] = { "labels", COLFILE_TEXT, COLFILE_MAP_KEY, COLFILE_DICTIONARY,
@@ -17,18 +17,49 @@ static const struct colfile_column columns[SG_COL__MAX] = {
     [SG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
     [SG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
 };
+/* Those of version 2 that differ or are new: docs/decisions/0040-decimals-in-segments.md. */
+static const struct colfile_column ts_v2 = {
+    "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_LZ4, false, 80
+};
+static const struct colfile_column value_v2 = {
+    "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false, 90
+};
+static const struct colfile_column scale_v2 = {
+    "scale", COLFILE_I32, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, false, 0
+};
+static const struct colfile_column last_v2 = {
+    "last", COLFILE_I64, COLFILE_FLAT, COLFILE_DELTA, COLFILE_RAW, false, 0
+};
+static const struct colfile_column digits_v2 = {
+    "digits", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_RAW, false, 0
+};
 /* Their statistics tell row groups without any, which are most, even in a file that has some. */
-static const struct colfile_column start_column = { "start_ts",    COLFILE_I64,  COLFILE_LIST,
-                                                    COLFILE_DELTA, COLFILE_ZSTD, true };
-static const struct colfile_column histogram_column = { "histogram",   COLFILE_BYTES, COLFILE_LIST,
-                                                        COLFILE_PLAIN, COLFILE_ZSTD,  true };
+static const struct colfile_column start_column = {
+    "start_ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, true, 0
+};
+static const struct colfile_column histogram_column = {
+    "histogram", COLFILE_BYTES, COLFILE_LIST, COLFILE_PLAIN, COLFILE_ZSTD, true, 0
+};
 
-void sg_schema_init(struct sg_schema *schema, bool start_ts, bool histograms)
+static size_t add_decimals(struct sg_schema *schema)
 {
-    size_t count = SG_COL__COUNT;
+    schema->decimals = true;
+    schema->columns[SG_COL_TS] = ts_v2;
+    schema->columns[SG_COL_VALUE] = value_v2;
+    schema->columns[SG_COL_SCALE] = scale_v2;
+    schema->columns[SG_COL_LAST] = last_v2;
+    schema->columns[SG_COL_DIGITS] = digits_v2;
+    return SG_COL__COUNT;
+}
+
+void sg_schema_init(struct sg_schema *schema, uint32_t version, bool start_ts, bool histograms)
+{
+    size_t count = SG_COL__COUNT_V1;
 
     *schema = (struct sg_schema){ 0 };
-    memcpy(schema->columns, columns, sizeof(columns));
+    memcpy(schema->columns, columns_v1, sizeof(columns_v1));
+    if (version >= 2)
+        count = add_decimals(schema);
     if (start_ts) {
         schema->start_column = count;
         schema->columns[count++] = start_column;
@@ -42,19 +73,21 @@ void sg_schema_init(struct sg_schema *schema, bool start_ts, bool histograms)
         .column_count = count,
         .page_bytes = 1u << 20, /* a whole chunk: zstd gains both ways */
         .page_checksums = true,
+        .pages_v2 = version >= 2,
     };
 }
 
-qf_rc sg_schema_of(const struct colfile *file, struct sg_schema *ret_schema, struct qf_err *err)
+qf_rc sg_schema_of(const struct colfile *file, uint32_t version, struct sg_schema *ret_schema,
+                   struct qf_err *err)
 {
-    size_t extra = colfile_columns(file) - SG_COL__COUNT;
+    size_t extra = colfile_columns(file) - (version >= 2 ? SG_COL__COUNT : SG_COL__COUNT_V1);
 
     if (extra == 1) {
-        sg_schema_init(ret_schema, true, false);
+        sg_schema_init(ret_schema, version, true, false);
         if (colfile_check_schema(file, &ret_schema->file, NULL) == QF_OK)
             return QF_OK;
     }
-    sg_schema_init(ret_schema, extra == 2, extra == 1 || extra == 2);
+    sg_schema_init(ret_schema, version, extra == 2, extra == 1 || extra == 2);
     return colfile_check_schema(file, &ret_schema->file, err);
 }
 
@@ -85,14 +118,16 @@ static bool meta_i64(const struct colfile *file, const char *key, int64_t *ret_v
 
 qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta, struct qf_err *err)
 {
-    struct sg_meta meta = { .schema_version = SG_SCHEMA_VERSION };
+    struct sg_meta meta = { 0 };
     uint64_t version, shard, shards;
 
     if (!meta_u64(file, SG_KEY_VERSION, &version))
         return qf_err_set(err, QF_ECORRUPT, "%s: not a segment", colfile_name(file));
-    if (version != SG_SCHEMA_VERSION)
-        return qf_err_set(err, QF_EUNSUPPORTED, "%s: schema version %llu; this build reads %d",
-                          colfile_name(file), (unsigned long long)version, SG_SCHEMA_VERSION);
+    if (version < SG_SCHEMA_VERSION_MIN || version > SG_SCHEMA_VERSION)
+        return qf_err_set(err, QF_EUNSUPPORTED,
+                          "%s: schema version %llu; this build reads %d to %d", colfile_name(file),
+                          (unsigned long long)version, SG_SCHEMA_VERSION_MIN, SG_SCHEMA_VERSION);
+    meta.schema_version = (uint32_t)version;
     meta.name.tenant = colfile_meta(file, SG_KEY_TENANT);
     meta.summary = colfile_meta(file, SG_SUMMARY_KEY);
     if (!meta.name.tenant.data || !qf_tenant_valid(meta.name.tenant) ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "segments/parquet/decimals.h"
 #include "segments/parquet/seg_int.h"
 #include "segments/parquet/segment_writer.h"
 
@@ -80,7 +81,7 @@ static struct sg_reader *reader_new(struct colfile *file, struct qf_err *err)
     reader->arena = qf_arena_new(SIZE_MAX);
     rc = sg_meta_read(file, &reader->meta, err);
     if (rc == QF_OK)
-        rc = sg_schema_of(file, &reader->schema, err);
+        rc = sg_schema_of(file, reader->meta.schema_version, &reader->schema, err);
     reader->meta.has_start_ts = reader->schema.start_column != 0;
     reader->meta.has_histograms = reader->schema.histogram_column != 0;
     if (rc == QF_OK)
@@ -102,6 +103,7 @@ struct sg_reader *sg_reader_free(struct sg_reader *reader)
 {
     if (!reader)
         return NULL;
+    sg_hot_leave(reader);
     (void)colfile_free(reader->file);
     (void)qf_arena_free(reader->arena);
     free(reader);
@@ -126,24 +128,41 @@ void sg_series_done(struct sg_series *series)
     free(series->samples);
     free(series->min_ts);
     free(series->max_ts);
+    free(series->scale);
+    free(series->last);
     *series = (struct sg_series){ 0 };
 }
 
-/* Lists are never empty and together they are what the chunks hold. */
-static qf_rc check_counts(const struct sg_reader *reader, size_t group,
-                          const struct sg_series *series, struct qf_err *err)
+/* No row is empty and together they are what the chunks hold. */
+static qf_rc check_counts(const struct sg_reader *reader, size_t group, struct sg_series *series,
+                          struct qf_err *err)
 {
-    uint64_t total = 0;
+    uint64_t total = 0, digits = 0;
     bool bad = series->names->count != series->values->count;
 
     for (size_t i = 0; i < series->rows; i++) {
         bad |= series->samples[i] <= 0 || series->min_ts[i] > series->max_ts[i];
         bad |= series->names->starts[i] != series->values->starts[i];
+        bad |= series->scale && (series->scale[i] < -1 || series->scale[i] > DECIMALS_SCALE_MAX);
         total += (uint32_t)series->samples[i];
+        digits += sg_series_decimal(series, i) ? (uint32_t)series->samples[i] : 0;
     }
+    series->digits = digits;
+    series->doubles = total - digits;
     if (bad || total != reader->groups[group].samples)
         return sg_corrupt(reader, "the counts of a row group do not add up", err);
     return QF_OK;
+}
+
+static qf_rc read_decimals(const struct colfile_group *at, struct sg_series *series,
+                           struct qf_err *err)
+{
+    qf_rc rc;
+
+    series->scale = qf_xcalloc(series->rows, sizeof(*series->scale));
+    series->last = qf_xcalloc(series->rows, sizeof(*series->last));
+    rc = colfile_read_numbers(at, SG_COL_SCALE, series->scale, series->rows, err);
+    return rc ? rc : colfile_read_numbers(at, SG_COL_LAST, series->last, series->rows, err);
 }
 
 static qf_rc read_rest(const struct sg_reader *reader, const struct colfile_group *at,
@@ -166,6 +185,8 @@ static qf_rc read_rest(const struct sg_reader *reader, const struct colfile_grou
         rc = colfile_read_numbers(at, SG_COL_MIN_TS, series->min_ts, rows, err);
     if (rc == QF_OK)
         rc = colfile_read_numbers(at, SG_COL_MAX_TS, series->max_ts, rows, err);
+    if (rc == QF_OK && reader->schema.decimals)
+        rc = read_decimals(at, series, err);
     if (rc == QF_OK)
         rc = check_counts(reader, at->index, series, err);
     return rc;

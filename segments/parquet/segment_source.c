@@ -385,8 +385,6 @@ static void source_close(struct pq_source *base)
     free(source->readers);
     free(source->matchers);
     free(source->heap.items);
-    free(source->scratch.ts);
-    free(source->scratch.values);
     (void)qf_arena_free(source->arena);
     QF_VEC_DONE(&source->used);
     QF_VEC_DONE(&source->ts);

@@ -3,6 +3,7 @@
 
 #include "base/pure/alloc.h"
 #include "promql/histogram/codec.h"
+#include "segments/parquet/decimals.h"
 #include "segments/parquet/seg_int.h"
 
 struct check {
@@ -16,6 +17,8 @@ struct check {
     uint64_t series_count;
     int64_t *ts;
     double *values;
+    double *doubles;         /* of the rows that have them */
+    int64_t *digits;         /* of the others */
     struct sg_extras extras; /* of the row group */
     struct qf_arena *histograms;
     struct qf_str *encoded_histograms;
@@ -94,6 +97,51 @@ static qf_rc check_row(struct check *c, const struct sg_series *series, size_t r
     return QF_OK;
 }
 
+/* The values of a row from its digits. */
+static void values_of_digits(const int64_t *digits, size_t count, int64_t last, int scale,
+                             double *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t number =
+            (int64_t)((uint64_t)digits[i] - (uint64_t)digits[count - 1] + (uint64_t)last);
+
+        decimals_decode(&number, 1, scale, &out[i]);
+    }
+}
+
+/* Timestamps and values of a row group, by Arrow's decoders: what scans decode themselves is held
+ * against them. */
+static qf_rc read_group(struct check *c, const struct colfile_group *at,
+                        const struct sg_series *series, struct qf_err *err)
+{
+    size_t samples = c->reader->groups[at->index].samples, to = 0, from = 0, digit = 0;
+    qf_rc rc;
+
+    c->ts = qf_xrealloc(c->ts, samples * sizeof(*c->ts));
+    c->values = qf_xrealloc(c->values, samples * sizeof(*c->values));
+    c->doubles = qf_xrealloc(c->doubles, (series->doubles + 1) * sizeof(*c->doubles));
+    c->digits = qf_xrealloc(c->digits, (series->digits + 1) * sizeof(*c->digits));
+    rc = colfile_decode_numbers(at, SG_COL_TS, c->ts, samples, err);
+    if (rc == QF_OK)
+        rc = colfile_decode_numbers(at, SG_COL_VALUE, c->doubles, series->doubles, err);
+    if (rc == QF_OK && series->scale)
+        rc = colfile_decode_numbers(at, SG_COL_DIGITS, c->digits, series->digits, err);
+    for (size_t row = 0; row < series->rows && rc == QF_OK; row++) {
+        size_t count = (size_t)series->samples[row];
+
+        if (sg_series_decimal(series, row)) {
+            values_of_digits(c->digits + digit, count, series->last[row], series->scale[row],
+                             c->values + to);
+            digit += count;
+        } else {
+            memcpy(c->values + to, c->doubles + from, count * sizeof(*c->values));
+            from += count;
+        }
+        to += count;
+    }
+    return rc;
+}
+
 static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
 {
     const struct sg_reader *reader = c->reader;
@@ -106,11 +154,7 @@ static qf_rc check_group(struct check *c, size_t group, struct qf_err *err)
 
     if (rc != QF_OK)
         return rc;
-    c->ts = qf_xrealloc(c->ts, info->samples * sizeof(*c->ts));
-    c->values = qf_xrealloc(c->values, info->samples * sizeof(*c->values));
-    rc = colfile_read_numbers(&at, SG_COL_TS, c->ts, info->samples, err);
-    if (rc == QF_OK)
-        rc = colfile_read_numbers(&at, SG_COL_VALUE, c->values, info->samples, err);
+    rc = read_group(c, &at, &series, err);
     sg_extras_done(&c->extras);
     if (rc == QF_OK)
         rc = sg_extras_read(reader, &at, true, &c->extras, err);
@@ -157,6 +201,8 @@ qf_rc sg_reader_verify(struct sg_reader *reader, struct qf_err *err)
     qf_strbuf_done(&c.encoded);
     free(c.ts);
     free(c.values);
+    free(c.doubles);
+    free(c.digits);
     sg_extras_done(&c.extras);
     (void)qf_arena_free(c.histograms);
     free(c.encoded_histograms);

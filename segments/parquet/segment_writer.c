@@ -7,12 +7,14 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
+#include "segments/parquet/decimals.h"
 #include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
 struct sg_writer {
     struct colfile_writer *file;
     struct sg_schema schema;
+    uint32_t version;
     struct sg_segment_name name;
     char *tenant;
     struct sg_summary_builder *summary;
@@ -37,7 +39,12 @@ struct sg_writer {
     QF_VEC(int64_t) min_ts;
     QF_VEC(int64_t) max_ts;
     QF_VEC(int64_t) ts;
-    QF_VEC(double) numbers;
+    QF_VEC(double) numbers;         /* in the end those that are no decimals */
+    QF_VEC(uint32_t) double_counts; /* per row, as those below; empty before version 2 */
+    QF_VEC(uint32_t) digit_counts;
+    QF_VEC(int32_t) scale;
+    QF_VEC(int64_t) last;
+    QF_VEC(int64_t) digits;
     QF_VEC(int64_t) start_ts;         /* empty unless the file has the column */
     QF_VEC(struct qf_str) histograms; /* likewise */
     size_t histogram_bytes;
@@ -48,6 +55,7 @@ struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct 
     struct sg_writer *writer;
     struct colfile_writer *file;
     struct sg_schema schema;
+    uint32_t version = options->schema_version ? options->schema_version : SG_SCHEMA_VERSION;
 
     if (!qf_tenant_valid(options->tenant)) {
         (void)qf_err_set(err, QF_EINVAL, "not a valid tenant: %.*s", QF_STR_ARG(options->tenant));
@@ -58,7 +66,11 @@ struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct 
                          options->shard_count);
         return NULL;
     }
-    sg_schema_init(&schema, options->start_ts, options->histograms);
+    if (version < SG_SCHEMA_VERSION_MIN || version > SG_SCHEMA_VERSION) {
+        (void)qf_err_set(err, QF_EINVAL, "schema version %u cannot be written", version);
+        return NULL;
+    }
+    sg_schema_init(&schema, version, options->start_ts, options->histograms);
     file = colfile_writer_new(&schema.file, options->path, err);
     if (!file)
         return NULL;
@@ -66,6 +78,7 @@ struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct 
     writer->file = file;
     writer->schema = schema;
     writer->unsynced = options->unsynced;
+    writer->version = version;
     writer->tenant = qf_xmemdup0(options->tenant.data, options->tenant.len);
     writer->name = (struct sg_segment_name){
         .tenant = { writer->tenant, options->tenant.len },
@@ -101,11 +114,89 @@ struct sg_writer *sg_writer_free(struct sg_writer *writer)
     QF_VEC_DONE(&writer->max_ts);
     QF_VEC_DONE(&writer->ts);
     QF_VEC_DONE(&writer->numbers);
+    QF_VEC_DONE(&writer->double_counts);
+    QF_VEC_DONE(&writer->digit_counts);
+    QF_VEC_DONE(&writer->scale);
+    QF_VEC_DONE(&writer->last);
+    QF_VEC_DONE(&writer->digits);
     QF_VEC_DONE(&writer->start_ts);
     QF_VEC_DONE(&writer->histograms);
     free(writer->tenant);
     free(writer);
     return NULL;
+}
+
+/* Digits go on where those of the row before ended, by the step that follows: then the end of a row
+ * does not show in the differences. The sum stays far from what 64 bits hold. */
+static int64_t first_digits(const struct sg_writer *w, const int64_t *numbers, size_t count)
+{
+    int64_t before = w->digits.count ? w->digits.items[w->digits.count - 1] : 0;
+
+    if (before > DECIMALS_MAX || before < -DECIMALS_MAX)
+        before = 0;
+    return before + (count > 1 ? numbers[1] - numbers[0] : 0);
+}
+
+/* Take @count values from @values on as a row of digits, if they are decimals. */
+static bool add_digits(struct sg_writer *w, const double *values, size_t count)
+{
+    int64_t *out, shift;
+    int scale;
+
+    QF_VEC_RESERVE(&w->digits, w->digits.count + count);
+    out = w->digits.items + w->digits.count;
+    if (!decimals_encode(values, count, out, &scale))
+        return false;
+    QF_VEC_PUSH(&w->scale, scale);
+    QF_VEC_PUSH(&w->last, out[count - 1]);
+    shift = first_digits(w, out, count) - out[0];
+    for (size_t i = 0; i < count; i++)
+        out[i] += shift;
+    w->digits.count += count;
+    return true;
+}
+
+/* Sort the values of the group's rows into digits and doubles. */
+static void split_values(struct sg_writer *w)
+{
+    size_t from = 0, kept = 0;
+
+    for (size_t row = 0; row < w->rows; row++) {
+        size_t count = (size_t)w->samples.items[row];
+        bool decimal = add_digits(w, w->numbers.items + from, count);
+
+        if (!decimal) {
+            memmove(w->numbers.items + kept, w->numbers.items + from, count * sizeof(double));
+            kept += count;
+            QF_VEC_PUSH(&w->scale, -1);
+            QF_VEC_PUSH(&w->last, 0);
+        }
+        QF_VEC_PUSH(&w->digit_counts, decimal ? (uint32_t)count : 0);
+        QF_VEC_PUSH(&w->double_counts, decimal ? 0 : (uint32_t)count);
+        from += count;
+    }
+    w->numbers.count = kept;
+}
+
+static void set_decimals(struct sg_writer *w, struct colfile_data *columns)
+{
+    split_values(w);
+    columns[SG_COL_VALUE] = (struct colfile_data){ w->numbers.items, w->numbers.count, w->rows,
+                                                   w->double_counts.items };
+    columns[SG_COL_SCALE] = (struct colfile_data){ w->scale.items, w->rows, w->rows, NULL };
+    columns[SG_COL_LAST] = (struct colfile_data){ w->last.items, w->rows, w->rows, NULL };
+    columns[SG_COL_DIGITS] =
+        (struct colfile_data){ w->digits.items, w->digits.count, w->rows, w->digit_counts.items };
+}
+
+static void clear_group(struct sg_writer *w)
+{
+    w->rows = 0;
+    w->metric.count = w->names.count = w->values.count = w->label_counts.count = 0;
+    w->samples.count = w->min_ts.count = w->max_ts.count = w->ts.count = w->numbers.count = 0;
+    w->double_counts.count = w->digit_counts.count = w->scale.count = w->last.count = 0;
+    w->digits.count = w->start_ts.count = w->histograms.count = w->histogram_bytes = 0;
+    qf_arena_reset(w->arena);
 }
 
 static qf_rc flush(struct sg_writer *w, struct qf_err *err)
@@ -125,6 +216,8 @@ static qf_rc flush(struct sg_writer *w, struct qf_err *err)
 
     if (w->rows == 0)
         return QF_OK;
+    if (w->schema.decimals)
+        set_decimals(w, columns);
     if (w->schema.start_column)
         columns[w->schema.start_column] =
             (struct colfile_data){ w->start_ts.items, w->start_ts.count, w->rows, lengths };
@@ -137,11 +230,7 @@ static qf_rc flush(struct sg_writer *w, struct qf_err *err)
         if (rc != QF_OK)
             return rc;
     }
-    w->rows = 0;
-    w->metric.count = w->names.count = w->values.count = w->label_counts.count = 0;
-    w->samples.count = w->min_ts.count = w->max_ts.count = w->ts.count = w->numbers.count = 0;
-    w->start_ts.count = w->histograms.count = w->histogram_bytes = 0;
-    qf_arena_reset(w->arena);
+    clear_group(w);
     return QF_OK;
 }
 
@@ -363,7 +452,7 @@ qf_rc sg_writer_finish(struct sg_writer *w, struct sg_segment_name *ret_name, st
     if (rc != QF_OK)
         return rc;
     w->name.id = sg_content_id(&w->content);
-    set_meta(w, SG_KEY_VERSION, "%d", SG_SCHEMA_VERSION);
+    set_meta(w, SG_KEY_VERSION, "%u", w->version);
     set_meta(w, SG_KEY_TENANT, "%s", w->tenant);
     set_meta(w, SG_KEY_SHARD, "%u", w->name.shard);
     set_meta(w, SG_KEY_SHARDS, "%u", w->name.shard_count);

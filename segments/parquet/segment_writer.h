@@ -29,6 +29,7 @@ struct sg_writer_options {
     struct qf_str tenant;
     uint32_t shard, shard_count;
     uint64_t generation; /* wall clock in microseconds: newer files win */
+    uint32_t schema_version; /* 0: SG_SCHEMA_VERSION */
     /* The file gets the optional columns; without them it can hold neither start timestamps nor
      * histograms. */
     bool start_ts, histograms;
@@ -48,7 +49,7 @@ struct sg_samples {
 
 struct sg_writer;
 
-/* QF_EINVAL for a bad tenant or shard, QF_EEXIST, QF_EIO. NULL and @err filled on failure. */
+/* QF_EINVAL for a bad tenant, shard or version, QF_EEXIST, QF_EIO. NULL and @err filled on failure. */
 struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct qf_err *err);
 /* @writer may be NULL. Returns NULL. */
 struct sg_writer *sg_writer_free(struct sg_writer *writer);

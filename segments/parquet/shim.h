@@ -46,7 +46,7 @@ struct shim_writer;
 QF_MUST_CHECK qf_rc shim_writer_new(GArrowOutputStream *sink, GParquetWriterProperties *properties,
                                     const struct colfile_schema *schema, char *const *paths,
                                     struct shim_writer **ret_writer, struct qf_err *err);
-/* Closes the file first if shim_writer_close() did not. Accepts NULL. */
+/* Accepts NULL. */
 void shim_writer_free(struct shim_writer *writer);
 
 struct shim_values {

@@ -68,6 +68,8 @@ std::shared_ptr<parquet::WriterProperties> shim_properties(const parquet::Writer
     builder.disable_statistics()->disable_write_page_index();
     builder.set_size_statistics_level(parquet::SizeStatisticsLevel::None);
     builder.max_rows_per_page(INT64_MAX); /* Pages are cut by size alone. */
+    if (schema.pages_v2)
+        builder.data_page_version(parquet::ParquetDataPageVersion::V2);
     if (schema.page_checksums)
         builder.enable_page_checksum();
     for (size_t i = 0; i < schema.column_count; i++) {

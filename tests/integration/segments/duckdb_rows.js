@@ -4,9 +4,14 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 
 // The query the README shows, in the order the rows were written.
 const QUERY = (glob) => `
-    SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts, unnest(value) AS value,
+    SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts,
+           unnest(sample_values(value, scale, last, digits)) AS value,
            unnest(start_ts) AS start_ts, hex(unnest(histogram)) AS histogram
     FROM read_parquet('${glob}', union_by_name = true)`;
+const MACRO = `
+    CREATE MACRO sample_values(value, scale, last, digits) AS
+        CASE WHEN coalesce(scale, -1) < 0 THEN value
+             ELSE list_transform(digits, x -> (x - digits[-1] + last) / pow(10, scale)) END`;
 
 const hex = (bits) => bits.toString(16).padStart(16, '0');
 
@@ -16,6 +21,7 @@ const plain = (json) => JSON.stringify(JSON.parse(json));
 (async () => {
     const instance = await DuckDBInstance.create(':memory:', { threads: '1' });
     const connection = await instance.connect();
+    await connection.run(MACRO);
     const result = await connection.stream(QUERY(process.argv[2]));
     const out = [];
     for (;;) {

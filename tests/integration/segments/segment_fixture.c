@@ -130,7 +130,11 @@ static void write_shard(const struct sg_demo *demo, const char *dir, uint32_t sh
     struct sg_segment_name name;
     char path[512];
     struct sg_writer_options options = {
-        .path = path, .tenant = QF_STR("default"), .shard = shard, .shard_count = shards
+        .path = path,
+        .tenant = QF_STR("default"),
+        .shard = shard,
+        .shard_count = shards,
+        .schema_version = shard == 0 ? 1 : SG_SCHEMA_VERSION,
     };
     struct sg_writer *writer;
 

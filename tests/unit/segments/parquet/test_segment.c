@@ -97,6 +97,15 @@ static double make_value(struct qf_prng *prng)
     }
 }
 
+/* Of one scale for a series, growing or not. */
+static double make_decimal(struct qf_prng *prng, size_t number)
+{
+    static const double powers[] = { 1, 1000, 1e9 };
+
+    return (double)((int64_t)qf_prng_below(prng, 1000000) - (number % 2 ? 0 : 500000)) /
+           powers[number / 3 % 3];
+}
+
 static struct series *make_world(struct qf_arena *arena, struct qf_prng *prng, size_t count,
                                  size_t samples_max)
 {
@@ -112,7 +121,7 @@ static struct series *make_world(struct qf_arena *arena, struct qf_prng *prng, s
         s->values = QF_ARENA_ARRAY(arena, double, s->count);
         for (size_t k = 0; k < s->count; k++) {
             s->ts[k] = ts;
-            s->values[k] = make_value(prng);
+            s->values[k] = i % 3 ? make_value(prng) : make_decimal(prng, i);
             ts += 1 + (int64_t)qf_prng_below(prng, 30000);
         }
     }
@@ -133,6 +142,8 @@ static char *write_part(struct folder *folder, const struct series *world, size_
     char *path = folder_file(folder);
 
     options.path = path;
+    if (!options.schema_version) /* files of both versions, side by side */
+        options.schema_version = 1 + (uint32_t)folder->count % 2;
     writer = sg_writer_new(&options, &err);
     CHECK_MSG(writer, "%s", err.msg);
     for (size_t i = 0; i < count; i++) {

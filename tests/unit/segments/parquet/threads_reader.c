@@ -8,6 +8,7 @@
 #include "base/sys/thread.h"
 #include "segments/demo/demo.h"
 #include "segments/parquet/artifact.h"
+#include "segments/parquet/hot.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "tests/lib/test.h"
@@ -101,21 +102,42 @@ static void work(void *arg)
     }
 }
 
-TEST(many_threads_read_one_segment_at_once)
+/* With @hot_bytes > 0 what is read is kept and shared. */
+static void read_at_once(uint64_t hot_bytes)
 {
     struct qf_err err = { 0 };
     struct qf_thread *threads[THREADS];
     uint64_t total = write_segment();
+    struct sg_hot *hot = hot_bytes ? sg_hot_new(hot_bytes) : NULL;
 
+    samples_seen = artifacts_seen = 0;
     shared = sg_reader_open(path, &err);
     CHECK_MSG(shared, "%s", err.msg);
+    sg_hot_join(hot, shared);
     for (size_t i = 0; i < THREADS; i++)
         threads[i] = qf_thread_start("scan", work, NULL);
     for (size_t i = 0; i < THREADS; i++)
         (void)qf_thread_join(threads[i]);
     shared = sg_reader_free(shared);
+    (void)sg_hot_free(hot);
     CHECK_EQ(samples_seen, total * 3 * THREADS);
     CHECK_EQ(artifacts_seen, 2 * 3 * THREADS);
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(rmdir(dir), 0);
+}
+
+TEST(many_threads_read_one_segment_at_once)
+{
+    read_at_once(0);
+}
+
+TEST(many_threads_share_what_is_kept_of_a_segment)
+{
+    read_at_once(64 << 20);
+}
+
+/* Too little for all of it: parts come and go while others read them. */
+TEST(many_threads_share_too_little_memory)
+{
+    read_at_once(150000);
 }
