@@ -28,7 +28,7 @@ struct sg_writer_options {
     const char *path; /* of the local file to write; must not exist */
     struct qf_str tenant;
     uint32_t shard, shard_count;
-    uint64_t generation; /* wall clock in microseconds: newer files win */
+    uint64_t generation;     /* wall clock in microseconds: newer files win */
     uint32_t schema_version; /* 0: SG_SCHEMA_VERSION */
     /* The file gets the optional columns; without them it can hold neither start timestamps nor
      * histograms. */

@@ -1,6 +1,7 @@
 /* bench_segments.c - bytes and nanoseconds per sample of segments and artifacts, on one thread.
  *
- * usage: bench_segments [DIR]    files go to DIR (default /tmp) and are removed */
+ * usage: bench_segments [DIR]                   files go to DIR (default /tmp) and are removed
+ *        bench_segments --scan FILE [ROUNDS]    read a segment again and again, for profilers */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/pure/prng.h"
 #include "segments/demo/demo.h"
 #include "segments/parquet/artifact.h"
+#include "segments/parquet/hot.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 
@@ -60,11 +62,13 @@ static struct data make_data(const struct sg_demo *demo)
     return d;
 }
 
+static uint32_t version; /* of the segments to write; 0: the newest */
+
 static void write_segment(const struct data *d, const char *path)
 {
-    struct sg_writer_options options = { .path = path,
-                                         .tenant = QF_STR("default"),
-                                         .shard_count = 1 };
+    struct sg_writer_options options = {
+        .path = path, .tenant = QF_STR("default"), .shard_count = 1, .schema_version = version
+    };
     struct qf_err err = { 0 };
     struct sg_segment_name name;
     struct sg_writer *writer;
@@ -449,12 +453,192 @@ static void bench_artifact(size_t series_count, size_t steps, int rounds)
     (void)qf_arena_free(arena);
 }
 
+/* One kind of data in both versions of the format: bytes, and processor time to write, to read with
+ * the file opened each time, and to read again what is kept in memory. */
+struct kind {
+    const char *name;
+    double (*next)(struct qf_prng *prng, double before);
+    unsigned jitter_ms;
+};
+
+static double next_counter(struct qf_prng *prng, double before)
+{
+    return before + (double)qf_prng_below(prng, 200);
+}
+
+static double next_slow_counter(struct qf_prng *prng, double before)
+{
+    return before + (qf_prng_chance(prng, 0.05) ? 1 : 0);
+}
+
+static double next_seconds(struct qf_prng *prng, double before)
+{
+    return round((before + qf_prng_unit(prng) * 15) * 1e3) / 1e3;
+}
+
+static double next_bytes(struct qf_prng *prng, double before)
+{
+    (void)before;
+    return floor(qf_prng_unit(prng) * 4e9 / 4096) * 4096;
+}
+
+static double next_percent(struct qf_prng *prng, double before)
+{
+    double next = before + qf_prng_unit(prng) * 4 - 2;
+
+    return round((next < 0 || next > 100 ? 50 : next) * 100) / 100;
+}
+
+static double next_noise(struct qf_prng *prng, double before)
+{
+    (void)before;
+    return qf_prng_unit(prng) * 100;
+}
+
+static struct data make_kind(const struct kind *kind, struct qf_arena *arena)
+{
+    struct data d = { .series = 2000 };
+    struct qf_prng prng = { 7 };
+    size_t steps = (size_t)(2 * HOUR / 15000);
+
+    d.labels = qf_xcalloc(d.series, sizeof(*d.labels));
+    d.ts = qf_xcalloc(d.series, sizeof(*d.ts));
+    d.values = qf_xcalloc(d.series, sizeof(*d.values));
+    d.counts = qf_xcalloc(d.series, sizeof(*d.counts));
+    for (size_t i = 0; i < d.series; i++) {
+        struct qf_label *items = QF_ARENA_ARRAY(arena, struct qf_label, 2);
+        int64_t phase = (int64_t)qf_prng_below(&prng, 15000);
+        double value = floor(qf_prng_unit(&prng) * 1e6);
+
+        items[0] = (struct qf_label){ QF_STR("__name__"), QF_STR("m") };
+        items[1] = (struct qf_label){ QF_STR("instance"),
+                                      qf_str_from(qf_arena_printf(arena, "host-%05zu", i)) };
+        d.labels[i] = (struct qf_labels){ items, 2 };
+        d.ts[i] = qf_xcalloc(steps, sizeof(int64_t));
+        d.values[i] = qf_xcalloc(steps, sizeof(double));
+        for (size_t k = 0; k < steps; k++) {
+            d.ts[i][k] = 1767225600000 + (int64_t)k * 15000 + phase +
+                         (int64_t)qf_prng_below(&prng, kind->jitter_ms + 1);
+            d.values[i][k] = value = kind->next(&prng, value);
+        }
+        d.counts[i] = steps;
+        d.samples += steps;
+    }
+    return d;
+}
+
+/* Nanoseconds a sample, the file opened once and its parts kept, read before. */
+static double bench_hot(const char *path, const struct pq_select *select, size_t samples)
+{
+    struct sg_hot *hot = sg_hot_new((uint64_t)1 << 30);
+    struct qf_err err = { 0 };
+    struct sg_reader *reader = sg_reader_open(path, &err);
+    struct pq_series series;
+    double best = 1e9;
+
+    if (!reader)
+        die(&err);
+    sg_hot_join(hot, reader);
+    for (int round = 0; round < 6; round++) {
+        double start = now();
+        struct pq_source *source = sg_source_new(&reader, 1, select, NULL, 0);
+        bool more = true;
+
+        while (more)
+            if (source->next(source, &series, &more, &err))
+                die(&err);
+        source->close(source);
+        best = QF_MIN(best, now() - start);
+    }
+    (void)sg_reader_free(reader);
+    (void)sg_hot_free(hot);
+    return best / (double)samples * 1e9;
+}
+
+static void bench_kind(const struct kind *kind, const char *path)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct data d = make_kind(kind, arena);
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct sg_source_stats stats;
+    struct stat status;
+
+    printf("%-28s %5.2f", kind->name, prometheus_bits(&d) / 8 / (double)d.samples);
+    for (version = 1; version <= SG_SCHEMA_VERSION; version++) {
+        double writing = 1e9, reading = 1e9;
+
+        for (int round = 0; round < 3; round++) {
+            double start = now();
+
+            write_segment(&d, path);
+            writing = QF_MIN(writing, now() - start);
+        }
+        for (int round = 0; round < 5; round++) {
+            double start = now();
+
+            if (scan(path, &all, &stats) != d.samples)
+                abort();
+            reading = QF_MIN(reading, now() - start);
+        }
+        (void)stat(path, &status);
+        printf(" | %5.2f %6.1f %5.2f %5.2f", (double)status.st_size / (double)d.samples,
+               writing / (double)d.samples * 1e9, reading / (double)d.samples * 1e9,
+               bench_hot(path, &all, d.samples));
+    }
+    printf("\n");
+    version = 0;
+    for (size_t i = 0; i < d.series; i++) {
+        free(d.ts[i]);
+        free(d.values[i]);
+    }
+    free(d.labels);
+    free(d.ts);
+    free(d.values);
+    free(d.counts);
+    (void)qf_arena_free(arena);
+}
+
+static void bench_kinds(const char *path)
+{
+    static const struct kind kinds[] = {
+        { "counter", next_counter, 0 },
+        { "counter, scrapes scattered", next_counter, 5 },
+        { "counter that hardly moves", next_slow_counter, 0 },
+        { "seconds, three decimals", next_seconds, 0 },
+        { "gauge of whole pages", next_bytes, 0 },
+        { "gauge of percents", next_percent, 0 },
+        { "gauge of noise, all bits", next_noise, 0 },
+    };
+
+    printf(
+        "2,000 series of 480 samples; bytes a sample (Prometheus's chunks; version 1; version 2),\n"
+        "and nanoseconds a sample to write, to read with the file opened, to read what is hot\n");
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        bench_kind(&kinds[i], path);
+}
+
+static int scan_again(const char *path, int rounds)
+{
+    struct pq_select all = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
+    struct sg_source_stats stats;
+    double start = now();
+    size_t samples = 0;
+
+    for (int i = 0; i < rounds; i++)
+        samples += scan(path, &all, &stats);
+    printf("%.2f ns a sample\n", (now() - start) / (double)samples * 1e9);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     char path[256];
 
+    if (argc > 2 && strcmp(argv[1], "--scan") == 0)
+        return scan_again(argv[2], argc > 3 ? (int)strtol(argv[3], NULL, 10) : 10);
     (void)snprintf(path, sizeof(path), "%s/bench-%d.parquet", argc > 1 ? argv[1] : "/tmp",
                    (int)getpid());
+    bench_kinds(path);
     bench_mixed(path);
     bench_noisy(path);
     bench_select(path);
