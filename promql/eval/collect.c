@@ -67,7 +67,7 @@ static int by_labels(const void *a, const void *b)
                          ((const struct pq_result_series *)b)->labels);
 }
 
-/* Series with points, in @order if there is one, else by labels. */
+/* Series with points; those of a vector in @order, or by id if it is NULL, else by labels. */
 static qf_rc keep_all(struct qf_arena *arena, const struct gathered *gathered,
                       const struct qf_labels *labels, const uint32_t *order, size_t order_count,
                       struct pq_result *result, struct qf_err *err)
@@ -89,7 +89,7 @@ static qf_rc keep_all(struct qf_arena *arena, const struct gathered *gathered,
             return rc;
         result->series_count++;
     }
-    if (!order)
+    if (result->type != PQ_TYPE_VECTOR)
         qsort(result->series, result->series_count, sizeof(*result->series), by_labels);
     return QF_OK;
 }

@@ -27,7 +27,7 @@ struct pq_batch {
     double *values;
     uint64_t *present;
     const struct pq_histogram **histograms; /* NULL, or like values: NULL for a float */
-    const uint32_t *order; /* of an instant query, if a node asked for one: ids, best first */
+    const uint32_t *order; /* of one step: ids, first ones first (sequence.h); NULL: by id */
     size_t order_count;
 };
 

@@ -24,7 +24,7 @@ qf_rc pq_join_add(struct pq_join *join, struct pq_exec *exec, struct qf_labels l
     return rc;
 }
 
-qf_rc pq_join_batch(const struct pq_join *join, struct pq_exec *exec, const struct pq_exec *child,
+qf_rc pq_join_batch(struct pq_join *join, struct pq_exec *exec, const struct pq_exec *child,
                     struct qf_err *err)
 {
     const struct pq_batch *in = &child->batch;
@@ -51,5 +51,6 @@ qf_rc pq_join_batch(const struct pq_join *join, struct pq_exec *exec, const stru
                 return rc;
         }
     }
-    return QF_OK;
+    return pq_exec_is_ordered(exec) ? pq_sequence_map(&join->sequence, exec, child, join->out, err)
+                                    : QF_OK;
 }

@@ -5,13 +5,14 @@
 #ifndef PROMQL_EVAL_JOIN_H
 #define PROMQL_EVAL_JOIN_H
 
-#include "promql/eval/exec.h"
+#include "promql/eval/sequence.h"
 
 struct pq_join {
     struct pq_label_index index;
     uint32_t *out; /* child's series -> own */
     size_t known, capacity;
     bool moves; /* some series share an output */
+    struct pq_sequence sequence;
 };
 
 void pq_join_done(struct pq_join *join);
@@ -19,7 +20,7 @@ void pq_join_done(struct pq_join *join);
 QF_MUST_CHECK qf_rc pq_join_add(struct pq_join *join, struct pq_exec *exec, struct qf_labels labels,
                                 bool drop, struct qf_err *err);
 /* Fill exec->batch from the child's. */
-QF_MUST_CHECK qf_rc pq_join_batch(const struct pq_join *join, struct pq_exec *exec,
+QF_MUST_CHECK qf_rc pq_join_batch(struct pq_join *join, struct pq_exec *exec,
                                   const struct pq_exec *child, struct qf_err *err);
 
 #endif

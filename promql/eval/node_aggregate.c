@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "promql/eval/groups.h"
+#include "promql/eval/sequence.h"
 #include "promql/func/quantile.h"
 #include "promql/func/texts.h"
 #include "promql/partial/cells.h"
@@ -22,6 +23,7 @@ struct aggregate {
     size_t *group_end;
     size_t group_end_capacity;
     struct pq_param_range params;
+    struct pq_sequence sequence;
 };
 
 static qf_rc update_groups(struct aggregate *self, struct qf_err *err)
@@ -254,7 +256,10 @@ static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
-    return self->agg->kind ? accumulate(self, err) : quantiles(self, err);
+    rc = self->agg->kind ? accumulate(self, err) : quantiles(self, err);
+    if (rc == QF_OK && pq_exec_is_ordered(exec))
+        rc = pq_sequence_map(&self->sequence, exec, exec->children[0], self->members.group_of, err);
+    return rc;
 }
 
 static void aggregate_close(struct pq_exec *exec)

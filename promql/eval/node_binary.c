@@ -4,6 +4,7 @@
  * (the many side, of group_left or group_right), the other one only. Which series meet and what
  * labels come out is worked out once per pair of series. */
 #include "promql/eval/groups.h"
+#include "promql/eval/sequence.h"
 #include "promql/func/binary_op.h"
 #include "promql/func/value_op.h"
 #include "promql/leaf/values.h"
@@ -38,6 +39,7 @@ struct binary {
     /* Per result series and block: steps at which a pair claimed it, kept or not. */
     uint64_t *claimed;
     size_t claimed_capacity;
+    struct pq_sequence sequence;
 };
 
 static struct pq_exec *side(const struct binary *self, int which)
@@ -378,6 +380,29 @@ static qf_rc compute_all(struct binary *self, struct qf_err *err)
     return rc;
 }
 
+/* In the order of the many side; what it lacks and a fill value stands for comes last. */
+static qf_rc list_results(struct binary *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    const struct pq_batch *many = &side(self, MANY)->batch;
+    qf_rc rc = pq_sequence_begin(&self->sequence, exec, err);
+
+    if (rc != QF_OK)
+        return rc;
+    for (size_t i = 0; i < pq_batch_length(many); i++) {
+        uint32_t s = pq_batch_at(many, i);
+
+        for (const struct pair *pair = many->present[s] & 1 ? self->pairs[s] : NULL; pair;
+             pair = pair->next)
+            pq_sequence_add(&self->sequence, exec, pair->out);
+    }
+    for (size_t o = 0; o < self->filled_known; o++)
+        if (self->filled[o] != NO_SERIES)
+            pq_sequence_add(&self->sequence, exec, self->filled[o]);
+    pq_sequence_end(&self->sequence, exec);
+    return QF_OK;
+}
+
 static qf_rc binary_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct binary *self = (struct binary *)exec;
@@ -398,6 +423,8 @@ static qf_rc binary_next(struct pq_exec *exec, struct qf_err *err)
         rc = pq_exec_begin(exec, err);
     if (rc == QF_OK)
         rc = compute_all(self, err);
+    if (rc == QF_OK && pq_exec_is_ordered(exec))
+        rc = list_results(self, err);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 /* node_count_values.c - count_values: a series for every value met in a group. */
 #include "promql/eval/groups.h"
+#include "promql/eval/sequence.h"
 
 struct count_values {
     struct pq_exec exec;
@@ -41,7 +42,9 @@ static qf_rc each_value(struct count_values *self, bool counting, struct qf_err 
     struct pq_exec *exec = &self->exec;
     const struct pq_batch *in = &exec->children[0]->batch;
 
-    for (size_t s = 0; s < in->series_count; s++)
+    for (size_t i = 0; i < pq_batch_length(in); i++) {
+        size_t s = pq_batch_at(in, i);
+
         for (uint64_t bits = in->present[s]; bits; bits &= bits - 1) {
             size_t k = (size_t)__builtin_ctzll(bits);
             uint32_t id;
@@ -57,6 +60,7 @@ static qf_rc each_value(struct count_values *self, bool counting, struct qf_err 
             exec->batch.present[id] |= (uint64_t)1 << k;
             pq_row(&exec->batch, id)[k]++;
         }
+    }
     return QF_OK;
 }
 

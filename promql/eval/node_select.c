@@ -3,6 +3,7 @@
 
 #include "base/pure/number.h"
 #include "promql/eval/groups.h"
+#include "promql/eval/sequence.h"
 #include "promql/func/texts.h"
 #include "promql/partial/partial.h"
 #include "promql/partial/topk.h"
@@ -18,8 +19,8 @@ struct select {
     size_t items_capacity;
     size_t *sizes; /* series per group */
     size_t sizes_capacity;
-    uint32_t *order;
-    size_t order_capacity;
+    uint32_t *order, *met; /* series as listed; groups as met */
+    size_t order_capacity, met_capacity;
     double *hashes; /* limit_ratio: hash / 2^64 per series */
     size_t hashed, hashes_capacity;
     struct pq_param_range ratios;
@@ -50,7 +51,8 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
         !pq_grow(arena, &self->items, &self->items_capacity, self->members.known,
                  sizeof(*self->items)) ||
         !pq_grow(arena, &self->order, &self->order_capacity, self->members.known,
-                 sizeof(*self->order)))
+                 sizeof(*self->order)) ||
+        !pq_grow(arena, &self->met, &self->met_capacity, groups, sizeof(*self->met)))
         return pq_eval_no_memory(err);
     for (size_t g = 0; g < groups; g++)
         self->sizes[g] = 0;
@@ -64,32 +66,59 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
     return QF_OK;
 }
 
+/* What the heap compares: a histogram is no better than zero. */
+static double value_at(const struct pq_batch *batch, size_t s, size_t step)
+{
+    return pq_batch_histogram(batch, s, step) ? 0 : pq_row(batch, s)[step];
+}
+
+/* Offer the values of step @step to the heaps of their groups, in the order of the series; returns how
+ * many groups were met. */
+static size_t offer_step(struct select *self, size_t step, size_t k)
+{
+    struct pq_batch *batch = &self->exec.batch;
+    uint64_t bit = (uint64_t)1 << step;
+    size_t met = 0;
+
+    for (size_t g = 0; g < self->groups.count; g++) {
+        self->heaps[g].count = 0;
+        self->heaps[g].k = QF_MIN(k, self->sizes[g]);
+    }
+    for (size_t i = 0; i < pq_batch_length(batch); i++) {
+        uint32_t s = pq_batch_at(batch, i), g = self->members.group_of[s];
+
+        if (!(batch->present[s] & bit))
+            continue;
+        if (self->heaps[g].k == 0)
+            continue;
+        if (self->heaps[g].count == 0)
+            self->met[met++] = g;
+        pq_topk_offer(&self->heaps[g], value_at(batch, s, step), s);
+    }
+    return met;
+}
+
 /* The best k of every group at step @step; the rest loses its value there. */
 static void select_step(struct select *self, size_t step, size_t k)
 {
     struct pq_exec *exec = &self->exec;
     struct pq_batch *batch = &exec->batch;
     uint64_t bit = (uint64_t)1 << step;
-    size_t ordered = 0;
+    size_t ordered = 0, met = offer_step(self, step, k);
 
-    for (size_t g = 0; g < self->groups.count; g++) {
-        self->heaps[g].count = 0;
-        self->heaps[g].k = QF_MIN(k, self->sizes[g]);
-    }
-    for (size_t s = 0; s < batch->series_count; s++) {
-        if (batch->present[s] & bit)
-            pq_topk_offer(&self->heaps[self->members.group_of[s]], pq_row(batch, s)[step],
-                          (uint32_t)s);
+    for (size_t s = 0; s < batch->series_count; s++)
         batch->present[s] &= ~bit;
-    }
-    for (size_t g = 0; g < self->groups.count; g++) {
-        pq_topk_sort(&self->heaps[g]);
-        for (size_t i = 0; i < self->heaps[g].count; i++) {
-            batch->present[self->heaps[g].items[i].id] |= bit;
-            self->order[ordered++] = self->heaps[g].items[i].id;
+    for (size_t m = 0; m < met; m++) {
+        struct pq_topk *heap = &self->heaps[self->met[m]];
+
+        if (pq_exec_is_ordered(exec))
+            pq_topk_sort(heap);
+        for (size_t i = 0; i < heap->count; i++) {
+            batch->present[heap->items[i].id] |= bit;
+            self->order[ordered++] = heap->items[i].id;
         }
     }
-    if (self->agg->prefers != PQ_PREFER_FIRST) {
+    if (pq_exec_is_ordered(exec)) {
         batch->order = self->order;
         batch->order_count = ordered;
     }
@@ -148,6 +177,25 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
     return QF_OK;
 }
 
+/* limit_ratio lists what it keeps as limitk does. */
+static qf_rc list_ratio(struct select *self, struct qf_err *err)
+{
+    qf_rc rc = make_heaps(self, err);
+
+    if (rc == QF_OK)
+        select_step(self, 0, SIZE_MAX);
+    return rc;
+}
+
+/* Is there a step that asks for one series at least? */
+static bool selects_any(const struct pq_exec *exec)
+{
+    for (size_t k = 0; k < exec->batch.steps; k++)
+        if (exec->children[1]->batch.values[k] >= 1)
+            return true;
+    return false;
+}
+
 static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct select *self = (struct select *)exec;
@@ -162,10 +210,14 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
-    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE && pq_batch_drop_histograms(&exec->batch))
-        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
+    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE && pq_batch_drop_histograms(&exec->batch) &&
+        selects_any(exec))
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->pos,
                                       pq_agg_text(self->agg->id));
-    return self->agg->kind ? select_best(self, err) : select_ratio(self, err);
+    if (self->agg->kind)
+        return select_best(self, err);
+    rc = select_ratio(self, err);
+    return rc == QF_OK && pq_exec_is_ordered(exec) ? list_ratio(self, err) : rc;
 }
 
 static void select_close(struct pq_exec *exec)

@@ -1,5 +1,6 @@
 /* node_set.c - and, or, unless: whole series by match group, step by step. */
 #include "promql/eval/groups.h"
+#include "promql/eval/sequence.h"
 
 struct set {
     struct pq_exec exec;
@@ -11,6 +12,7 @@ struct set {
     struct pq_label_index index;
     uint32_t *out[2];
     size_t out_known[2], out_capacity[2];
+    struct pq_sequence sequence;
 };
 
 /* Where side @side has any series, by group. */
@@ -93,6 +95,24 @@ static qf_rc copy_side(struct set *self, size_t side, struct qf_err *err)
     return QF_OK;
 }
 
+/* All of the left side, then what the right one adds. */
+static qf_rc list_sides(struct set *self, struct qf_err *err)
+{
+    struct pq_exec *exec = &self->exec;
+    qf_rc rc = pq_sequence_begin(&self->sequence, exec, err);
+
+    for (size_t side = 0; side < 2 && rc == QF_OK; side++) {
+        const struct pq_batch *in = &exec->children[side]->batch;
+
+        for (size_t i = 0; i < pq_batch_length(in); i++)
+            if (in->present[pq_batch_at(in, i)] & 1)
+                pq_sequence_add(&self->sequence, exec, self->out[side][pq_batch_at(in, i)]);
+    }
+    if (rc == QF_OK)
+        pq_sequence_end(&self->sequence, exec);
+    return rc;
+}
+
 static qf_rc unite(struct set *self, struct qf_err *err)
 {
     qf_rc rc = join_series(self, 0, err);
@@ -107,6 +127,8 @@ static qf_rc unite(struct set *self, struct qf_err *err)
         rc = copy_side(self, 0, err);
     if (rc == QF_OK)
         rc = copy_side(self, 1, err);
+    if (rc == QF_OK && pq_exec_is_ordered(&self->exec))
+        rc = list_sides(self, err);
     return rc;
 }
 

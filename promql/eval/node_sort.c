@@ -1,7 +1,7 @@
 /* node_sort.c - sort, sort_desc, sort_by_label, sort_by_label_desc: the order of an instant query.
  */
 #include "base/pure/alloc.h"
-#include "promql/eval/exec.h"
+#include "promql/eval/sequence.h"
 #include "promql/func/kernels.h"
 #include "promql/func/texts.h"
 
@@ -25,10 +25,13 @@ static qf_rc sort_step(struct sort *self, struct qf_err *err)
     if (!pq_grow(exec->eval->arena, &self->order, &self->capacity, batch->series_count,
                  sizeof(uint32_t)))
         return pq_eval_no_memory(err);
-    for (size_t s = 0; s < batch->series_count; s++)
+    for (size_t i = 0; i < pq_batch_length(batch); i++) {
+        uint32_t s = pq_batch_at(batch, i);
+
         if (batch->present[s] & 1)
             items[count++] = (struct pq_order_item){ &order, exec->set.labels[s],
-                                                     pq_row(batch, s)[0], (uint32_t)s };
+                                                     pq_row(batch, s)[0], s, (uint32_t)i };
+    }
     pq_order_items(items, count);
     for (size_t i = 0; i < count; i++)
         self->order[i] = items[i].id;

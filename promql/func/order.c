@@ -9,6 +9,8 @@
 /* NaN comes last both ways. */
 static int by_value(const struct pq_order_item *a, const struct pq_order_item *b, bool descending)
 {
+    if (isnan(a->value) && isnan(b->value))
+        return a->place > b->place ? -1 : 1;
     if (isnan(a->value) || isnan(b->value))
         return isnan(a->value) - isnan(b->value);
     if (a->value == b->value)
@@ -50,8 +52,8 @@ static int compare(const void *a, const void *b)
     int order = x->order->compare(x, y);
 
     if (order == 0)
-        order = qf_labels_cmp(x->labels, y->labels);
-    return order ? order : (x->id > y->id) - (x->id < y->id);
+        order = (x->place > y->place) - (x->place < y->place);
+    return order;
 }
 
 void pq_order_items(struct pq_order_item *items, size_t count)

@@ -9,7 +9,8 @@
 
 struct pq_order_item;
 
-/* Negative: @a comes first. Items that are equal to it are put in the order of their labels. */
+/* Negative: @a comes first. Items that are equal to it stay in their places, but for NaNs, which change
+ * theirs around, as Prometheus's sort of up to 12 does: how it arranges more is its own. */
 typedef int pq_order_fn(const struct pq_order_item *a, const struct pq_order_item *b);
 
 /* One call: what decides, and the label names it was given. */
@@ -24,6 +25,7 @@ struct pq_order_item {
     struct qf_labels labels;
     double value;
     uint32_t id;
+    uint32_t place; /* before it is sorted */
 };
 
 /* Sort @items, which share one order, into a total one. */

@@ -82,8 +82,8 @@ bool pq_leaf_equal(const struct pq_leaf *a, const struct pq_leaf *b)
     if (a->kind != b->kind || a->stage_count != b->stage_count || a->agg != b->agg ||
         a->without != b->without || a->grouping_count != b->grouping_count ||
         qf_double_bits(a->param) != qf_double_bits(b->param) || !qf_str_eq(a->label, b->label) ||
-        a->start_timestamps != b->start_timestamps || a->finds_resets != b->finds_resets ||
-        a->delayed_name_removal != b->delayed_name_removal ||
+        a->start_timestamps != b->start_timestamps || a->ranks != b->ranks ||
+        a->finds_resets != b->finds_resets || a->delayed_name_removal != b->delayed_name_removal ||
         a->select.min_ts != b->select.min_ts || a->select.max_ts != b->select.max_ts ||
         !matchers_equal(&a->select, &b->select))
         return false;

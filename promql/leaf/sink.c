@@ -8,6 +8,7 @@
 #include "promql/func/histogram.h"
 #include "promql/func/texts.h"
 #include "promql/leaf/leaf_int.h"
+#include "promql/partial/rank.h"
 
 static const struct pq_matcher *name_matcher(const struct pq_select *select)
 {
@@ -132,9 +133,9 @@ static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const stru
     return QF_OK;
 }
 
-/* The group with exactly these labels, made if it is new. */
-static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq_group **ret_group,
-                        struct qf_err *err)
+/* The group with exactly these labels, made if it is new: then @first is its first series. */
+static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct qf_labels first,
+                        struct pq_group **ret_group, struct qf_err *err)
 {
     struct pq_group *group;
     uint64_t *index;
@@ -154,7 +155,8 @@ static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct pq
     group = &sink->group_list[sink->group_count];
     *group =
         (struct pq_group){ .natives = pq_natives_of(sink->arena, sink->leaf->agg, sink->steps) };
-    if (!qf_labels_copy(sink->arena, labels, &group->labels))
+    if (!qf_labels_copy(sink->arena, labels, &group->labels) ||
+        (sink->leaf->ranks && !pq_rank_mark(sink->arena, group->labels, first, &group->labels)))
         return pq_leaf_no_memory(err);
     /* Values are too many groups with too few steps each for a cell per step. */
     if (sink->leaf->agg->shape == PQ_AGG_FOLDS &&
@@ -196,8 +198,8 @@ static qf_rc check_unnamed(struct pq_sink *sink, struct qf_labels unnamed,
 }
 
 /* Every value is a group of its own; only which step it was seen at is written down. */
-static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const struct pq_lane *lane,
-                          struct qf_err *err)
+static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, struct qf_labels first,
+                          const struct pq_lane *lane, struct qf_err *err)
 {
     struct qf_label *items = QF_ARENA_ARRAY(sink->arena, struct qf_label, labels.count + 1);
 
@@ -213,8 +215,8 @@ static qf_rc count_values(struct pq_sink *sink, struct qf_labels labels, const s
         /* The same room for every value: what is new is copied. */
         qf_strbuf_reset(&sink->text);
         value = pq_value_text(&sink->text, pq_value_at(lane->values, lane->histograms, k));
-        rc = find_group(sink, qf_labels_set_in(items, labels, sink->leaf->label, value), &group,
-                        err);
+        rc = find_group(sink, qf_labels_set_in(items, labels, sink->leaf->label, value), first,
+                        &group, err);
         if (rc != QF_OK)
             return rc;
         if (sink->counted_count == sink->counted_capacity) {
@@ -254,8 +256,8 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     if (!pq_grouping_labels(&sink->grouping, sink->arena, named, &grouped))
         return pq_leaf_no_memory(err);
     if (leaf->agg->shape == PQ_AGG_TALLIES)
-        return count_values(sink, grouped, lane, err);
-    rc = find_group(sink, grouped, &group, err);
+        return count_values(sink, grouped, labels, lane, err);
+    rc = find_group(sink, grouped, labels, &group, err);
     if (rc == QF_OK && lane->histograms && leaf->agg->histograms == PQ_HISTOGRAMS_EITHER)
         rc = add_natives(sink, group, lane, err);
     if (rc == QF_OK)

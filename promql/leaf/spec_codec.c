@@ -127,6 +127,7 @@ void pq_leaf_encode(const struct pq_leaf *leaf, struct qf_strbuf *buf)
     put_uint(buf, 15, leaf->finds_resets);
     put_uint(buf, 16, leaf->agg_pos.start);
     put_uint(buf, 17, leaf->agg_pos.end);
+    put_uint(buf, 18, leaf->ranks);
 }
 
 /* One field as it stands in the bytes. */
@@ -434,6 +435,8 @@ static bool decode_field(struct decoder *d, const struct field *field)
         return get_u32(field, &leaf->agg_pos.start);
     case 17:
         return get_u32(field, &leaf->agg_pos.end);
+    case 18:
+        return get_bool(field, &leaf->ranks);
     default:
         return false;
     }

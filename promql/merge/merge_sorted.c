@@ -6,6 +6,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/heap.h"
+#include "promql/merge/ranks.h"
 #include "promql/partial/natives.h"
 #include "promql/partial/partial.h"
 
@@ -115,6 +116,21 @@ static qf_rc merge_tables(struct pq_merge *merge, struct cursor *cursors, struct
     return QF_OK;
 }
 
+static qf_rc merge_ranked(struct pq_merge *merge, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep)
+    struct pq_ranked_table *tables = qf_xcalloc(merge->shard_count + 1, sizeof(*tables));
+
+    for (size_t i = 0; i < merge->shard_count; i++) {
+        const struct shard *shard = &merge->shards[i];
+
+        if (shard->reader)
+            tables[i] = (struct pq_ranked_table){ shard->reader->series,
+                                                  shard->reader->series_count, shard->ids };
+    }
+    return pq_ranks_merge(tables, merge->shard_count, merge->series, &merge->series_count, err);
+}
+
 static qf_rc make_series(struct pq_merge *merge, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep)
@@ -139,7 +155,7 @@ static qf_rc make_series(struct pq_merge *merge, struct qf_err *err)
     merge->series = QF_ARENA_ARRAY(merge->arena, struct qf_labels, total);
     if (!merge->series)
         return no_memory(err);
-    return merge_tables(merge, cursors, slots, err);
+    return merge->leaf->ranks ? merge_ranked(merge, err) : merge_tables(merge, cursors, slots, err);
 }
 
 qf_rc pq_merge_new(struct qf_arena *arena, const struct pq_leaf *leaf,

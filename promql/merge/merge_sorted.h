@@ -21,7 +21,7 @@ QF_MUST_CHECK qf_rc pq_merge_new(struct qf_arena *arena, const struct pq_leaf *l
 /* Say that one more node will read, before the first block is read. */
 void pq_merge_share(struct pq_merge *merge);
 
-/* All series of all shards, sorted. */
+/* All series of all shards, sorted; groups of leaves with ranks in the order of those. */
 const struct qf_labels *pq_merge_series(const struct pq_merge *merge, size_t *ret_count);
 
 /* Values of one block of up to 64 steps. values[s * stride + k] is there if bit k of present[s]. */

@@ -1,6 +1,7 @@
 /* select.c - topk, bottomk, limitk and limit_ratio: which series of a group are preferred.
  *
- * A leaf answers with its best k; the best of all shards are among them (topk.h). */
+ * A leaf of limitk answers with its first k; the first of all shards are among them. Which of equal
+ * values topk and bottomk keep hangs on all values (topk.h): theirs are chosen above the leaves. */
 #include "promql/partial/partial.h"
 
 static const struct pq_leaf_kind candidates = { "candidates", 1, { "value" } };

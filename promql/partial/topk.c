@@ -2,60 +2,100 @@
 #include "promql/partial/topk.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-static bool better(enum pq_preference prefers, struct pq_topk_item a, struct pq_topk_item b)
+#include "base/pure/alloc.h"
+
+/* @a goes before @b: up in the heap. */
+static bool worse(enum pq_preference prefers, double a, double b)
 {
-    if (prefers == PQ_PREFER_FIRST)
-        return a.id < b.id;
-    if (isnan(a.value) != isnan(b.value))
-        return isnan(b.value);
-    if (a.value != b.value && !isnan(a.value))
-        return (a.value > b.value) == (prefers == PQ_PREFER_LARGEST);
-    return a.id < b.id;
+    if (isnan(a))
+        return true;
+    return prefers == PQ_PREFER_SMALLEST ? a > b : a < b;
 }
 
-static void sift_down(const struct pq_topk *topk, size_t i, size_t count)
+static void swap(struct pq_topk_item *items, size_t a, size_t b)
 {
-    struct pq_topk_item *items = topk->items, moving = items[i];
+    struct pq_topk_item kept = items[a];
 
-    for (size_t child = 2 * i + 1; child < count; child = 2 * i + 1) {
-        if (child + 1 < count && better(topk->prefers, items[child], items[child + 1]))
+    items[a] = items[b];
+    items[b] = kept;
+}
+
+static void sift_down(const struct pq_topk *topk)
+{
+    struct pq_topk_item *items = topk->items;
+    size_t i = 0;
+
+    for (size_t child = 1; child < topk->count; child = 2 * i + 1) {
+        if (child + 1 < topk->count &&
+            worse(topk->prefers, items[child + 1].value, items[child].value))
             child++;
-        if (!better(topk->prefers, moving, items[child]))
+        if (!worse(topk->prefers, items[child].value, items[i].value))
             break;
-        items[i] = items[child];
+        swap(items, i, child);
         i = child;
     }
-    items[i] = moving;
+}
+
+/* Is it strictly better than the worst one? */
+static bool replaces(const struct pq_topk *topk, double value)
+{
+    double worst = topk->items[0].value;
+
+    if (topk->prefers == PQ_PREFER_FIRST || isnan(value))
+        return false;
+    return isnan(worst) || worse(topk->prefers, worst, value);
 }
 
 void pq_topk_offer(struct pq_topk *topk, double value, uint32_t id)
 {
-    struct pq_topk_item item = { value, id };
     size_t i = topk->count;
 
+    if (topk->k == 0)
+        return;
     if (topk->count == topk->k) {
-        if (topk->k == 0 || !better(topk->prefers, item, topk->items[0]))
+        if (!replaces(topk, value))
             return;
-        topk->items[0] = item;
-        sift_down(topk, 0, topk->count);
+        topk->items[0] = (struct pq_topk_item){ value, id };
+        sift_down(topk);
         return;
     }
-    topk->count++;
-    while (i > 0 && better(topk->prefers, topk->items[(i - 1) / 2], item)) {
-        topk->items[i] = topk->items[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    topk->items[i] = item;
+    topk->items[topk->count++] = (struct pq_topk_item){ value, id };
+    for (; i > 0 && worse(topk->prefers, value, topk->items[(i - 1) / 2].value); i = (i - 1) / 2)
+        swap(topk->items, i, (i - 1) / 2);
+}
+
+struct placed {
+    struct pq_topk_item item;
+    bool largest;
+    size_t place;
+};
+
+static int best_first(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    double v = x->item.value, w = y->item.value;
+    int by_place = x->place < y->place ? -1 : 1;
+
+    if (isnan(v) || isnan(w))
+        return isnan(v) && isnan(w) ? -by_place : isnan(v) - isnan(w);
+    if (v == w)
+        return by_place;
+    return (v > w) == x->largest ? -1 : 1;
 }
 
 void pq_topk_sort(struct pq_topk *topk)
 {
-    for (size_t end = topk->count; end > 1; end--) {
-        struct pq_topk_item worst = topk->items[0];
+    struct placed *placed;
 
-        topk->items[0] = topk->items[end - 1];
-        topk->items[end - 1] = worst;
-        sift_down(topk, 0, end - 1);
-    }
+    if (topk->count < 2 || topk->prefers == PQ_PREFER_FIRST)
+        return;
+    placed = qf_xcalloc(topk->count, sizeof(*placed));
+    for (size_t i = 0; i < topk->count; i++)
+        placed[i] = (struct placed){ topk->items[i], topk->prefers == PQ_PREFER_LARGEST, i };
+    qsort(placed, topk->count, sizeof(*placed), best_first);
+    for (size_t i = 0; i < topk->count; i++)
+        topk->items[i] = placed[i].item;
+    free(placed);
 }

@@ -1,7 +1,9 @@
-/* topk.h - the k best of a stream of values, in a total order: results never depend on how the
- * stream was cut into pieces.
+/* topk.h - the k best of a stream of values, as Prometheus chooses them.
  *
- * NaN is worse than any number. Of equal values the one with the smaller id is better. */
+ * Of equal values it does not keep the first or the last: which one goes is decided by its binary heap,
+ * and with it by every value that was offered before, kept or not. To keep the same ones, all values
+ * are offered, in the order in which Prometheus meets the series, to a heap that moves like its own:
+ * the worst value on top, a new one in its place only if it is better. NaN is worse than any number. */
 #ifndef PROMQL_PARTIAL_TOPK_H
 #define PROMQL_PARTIAL_TOPK_H
 
@@ -9,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every value is compared: a table of functions would show. */
+/* FIRST keeps what comes first; the heap decides the order alone. */
 enum pq_preference { PQ_PREFER_FIRST, PQ_PREFER_LARGEST, PQ_PREFER_SMALLEST };
 
 struct pq_topk_item {
@@ -26,7 +28,9 @@ struct pq_topk {
 
 /* Offer a value; it is kept if it is among the best k so far. */
 void pq_topk_offer(struct pq_topk *topk, double value, uint32_t id);
-/* Put the best first. The heap is none after that: set count to 0 before the next offer. */
+/* Put the best first, as Prometheus lists them; FIRST leaves the heap as it is. Of equal values the
+ * one nearer to the heap's top comes first, of NaNs last. That is Prometheus's order of up to 12; how
+ * its sort arranges equal values among more is its own. Set count to 0 before the next offer. */
 void pq_topk_sort(struct pq_topk *topk);
 
 #endif

@@ -27,6 +27,9 @@ static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
 
     if (!leaf || !agg->kind)
         return false;
+    /* Which of equal values they keep is decided by all values there are (partial/topk.h). */
+    if (agg->shape == PQ_AGG_SELECTS && agg->prefers != PQ_PREFER_FIRST)
+        return false;
     if (agg->shape == PQ_AGG_SELECTS && (!pq_plan_constant(p, expr->aggregate.param, &param) ||
                                          !(param >= 1 && param <= (double)UINT32_MAX)))
         return false;
@@ -38,6 +41,7 @@ static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
     leaf->without = expr->aggregate.without;
     leaf->param = param;
     leaf->label = node->label;
+    leaf->ranks = p->plan->instant && agg->shape != PQ_AGG_SELECTS;
     return true;
 }
 

@@ -40,9 +40,9 @@ class Servers:
         try:
             self.start_prometheus(os.path.join(folder, "head"))
             remote_write.send(self.theirs, series)
+            self.start_prometheus(self.snapshot())
             stored = remote_read.fetch(self.theirs, "native_.*", dataset.START_S * 1000,
                                        (dataset.START_S + dataset.DURATION_S + 600) * 1000)
-            self.start_prometheus(self.snapshot())
             self.start_promfabric(dataset.as_stored(series, stored), flags)
         except BaseException:
             self.stop()

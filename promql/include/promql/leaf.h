@@ -114,6 +114,8 @@ struct pq_leaf {
     bool without;
     double param;        /* k of topk, bottomk, limitk */
     struct qf_str label; /* of count_values */
+    /* Groups say which of their series came first (partial/rank.h): of instant queries. */
+    bool ranks;
 
     /* Metric names that a stage drops are kept until the end of the query. Otherwise they go before
      * grouping, and two series that differ by name alone are an error at any step at which both

@@ -109,24 +109,46 @@ TEST(cells_can_be_used_again)
     CHECK_BITS(pq_cells_value(&cells, &pq_aggregation_max, 0), 4.0);
 }
 
-static void check_order(const struct pq_aggregation *agg, const uint32_t *want)
-{
-    static const double values[] = { 2, NAN, 7, 2, -1 };
-    struct pq_topk_item items[4];
-    struct pq_topk topk = { .prefers = agg->prefers, .k = 4, .items = items };
+#define VALUES(...)                                                                                \
+    (const double[]){ __VA_ARGS__ }, sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double)
 
-    for (uint32_t i = 0; i < QF_COUNT_OF(values); i++)
+/* The best @k of @values are the series @want, in that order. */
+static void check_best(const struct pq_aggregation *agg, size_t k, const double *values,
+                       size_t count, const uint32_t *want)
+{
+    struct pq_topk_item items[10];
+    struct pq_topk topk = { .prefers = agg->prefers, .k = k, .items = items };
+
+    for (uint32_t i = 0; i < count; i++)
         pq_topk_offer(&topk, values[i], i);
     pq_topk_sort(&topk);
-    CHECK_EQ(topk.count, 4);
+    CHECK_EQ(topk.count, QF_MIN(k, count));
     for (size_t i = 0; i < topk.count; i++)
         CHECK_EQ(topk.items[i].id, want[i]);
 }
 
-/* The best first; equal ones in the order of their series, NaN behind all numbers. */
-TEST(selections_prefer_in_a_total_order)
+/* The best first, NaN behind all numbers. */
+TEST(selections_prefer_what_prometheus_prefers)
 {
-    check_order(&pq_aggregation_topk, (const uint32_t[]){ 2, 0, 3, 4 });
-    check_order(&pq_aggregation_bottomk, (const uint32_t[]){ 4, 0, 3, 2 });
-    check_order(&pq_aggregation_limitk, (const uint32_t[]){ 0, 1, 2, 3 });
+    check_best(&pq_aggregation_topk, 4, VALUES(2, NAN, 7, 2, -1), (const uint32_t[]){ 2, 0, 3, 4 });
+    check_best(&pq_aggregation_bottomk, 4, VALUES(2, NAN, 7, 2, -1),
+               (const uint32_t[]){ 4, 0, 3, 2 });
+}
+
+/* As Prometheus 3.5 was seen to answer: values that are gone decide, too. */
+TEST(of_equal_values_those_are_kept_that_prometheus_keeps)
+{
+    check_best(&pq_aggregation_topk, 3, VALUES(7, 7, 7, 7, 7), (const uint32_t[]){ 0, 1, 2 });
+    check_best(&pq_aggregation_topk, 2, VALUES(0, 2, 0, 2, 0), (const uint32_t[]){ 3, 1 });
+    check_best(&pq_aggregation_topk, 9, VALUES(NAN, 2, 4, NAN, 8, 1, NAN, 5, 7),
+               (const uint32_t[]){ 4, 8, 7, 2, 1, 5, 3, 0, 6 });
+}
+
+/* limitk takes the first ones and lists them as its heap has them. */
+TEST(the_first_ones_are_listed_in_the_order_of_the_heap)
+{
+    check_best(&pq_aggregation_limitk, 4, VALUES(2, NAN, 7, 2, -1),
+               (const uint32_t[]){ 1, 0, 2, 3 });
+    check_best(&pq_aggregation_limitk, 9, VALUES(2, 2, 1, 3, 1, 3),
+               (const uint32_t[]){ 2, 4, 0, 3, 1, 5 });
 }

@@ -83,13 +83,20 @@ TEST(what_partials_cannot_answer_stays_above_the_leaf)
                   "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
 }
 
-TEST(topk_takes_candidates_from_each_shard_and_chooses_above)
+/* Which of equal values it keeps hangs on all of them; limitk takes the first ones. */
+TEST(topk_chooses_above_the_leaves_and_limitk_in_them)
 {
     check_explain("topk(2, up)", &range,
                   "select topk\n"
                   "  leaf 0\n"
                   "  number 2\n"
-                  "leaf 0: candidates: topk by () (2, {__name__=\"up\"})\n"
+                  "leaf 0: series: {__name__=\"up\"}\n"
+                  "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
+    check_explain("limitk(2, up)", &range,
+                  "select limitk\n"
+                  "  leaf 0\n"
+                  "  number 2\n"
+                  "leaf 0: candidates: limitk by () (2, {__name__=\"up\"})\n"
                   "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
 }
 
