@@ -1,4 +1,6 @@
 /* route_series.c - which series, label names and label values there are. */
+#include <inttypes.h>
+
 #include "base/pure/utf8.h"
 #include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
@@ -78,7 +80,48 @@ static void handle_label_values(struct qh_visit *visit)
     submit(visit, &ask, rc, &err);
 }
 
+/* Days that are told of. */
+#define DAYS_MAX 366
+
+static void put_usage(struct qf_strbuf *buf, const struct sg_catalog_usage *usage,
+                      const struct sg_catalog_day *days)
+{
+    qf_strbuf_printf(
+        buf, "{\"status\":\"success\",\"data\":{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64,
+        usage->segments, usage->bytes);
+    if (usage->min_ts <= usage->max_ts)
+        qf_strbuf_printf(buf, ",\"min_ms\":%" PRId64 ",\"max_ms\":%" PRId64, usage->min_ts,
+                         usage->max_ts);
+    else
+        qf_strbuf_puts(buf, ",\"min_ms\":null,\"max_ms\":null");
+    qf_strbuf_puts(buf, ",\"days\":[");
+    for (size_t i = 0; i < usage->day_count; i++) {
+        qf_strbuf_puts(buf, i ? ",{\"date\":" : "{\"date\":");
+        qf_strbuf_json(buf, days[i].date);
+        qf_strbuf_printf(buf, ",\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", days[i].segments,
+                         days[i].bytes);
+    }
+    qf_strbuf_puts(buf, "]}}");
+}
+
+/* What is stored and since when: by the listing, without a look into files. */
+static void handle_storage(struct qh_visit *visit)
+{
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(qa_routes_of(visit)->env->catalog);
+    struct sg_catalog_day days[DAYS_MAX];
+    struct sg_catalog_usage usage = { .min_ts = 1 };
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    if (snapshot)
+        usage = sg_catalog_usage(snapshot, visit->tenant, days, DAYS_MAX);
+    put_usage(&buf, &usage, days);
+    qh_visit_json(visit, 200, qf_strbuf_view(&buf));
+    qf_strbuf_done(&buf);
+    (void)sg_catalog_snapshot_drop(snapshot);
+}
+
 static const struct qh_route routes[] = {
+    { "/api/v1/storage", QH_METHOD_GET, false, handle_storage, qa_fail_json },
     { "/api/v1/series", QH_GET_POST, false, handle_series, qa_fail_json },
     { "/api/v1/labels", QH_GET_POST, false, handle_labels, qa_fail_json },
     { "/api/v1/label/*/values", QH_METHOD_GET, false, handle_label_values, qa_fail_json },

@@ -141,6 +141,21 @@ QF_MUST_CHECK qf_rc sg_catalog_lookup(const struct sg_catalog_snapshot *snapshot
                                       const struct sg_catalog_query *query, struct qf_arena *arena,
                                       struct sg_catalog_answer *ret_answer, struct qf_err *err);
 
+/* What a tenant has stored, by the listing alone. */
+struct sg_catalog_day {
+    struct qf_str date; /* 2026-01-31, borrowed from the snapshot */
+    uint64_t segments, bytes;
+};
+struct sg_catalog_usage {
+    uint64_t segments, bytes;
+    int64_t min_ts, max_ts; /* of all samples; min_ts > max_ts: there are none */
+    size_t day_count;       /* written to @days */
+};
+/* Of @tenant, and of its newest days at most @day_max, the oldest of those first. */
+struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snapshot,
+                                         struct qf_str tenant, struct sg_catalog_day *days,
+                                         size_t day_max);
+
 /* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
  * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.
  * @fn starts from nothing each time. The answer and @arena's content last as long as @fn runs. */
