@@ -8,7 +8,7 @@ export class ApiError extends Error {
 
 /* The key lives as long as the browser's tab and is sent as a header, never in an address. */
 const KEY = "promfabric.key";
-const TENANT = "promfabric.tenant";
+let tenant = "";
 
 export const credentials = {
   get key() {
@@ -18,16 +18,16 @@ export const credentials = {
     sessionStorage.setItem(KEY, value);
   },
   get tenant() {
-    return sessionStorage.getItem(TENANT) ?? "";
+    return tenant;
   },
   set tenant(value: string) {
-    sessionStorage.setItem(TENANT, value);
+    tenant = value;
   },
 };
 
-/* Who wants to know that a key is needed. */
-let needKey: () => void = () => {};
-export function onKeyNeeded(fn: () => void) {
+/* Who wants to know that a key is needed; @refused: one was sent. */
+let needKey: (refused: boolean) => void = () => {};
+export function onKeyNeeded(fn: (refused: boolean) => void) {
   needKey = fn;
 }
 
@@ -36,7 +36,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   if (credentials.key) headers.set("Authorization", "Bearer " + credentials.key);
   if (credentials.tenant) headers.set("X-Scope-OrgID", credentials.tenant);
   const response = await fetch(path, { ...init, headers });
-  if (response.status === 401) needKey();
+  if (response.status === 401) needKey(headers.has("Authorization"));
   return response;
 }
 
@@ -124,6 +124,7 @@ export interface Done {
   warnings?: string[];
   infos?: string[];
   stats?: Record<string, number>;
+  nodes?: { self_us: number; series: number; blocks: number }[]; /* of the plan's tree, in its order */
   coverage?: { segments: number; works: number; heads: number; checksum: string };
 }
 export interface Batch {
@@ -148,29 +149,42 @@ export interface Ask {
   step: number;
 }
 
-/* Ask, and hand over each event as it comes. An answer that ends without `done` was cut. */
+/* Hand over each event of an answer as it comes. */
+async function readEvents<E>(response: Response, hear: (event: E) => void): Promise<void> {
+  if (!response.ok) throw await failure(response);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest: string[] = []; /* pieces of a line that has not ended: a label may have a megabyte */
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = value.split("\n");
+    if (lines.length === 1) {
+      rest.push(value);
+      continue;
+    }
+    lines[0] = rest.join("") + lines[0];
+    rest = [lines.pop()!];
+    for (const line of lines) if (line.startsWith("data: ")) hear(JSON.parse(line.slice(6)) as E);
+  }
+}
+
+/* Ask, and hear of everything until it is over. An answer that ends without `done` was cut. */
 export async function stream(ask: Ask, signal: AbortSignal, hear: (event: QueryEvent) => void): Promise<void> {
+  let over = false;
   const response = await request("/api/v1/metrics/query", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ q: ask.q, s: ask.s / 1000, e: ask.e / 1000, step: ask.step / 1000 + "", format: "batch", explain: true }),
     signal,
   });
-  if (!response.ok) throw await failure(response);
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  let over = false;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop()!;
-    for (const line of lines) {
-      if (!line.startsWith("data: ")) continue;
-      const event = JSON.parse(line.slice(6)) as QueryEvent;
-      over ||= event.type === "done";
-      hear(event);
-    }
-  }
+  await readEvents<QueryEvent>(response, (event) => {
+    over ||= event.type === "done";
+    hear(event);
+  });
   if (!over) throw new ApiError("The connection was cut before the answer was complete.", 0, "cut");
+}
+
+/* A list that tells of its changes, until @signal. */
+export async function watch<E>(path: string, signal: AbortSignal, hear: (event: E) => void): Promise<void> {
+  await readEvents<E>(await request(path, { signal }), hear);
 }

@@ -2,12 +2,13 @@
  * they are. It lives in a shadow root, where its styles need no exception of the content policy. */
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, insertNewline } from "@codemirror/commands";
-import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, syntaxHighlighting, syntaxTree } from "@codemirror/language";
 import { setDiagnostics } from "@codemirror/lint";
 import { EditorState, Prec } from "@codemirror/state";
-import { EditorView, keymap, placeholder, tooltips } from "@codemirror/view";
+import { EditorView, hoverTooltip, keymap, placeholder, tooltips, type Tooltip } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { PromQLExtension } from "@prometheus-io/codemirror-promql";
+import { aggregateOpTerms, functionIdentifierTerms } from "@prometheus-io/codemirror-promql/dist/esm/complete/promql.terms.js";
 import { request } from "./api";
 
 export interface Editor {
@@ -44,6 +45,7 @@ const theme = EditorView.theme({
   ".cm-tooltip": { backgroundColor: "var(--paper)", color: "var(--ink)", border: "1px solid var(--line)", borderRadius: "6px" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "ui-monospace, monospace", maxHeight: "16em" },
   ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-word": { padding: "4px 8px", maxWidth: "36em", fontSize: "13px" },
   ".cm-completionIcon": { display: "none" },
   ".cm-completionDetail": { color: "inherit", opacity: 0.75, marginLeft: "1em" },
   ".cm-matchingBracket": { backgroundColor: "var(--select)" },
@@ -62,6 +64,26 @@ function keys(view: () => EditorView, on: EditorEvents) {
     { key: "Ctrl-ArrowUp", run: recall(true) },
     { key: "Ctrl-ArrowDown", run: recall(false) },
   ]);
+}
+
+/* What a function or an aggregation does, under the mouse. */
+const TERMS = new Map<string, { label: string; detail?: string; info?: unknown }>([...functionIdentifierTerms, ...aggregateOpTerms].map((term) => [term.label, term]));
+function explainWord(view: EditorView, pos: number): Tooltip | null {
+  const node = syntaxTree(view.state).resolveInner(pos, 1), word = view.state.sliceDoc(node.from, node.to), term = TERMS.get(word);
+  if (!term || typeof term.info !== "string" || node.to - node.from > 60) return null;
+  const info = term.info;
+  return {
+    pos: node.from,
+    end: node.to,
+    above: true,
+    create: () => {
+      const dom = window.document.createElement("div"), name = window.document.createElement("b");
+      dom.className = "cm-word";
+      name.textContent = term.label;
+      dom.append(name, " " + (term.detail ?? "") + ": " + info);
+      return { dom };
+    },
+  };
 }
 
 function replace(view: EditorView, text: string) {
@@ -104,6 +126,7 @@ export function create(host: HTMLElement, text: string, label: string, on: Edito
       closeBrackets(),
       autocompletion({ defaultKeymap: false }),
       tooltips({ position: "absolute" }),
+      hoverTooltip(explainWord, { hoverTime: 250 }),
       syntaxHighlighting(colors),
       promql.asExtension(),
       placeholder("PromQL: start typing for metrics and functions; Enter runs it"),

@@ -1,6 +1,8 @@
-/* fabric.tsx - the workers: state, load, heartbeat, and the work they hold. */
-import { data, document } from "./api";
-import { usePoll } from "./poll";
+/* fabric.tsx - who does the work: workers with their slots, load, heartbeat and caches, and the nodes that
+ * take samples in. */
+import { useRef, useState } from "preact/hooks";
+import { bytes, counted } from "./format";
+import { useWatch } from "./watch";
 
 interface Worker {
   worker_id: string;
@@ -17,51 +19,133 @@ interface Worker {
   silent_ms: number;
   rtt_ms: number;
   dials_failed: number;
+  cache_bytes?: number;
+  cache_segments?: number;
+  disk_bytes?: number;
+  disk_bytes_max?: number;
 }
-interface Scaling {
+export interface Scaling {
   work: { queued: number; running: number; inflight: number; oldest_age_seconds: number };
   workers: { alive: number; accepting: number; draining: number };
 }
+/* A node that takes samples in. The API tells of them in the same stream, if it knows any. */
+interface IngestNode {
+  node: string;
+  address: string;
+  state: string;
+  [more: string]: unknown;
+}
+type FabricEvent = { type: "workers"; data: Worker[] } | { type: "scaling"; data: Scaling } | { type: "ingest"; data: IngestNode[] };
+
+/* Busy slots of the last minute. */
+const PAST = 120;
+function Spark({ values, most }: { values: number[]; most: number }) {
+  const height = 28, width = 120, top = Math.max(1, most);
+  const at = (i: number) => width - (values.length - 1 - i) * (width / (PAST - 1));
+  const line = values.map((value, i) => `${at(i).toFixed(1)},${(height - 1 - (Math.min(value, top) / top) * (height - 3)).toFixed(1)}`);
+  return (
+    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label="Work items at the worker in the last minute">
+      {values.length > 1 && <polygon points={`${at(0)},${height} ${line.join(" ")} ${width},${height}`} />}
+      {values.length > 1 && <polyline points={line.join(" ")} />}
+    </svg>
+  );
+}
+
+const SLOTS_DRAWN = 32;
+/* One square per slot. */
+function Slots({ worker }: { worker: Worker }) {
+  const busy = Math.min(worker.slots, worker.accepted);
+  return (
+    <div class="slots">
+      <span class="squares" aria-hidden="true">{Array.from({ length: Math.min(worker.slots, SLOTS_DRAWN) }, (_, i) => <i key={i} class={i < busy ? "busy" : ""} />)}</span>
+      {busy} of {counted(worker.slots, "slot")}
+    </div>
+  );
+}
+
+function stateOf(worker: Worker): { text: string; kind: string } {
+  if (worker.state !== "alive") return { text: worker.dials_failed ? `${worker.state}, ${counted(worker.dials_failed, "dial")} failed` : worker.state, kind: "failed" };
+  if (worker.draining) return { text: "drains", kind: "queued" };
+  return worker.accepting ? { text: "alive", kind: "ok" } : { text: "takes no work", kind: "queued" };
+}
+
+function WorkerCard({ worker, past }: { worker: Worker; past: number[] }) {
+  const state = stateOf(worker);
+  return (
+    <li class={"card" + (worker.available ? "" : " away")} data-testid="worker">
+      <div class="row">
+        <h3>{worker.worker_id || "not met yet"}</h3>
+        <span class="spread" />
+        <span class={"state " + state.kind}>{state.text}</span>
+      </div>
+      <small>{worker.address}</small>
+      <div class="row"><Slots worker={worker} /><span class="spread" /><Spark values={past} most={Math.max(worker.slots, ...past)} /></div>
+      <dl class="figures">
+        <div><dt>Sent</dt><dd>{worker.assigned}</dd></div>
+        <div><dt>Accepted</dt><dd>{worker.accepted}</dd></div>
+        <div><dt>Ready</dt><dd>{worker.ready}</dd></div>
+        <div><dt>Queue</dt><dd>{worker.queue_depth}</dd></div>
+        <div><dt>Heard</dt><dd>{worker.silent_ms < 0 ? "never" : worker.silent_ms < 10000 ? worker.silent_ms + " ms ago" : Math.round(worker.silent_ms / 1000) + " s ago"}</dd></div>
+        <div><dt>Round trip</dt><dd>{worker.rtt_ms < 0 ? "–" : worker.rtt_ms < 1 ? "under 1 ms" : worker.rtt_ms + " ms"}</dd></div>
+      </dl>
+      {worker.disk_bytes_max !== undefined && worker.disk_bytes_max > 0 && (
+        <div class="disk">
+          <meter min={0} max={worker.disk_bytes_max} value={Math.min(worker.disk_bytes!, worker.disk_bytes_max)} aria-label="Disk in use" />
+          <span>{bytes(worker.disk_bytes!)} of {bytes(worker.disk_bytes_max)} disk, {counted(worker.cache_segments!, "segment")} cached ({bytes(worker.cache_bytes!)})</span>
+        </div>
+      )}
+    </li>
+  );
+}
+
+function IngestNodes({ nodes }: { nodes: IngestNode[] }) {
+  return (
+    <section data-testid="ingest">
+      <h2>Ingest nodes <span class="count">{nodes.length}</span></h2>
+      <ul class="cards">
+        {nodes.map((node) => (
+          <li key={node.address} class="card">
+            <div class="row"><h3>{node.node || "not met yet"}</h3><span class="spread" /><span class={"state " + (node.state === "alive" ? "ok" : "failed")}>{node.state}</span></div>
+            <small>{node.address}</small>
+            <dl class="figures">
+              {Object.entries(node).filter(([key]) => !["node", "address", "state"].includes(key)).map(([key, value]) => <div key={key}><dt>{key.replaceAll("_", " ")}</dt><dd>{/_bytes(_max)?$/.test(key) ? bytes(Number(value)) : String(value)}</dd></div>)}
+            </dl>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
 
 export function FabricTab() {
-  const { value, error } = usePoll(async (signal) => ({
-    workers: await data<Worker[]>("/api/v1/workers", { signal }),
-    scaling: await document<Scaling>("/monitor/scaling", signal),
-  }));
+  const [workers, setWorkers] = useState<Worker[] | null>(null), [scaling, setScaling] = useState<Scaling | null>(null), [nodes, setNodes] = useState<IngestNode[] | null>(null);
+  const past = useRef(new Map<string, number[]>());
+  const error = useWatch<FabricEvent>("/api/v1/workers?watch=1", (event) => {
+    if (event.type === "scaling") return setScaling(event.data);
+    if (event.type === "ingest") return setNodes(event.data);
+    if (event.type !== "workers") return;
+    for (const worker of event.data) past.current.set(worker.address, [...(past.current.get(worker.address) ?? []), worker.accepted].slice(-PAST));
+    setWorkers(event.data);
+  });
   return (
-    <section data-testid="fabric">
-      <h2>Workers</h2>
+    <div data-testid="fabric">
       {error && <div class="error" role="alert">{error}</div>}
-      {value && (
-        <>
-          <dl class="receipt">
-            <div><dt>Alive</dt><dd>{value.scaling.workers.alive}</dd></div>
-            <div><dt>Accepting work</dt><dd>{value.scaling.workers.accepting}</dd></div>
-            <div><dt>Draining</dt><dd>{value.scaling.workers.draining}</dd></div>
-            <div><dt>Work items queued</dt><dd>{value.scaling.work.queued}</dd></div>
-            <div><dt>Running</dt><dd>{value.scaling.work.running}</dd></div>
-            <div><dt>Oldest</dt><dd>{value.scaling.work.oldest_age_seconds.toFixed(1)} s</dd></div>
-          </dl>
-          <div class="scroll">
-            <table>
-              <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Load</th><th scope="col">Work: sent / running / ready</th><th scope="col">Queue</th><th scope="col">Heard</th><th scope="col">Round trip</th></tr></thead>
-              <tbody>
-                {value.workers.map((worker) => (
-                  <tr key={worker.address} class={worker.available ? "" : "off"}>
-                    <th scope="row">{worker.worker_id || "not met yet"}<br /><small>{worker.address}</small></th>
-                    <td>{worker.state}{worker.draining ? ", drains" : worker.accepting ? "" : ", takes no work"}{worker.dials_failed > 0 && `, ${worker.dials_failed} dials failed`}</td>
-                    <td><meter min={0} max={Math.max(1, worker.slots)} value={Math.min(worker.slots, worker.accepted)} aria-label="Slots in use" /> {Math.min(worker.slots, worker.accepted)} of {worker.slots}</td>
-                    <td class="num">{worker.assigned} / {worker.accepted} / {worker.ready}</td>
-                    <td class="num">{worker.queue_depth}</td>
-                    <td class="num">{worker.silent_ms < 0 ? "never" : worker.silent_ms + " ms ago"}</td>
-                    <td class="num">{worker.rtt_ms < 0 ? "" : worker.rtt_ms + " ms"}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        </>
+      {scaling && (
+        <dl class="tiles">
+          <div><dt>Workers alive</dt><dd>{scaling.workers.alive}</dd></div>
+          <div><dt>Accepting work</dt><dd>{scaling.workers.accepting}</dd></div>
+          <div><dt>Draining</dt><dd>{scaling.workers.draining}</dd></div>
+          <div><dt>Work items queued</dt><dd>{scaling.work.queued}</dd></div>
+          <div><dt>Running</dt><dd>{scaling.work.running}</dd></div>
+          <div><dt>Oldest item</dt><dd>{scaling.work.oldest_age_seconds.toFixed(1)} s</dd></div>
+        </dl>
       )}
-    </section>
+      <section>
+        <h2>Workers {workers && <span class="count">{workers.length}</span>}</h2>
+        {workers && !workers.length && <p class="empty">This API knows of no workers. Start one with <code>promfabric worker</code>, and name it with <code>--worker</code> or have it discovered.</p>}
+        {workers && workers.length > 0 && <ul class="cards">{workers.map((worker) => <WorkerCard key={worker.address} worker={worker} past={past.current.get(worker.address) ?? []} />)}</ul>}
+      </section>
+      {nodes && <IngestNodes nodes={nodes} />}
+    </div>
   );
 }

@@ -30,7 +30,7 @@ export function bytes(value: number): string {
 }
 
 export function micros(us: number): string {
-  if (us < 1000) return us + " µs";
+  if (us < 1000) return Math.round(us) + " µs";
   if (us < 1e6) return (us / 1e3).toPrecision(3) + " ms";
   return (us / 1e6).toPrecision(3) + " s";
 }
@@ -60,28 +60,52 @@ export function duration(ms: number): string {
   return text || "0s";
 }
 
-/* 24-hour clock, in the zone chosen. */
+/* 24-hour clock, in the zone chosen: "local", "utc" or a name like Europe/Berlin. */
+const ZONE = "promfabric.zone";
+let chosen = readZone();
+function readZone(): string {
+  const name = localStorage.getItem(ZONE) ?? "local";
+  return name === "local" || name === "utc" || zones().includes(name) ? name : "local";
+}
+export function zones(): string[] {
+  return (Intl as unknown as { supportedValuesOf?: (key: string) => string[] }).supportedValuesOf?.("timeZone") ?? [];
+}
 export function zone(): string {
-  return localStorage.getItem("promfabric.zone") ?? "local";
+  return chosen;
 }
+/* The zone as the browser knows it. */
+export function zoneName(): string {
+  return chosen === "utc" ? "Etc/UTC" : chosen === "local" ? Intl.DateTimeFormat().resolvedOptions().timeZone : chosen;
+}
+let parts: Intl.DateTimeFormat | null = null;
 export function setZone(value: string) {
-  localStorage.setItem("promfabric.zone", value);
+  localStorage.setItem(ZONE, value);
+  chosen = readZone();
+  parts = null;
 }
-function part(value: number, width = 2) {
-  return String(value).padStart(width, "0");
+function formatter(): Intl.DateTimeFormat {
+  return (parts ??= new Intl.DateTimeFormat("en-CA", { timeZone: zoneName(), hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" }));
 }
 export function time(ms: number): string {
-  const d = new Date(ms);
-  if (Number.isNaN(d.getTime())) return "?";
-  return zone() === "utc"
-    ? d.toISOString().slice(0, 19).replace("T", " ") + "Z"
-    : `${d.getFullYear()}-${part(d.getMonth() + 1)}-${part(d.getDate())} ${part(d.getHours())}:${part(d.getMinutes())}:${part(d.getSeconds())}`;
+  if (!(Math.abs(ms) < 8.64e15)) return "?";
+  const of: Record<string, string> = {};
+  for (const { type, value } of formatter().formatToParts(ms)) of[type] = value;
+  return `${of.year}-${of.month}-${of.day} ${of.hour}:${of.minute}:${of.second}` + (chosen === "utc" ? "Z" : "");
+}
+/* Without the day, where a row says it already. */
+export function clock(ms: number): string {
+  return time(ms).slice(11);
 }
 /* What time() writes and what Prometheus's links have (UTC without a zone); NaN if it is neither. */
-export function parseTime(text: string, utc = zone() === "utc"): number {
+export function parseTime(text: string, utc = false): number {
   const found = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?(?:\.\d+)?)(Z?)$/.exec(text.trim());
-  if (found) return Date.parse(found[1] + "T" + found[2] + (found[3] || utc ? "Z" : ""));
-  return /^\d+(\.\d+)?$/.test(text.trim()) ? parseFloat(text) * 1000 : NaN;
+  if (!found) return /^\d+(\.\d+)?$/.test(text.trim()) ? parseFloat(text) * 1000 : NaN;
+  const there = Date.parse(found[1] + "T" + found[2] + "Z");
+  if (found[3] || utc || chosen === "utc" || Number.isNaN(there)) return there;
+  /* How far the zone is from UTC depends on the time: from a first guess to the right one. */
+  const ahead = (ms: number) => Date.parse(time(ms).replace(" ", "T") + "Z") - Math.floor(ms / 1000) * 1000;
+  const guess = there - ahead(there);
+  return there - ahead(guess);
 }
 
 /* Positions of the API are bytes of UTF-8. */
@@ -90,5 +114,5 @@ export function byteSlice(text: string, start: number, end: number): string {
 }
 
 export function counted(count: number, noun: string): string {
-  return count + " " + noun + (count === 1 ? "" : "s");
+  return count + " " + noun + (count === 1 || noun.endsWith("s") ? "" : "s");
 }

@@ -1,5 +1,5 @@
 /* state.ts - what the address says: tab, expressions, range. Links of Prometheus and Grafana too. */
-import { duration, parseDuration, parseTime, time } from "./format";
+import { duration, parseDuration, parseTime } from "./format";
 
 export const TABS = ["query", "queries", "fabric", "metrics"] as const;
 export type Tab = (typeof TABS)[number];
@@ -13,6 +13,7 @@ export interface State {
   range: number; /* ms */
   end: number | null; /* null: now */
   step: number | null; /* null: chosen */
+  tenant: string; /* empty: what the key says, or the default */
 }
 
 export function read(search: string): State {
@@ -31,6 +32,7 @@ export function read(search: string): State {
     range: range > 0 ? range : 36e5,
     end: end && !Number.isNaN(parseTime(end, true)) ? parseTime(end, true) : null,
     step: step > 0 ? step : null,
+    tenant: params.get("tenant") ?? "",
   };
 }
 
@@ -42,6 +44,7 @@ export function write(state: State): string {
   params.set("g0.range_input", duration(state.range));
   if (state.end !== null) params.set("g0.end_input", new Date(state.end).toISOString().slice(0, 19).replace("T", " "));
   if (state.step !== null) params.set("g0.step_input", String(state.step / 1000));
+  if (state.tenant) params.set("tenant", state.tenant);
   return "/graph?" + params;
 }
 
@@ -51,5 +54,3 @@ export function autoStep(range: number): number {
   const want = range / 1000 / 250;
   return (STEPS.find((step) => step >= want) ?? Math.ceil(want / 86400) * 86400) * 1000;
 }
-
-export { time };

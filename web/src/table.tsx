@@ -29,15 +29,15 @@ export function Table({ runs }: { runs: Run[] }) {
   const rows = runs.flatMap((run) => run.series.map((series) => ({ series, run })));
   const found = filter ? rows.filter(({ series }) => series.name.includes(filter)) : rows;
   return (
-    <div class="table">
+    <section class="table">
       <p class="row">
         <label>Filter <input value={filter} onInput={(e) => setFilter(e.currentTarget.value)} data-testid="table-filter" /></label>
-        <span>{found.length === rows.length ? `${rows.length} series` : `${found.length} of ${rows.length} series`}</span>
+        <span class="soft">{found.length === rows.length ? `${rows.length} series` : `${found.length} of ${rows.length} series`}</span>
       </p>
       <div class="scroll">
         <table data-testid="table">
           <thead>
-            <tr><th scope="col">Series</th><th scope="col">Last value</th><th scope="col">At</th><th scope="col">Least</th><th scope="col">Most</th><th scope="col">Mean</th><th scope="col">Points</th></tr>
+            <tr><th scope="col">Series</th><th scope="col" class="num">Last value</th><th scope="col" class="num">At</th><th scope="col" class="num">Least</th><th scope="col" class="num">Most</th><th scope="col" class="num">Mean</th><th scope="col" class="num">Points</th></tr>
           </thead>
           <tbody>
             {found.slice(0, shown).map(({ series, run }) => {
@@ -55,6 +55,6 @@ export function Table({ runs }: { runs: Run[] }) {
         </table>
       </div>
       {found.length > shown && <button type="button" onClick={() => setShown(shown + ROWS * 5)}>{found.length - shown} more rows</button>}
-    </div>
+    </section>
   );
 }

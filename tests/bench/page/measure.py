@@ -13,7 +13,7 @@ os.environ.update(PROMFABRIC_BINARY=str(BUILD / "promfabric"),
                   PROMFABRIC_LOADER=str(BUILD / "tests/integration/api/load_series"),
                   PROMFABRIC_PAGE=str(BUILD / "web/files"), PROMFABRIC_SCREENS=str(BUILD / "web"))
 sys.path.insert(0, str(TOP / "tests/integration/page"))
-from test_page import END, START, Fabric, Page, load, wait_for, browser  # noqa: E402
+from browser import Fabric, Page, browser, load, wait_for  # noqa: E402
 
 HOVER = """
 const box = document.querySelector('.u-over'), r = box.getBoundingClientRect(), done = arguments[0];

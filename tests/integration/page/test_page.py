@@ -1,129 +1,21 @@
-"""test_page.py - the page in a real browser: what it shows, what it refuses, how large it is."""
+"""test_page.py - the page in a real browser: every tab and control, and what it shows."""
 import json
-import os
-import pathlib
-import sys
+import re
 import time
 import unittest
-import urllib.parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
-from harness import START, Fabric, load, standard_lines, wait_for  # noqa: E402
+from browser import (END, FILES, LONG, START, ActionChains, By, Fabric, Keys, Page, Select,
+                     load, wait_for)
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError:
-    print("skipped: no python3-selenium (scripts/setup --tests installs it)")
-    sys.exit(77)
-CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
-if not (os.path.exists(CHROMIUM) and os.path.exists(DRIVER)):
-    print("skipped: no chromium and chromium-driver (scripts/setup --tests installs them)")
-    sys.exit(77)
-FILES = pathlib.Path(os.environ["PROMFABRIC_PAGE"])
-if not FILES.exists():
-    print("skipped: built without the page")
-    sys.exit(77)
-SCREENS = pathlib.Path(os.environ["PROMFABRIC_SCREENS"])
-
-END = START + 3600
-MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
-LONG = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
+ALL = Keys.CONTROL + "a" + Keys.NULL  # chooses all of a field
 
 
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
-                 "--window-size=1280,1000"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(service=Service(DRIVER), options=options)
-
-
-class Page(unittest.TestCase):
-    """One fabric and one browser; each test loads the page anew and ends without a complaint."""
-    api_flags = ()
-    expected = ()  # complaints of the browser that are no fault
-
-    @classmethod
-    def setUpClass(cls):
-        SCREENS.mkdir(parents=True, exist_ok=True)
-        cls.fabric = Fabric(2, cls.api_flags, ("--work-samples-max=1000000000000",))
-        cls.addClassCleanup(cls.fabric.close)
-        label = json.dumps(MARKUP)
-        load(cls.fabric.store, standard_lines() + [f"odd{{v={label}}} NaN Inf 1x240",
-                                                   'rtl{v="\u05d0\u05d1\u05d2"} 1x240'], shards=4)
-        cls.fabric.wait_workers(2)
-        cls.browser = browser()
-        cls.addClassCleanup(cls.browser.quit)
-
-    def tearDown(self):
-        complaints = [entry["message"] for entry in self.browser.get_log("browser")
-                      if entry["level"] in ("SEVERE", "WARNING")
-                      and not any(text in entry["message"] for text in self.expected)]
-        self.assertEqual(complaints, [])
-        self.assertEqual(self.browser.execute_script("return window.violations ?? []"), [])
-
-    # --- what the tests do with the page ---
-
-    def open(self, expr=None, view="graph", path="/graph", **params):
-        search = {"g0.range_input": "1h", "g0.end_input": time.strftime(
-            "%Y-%m-%d %H:%M:%S", time.gmtime(END)), "g0.step_input": "60", "g0.tab": view, **params}
-        if expr is not None:
-            search["g0.expr"] = expr
-        self.browser.get(f"http://127.0.0.1:{self.fabric.api_port}{path}?"
-                         + urllib.parse.urlencode(search, quote_via=urllib.parse.quote))
-        self.browser.execute_script(
-            "window.violations = []; addEventListener('securitypolicyviolation', "
-            "e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI))")
-
-    def find(self, name):
-        found = self.browser.find_elements(By.CSS_SELECTOR, f"[data-testid='{name}']")
-        return found[0] if found else None
-
-    def await_text(self, name, text):
-        """Read in one step: the page may replace an element between two."""
-        def look():
-            shown = self.browser.execute_script(
-                "return document.querySelector(`[data-testid='${arguments[0]}']`)?.innerText", name)
-            return shown if shown and text in shown else None
-        return wait_for(f"{text!r} in {name}", look, 40)
-
-    def editor(self):
-        """What takes keys in the editor, once it is there."""
-        host = wait_for("the editor", lambda: self.find("editor-0"))
-        return wait_for("its field", lambda: self.browser.execute_script(
-            "return arguments[0].shadowRoot?.querySelector('.cm-content')", host))
-
-    def in_editor(self, selector):
-        return self.browser.execute_script(
-            "return [...document.querySelector(\"[data-testid='editor-0']\").shadowRoot"
-            ".querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
-
-    def rows(self):
-        """{series: last value} of the table."""
-        return dict(self.browser.execute_script(
-            "return [...document.querySelectorAll(\"[data-testid='table'] tbody tr\")]"
-            ".map(r => [r.children[0].textContent, r.children[1].textContent])"))
-
-    def screen(self, name):
-        self.browser.save_screenshot(str(SCREENS / (name + ".png")))
-
-    def last_values(self, expr):
-        return sorted(series["values"][-1][1] for series in self.fabric.query_range(
-            expr, START, END, 60)["result"])
-
-
-class Plain(Page):
+class Asking(Page):
     def test_a_link_of_prometheus_lands_on_its_query(self):
         for path in ("/graph", "/query", "/"):
             self.open("sum by (job) (rate(http_requests_total[5m]))", path=path)
             self.await_text("status", " series, ")
-            wait_for("lines", lambda: self.browser.execute_script(
-                "return +document.querySelector(`[data-testid='plot']`)?.dataset.series > 0"))
+            self.await_lines(2)
         self.assertIn("sum by (job)", self.editor().text)
         self.screen("graph")
 
@@ -135,23 +27,25 @@ class Plain(Page):
         self.assertEqual(sorted(float(value) for value in rows.values()),
                          sorted(float(value) for value in self.last_values(expr)))
         self.assertTrue(all("job=" in name for name in rows))
+        self.find("table-filter").send_keys("web")
+        self.await_text("table", "web")
+        wait_for("one row", lambda: len(self.rows()) == 1)
         self.screen("table")
 
     def test_values_of_the_graph_are_those_of_the_api(self):
         """What was drawn, read back as the page would save it."""
         self.open("temperature")
         self.await_text("status", " series, ")
-        self.browser.execute_script(
-            "window.saved = []; URL.createObjectURL = b => (b.text().then(t => saved.push(t)), '#')")
-        next(b for b in self.browser.find_elements(By.TAG_NAME, "button") if b.text == "JSON").click()
-        saved = json.loads(wait_for("the file", lambda: self.browser.execute_script(
-            "return window.saved[0]")))
+        saved = json.loads(self.saved("JSON"))
         want = {json.dumps(s["metric"], sort_keys=True): [float(v) for _, v in s["values"]]
                 for s in self.fabric.query_range("temperature", START, END, 60)["result"]}
         got = {json.dumps(s["labels"], sort_keys=True): [v for v in s["values"] if v is not None]
                for s in saved[0]["series"]}
         self.assertEqual(got, want)
         self.assertTrue(want)
+        lines = self.saved("CSV").splitlines()
+        self.assertEqual(len(lines), 1 + sum(len(values) for values in want.values()))
+        self.assertEqual(lines[0], "series,time,value")
 
     def test_typing_completes_and_enter_runs(self):
         self.open()
@@ -167,72 +61,265 @@ class Plain(Page):
         self.await_text("status", " series, ")
         self.assertIn("g0.expr=temperature", self.browser.current_url)
 
+    def test_the_mouse_over_a_function_tells_what_it_does(self):
+        self.open("rate(http_requests_total[5m])", "table")
+        self.await_text("status", " series, ")
+        field = self.editor()
+        ActionChains(self.browser).move_to_element_with_offset(
+            field, -field.size["width"] // 2 + 12, 0).perform()
+        wait_for("its manual", lambda: "per-second" in "".join(self.in_editor(".cm-word")))
+
     def test_an_error_is_said_and_marked(self):
         self.open("sum(rate(http_requests_total[5m])")
         self.await_text("error", "parse error: unclosed left parenthesis")
         wait_for("its mark", lambda: self.in_editor(".cm-lintRange-error"))
         self.screen("error")
 
-    def test_markup_in_labels_is_text(self):
-        self.open("odd or rtl", "table")
+    def test_what_was_asked_comes_back(self):
+        for expr in ("temperature", "up"):
+            self.open(expr, "table")
+            self.await_text("status", " series, ")
+        field = self.editor()
+        field.send_keys(Keys.CONTROL + Keys.ARROW_UP + Keys.NULL)
+        field.send_keys(Keys.CONTROL + Keys.ARROW_UP + Keys.NULL)
+        wait_for("the query before", lambda: field.text.strip() == "temperature")
+        field.send_keys(Keys.ENTER)
+        self.await_text("status", "12 series")
+        self.browser.back()
+        wait_for("the address before", lambda: "g0.expr=up" in self.browser.current_url)
         self.await_text("status", "2 series")
-        name = next(row for row in self.rows() if row.startswith("odd"))
-        self.assertIn("<img src=x onerror=", name)
-        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "main img, main b b"), [])
-        self.find("view-graph").click()
-        wait_for("the legend", lambda: "<img" in self.browser.find_element(
-            By.CSS_SELECTOR, ".legend").text)
-        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "main img"), [])
-        self.assertEqual(self.browser.title, "Promfabric")
+        self.assertEqual(self.editor().text.strip(), "up")
 
-    def test_explain_shows_every_work_item_and_the_receipt(self):
-        self.open("sum(rate(http_requests_total[5m])) / count(temperature)", "explain")
-        self.await_text("receipt", "checksum")
-        rows = self.browser.find_elements(By.CSS_SELECTOR, "[data-testid='plan'] tr.work")
-        planned = self.fabric.data("/api/v1/explain", {
-            "query": "sum(rate(http_requests_total[5m])) / count(temperature)",
-            "start": START, "end": END, "step": 60})
-        self.assertEqual(len(rows), len(planned["works"]))
-        for row in rows:
-            self.assertIn("fetched", row.text)
-            self.assertRegex(row.text, "worker-[01]")
-        self.screen("explain")
+    def test_several_expressions_are_one_graph(self):
+        self.open(["up", "sum(temperature)"])
+        self.await_lines(3)
+        self.click("add")
+        field = self.editor(2)
+        field.send_keys("count(up)" + Keys.ESCAPE + Keys.ENTER)
+        self.await_lines(4)
+        self.assertIn("g2.expr=count", self.browser.current_url)
+        self.screen("several")
+        self.press("✕")  # the first one
+        wait_for("two editors", lambda: not self.find("editor-2"))
+
+    def test_range_step_and_moment(self):
+        self.open("up")
+        self.await_lines(2)
+        for name, text, found in (("range", "30m", "g0.range_input=30m"),
+                                  ("step", "30", "g0.step_input=30"),
+                                  ("until", "1700003000", "g0.end_input=2023-11-14+23%3A03%3A20")):
+            field = self.find(name)
+            field.send_keys(ALL + text + Keys.ENTER)
+            wait_for(found, lambda: found in self.browser.current_url)
+            self.await_text("status", " series, ")
+        saved = json.loads(self.saved("JSON"))[0]
+        self.assertEqual((saved["step_ms"], len(saved["series"][0]["values"])), (30000, 61))
+        field = self.find("range")
+        field.send_keys(ALL + "soon" + Keys.ENTER)
+        wait_for("the old range", lambda: field.get_property("value") == "30m")
+
+    def test_dragging_zooms_and_a_double_click_widens(self):
+        self.open("temperature")
+        self.await_lines(12)
+        over = self.browser.find_element(By.CSS_SELECTOR, ".u-over")
+        ActionChains(self.browser).move_to_element_with_offset(over, -200, 0).click_and_hold() \
+            .move_by_offset(200, 0).release().perform()
+        zoomed = wait_for("a shorter range", lambda: re.search(
+            r"g0\.range_input=(\d+)m", self.browser.current_url))
+        self.assertLess(int(zoomed[1]), 30)
+        self.await_text("status", " series, ")
+        over = self.browser.find_element(By.CSS_SELECTOR, ".u-over")
+        ActionChains(self.browser).move_to_element(over).double_click().perform()
+        wait_for("a longer range", lambda: zoomed[0] not in self.browser.current_url)
+
+    def test_the_mouse_over_the_graph_shows_the_nearest_value(self):
+        self.open("temperature")
+        self.await_lines(12)
+        over = self.browser.find_element(By.CSS_SELECTOR, ".u-over")
+        ActionChains(self.browser).move_to_element_with_offset(over, 10, 30).perform()
+        tip = wait_for("the tip", lambda: self.run_script(
+            "return document.querySelector('.tip')?.innerText"))
+        self.assertRegex(tip, r"(?s)\d.*temperature.*instance")
+        self.press_legend("i3")
+        wait_for("a line less", lambda: self.run_script(
+            "return document.querySelectorAll('.legend [aria-pressed=false]').length") == 1)
+
+    def press_legend(self, text):
+        next(b for b in self.browser.find_elements(By.CSS_SELECTOR, ".legend button")
+             if text in b.text).click()
+
+    def test_a_zone_and_a_tenant_can_be_chosen(self):
+        self.open("up", "table")
+        self.await_text("status", " series, ")
+        for zone, text in (("utc", "2023-11-14 23:20:00Z"), ("Asia/Tokyo", "2023-11-15 08:20:00"),
+                           ("America/St_Johns", "2023-11-14 19:50:00")):
+            Select(self.find("zone")).select_by_value(zone)
+            wait_for(text, lambda: self.find("until").get_property("value") == text)
+            self.assertIn(text, self.shown("table"))
+        # A time that is typed is one of that zone.
+        self.find("until").send_keys(ALL + "2023-11-14 19:40:00" + Keys.ENTER)
+        wait_for("the time in UTC", lambda: "end_input=2023-11-14+23%3A10%3A00"
+                 in self.browser.current_url)
+        self.run_script("localStorage.clear()")
+        tenant = self.find("tenant")
+        tenant.send_keys("nobody" + Keys.ENTER)
+        wait_for("the address", lambda: "tenant=nobody" in self.browser.current_url)
+        self.await_text("status", "No series match")
+
+    def test_the_old_graph_stays_until_there_are_new_data(self):
+        self.open("temperature", **{"g0.range_input": "3h", "g0.step_input": "1"})
+        self.await_lines(12)
+        self.await_text("status", " points in ")
+        field = self.editor()
+        field.send_keys(ALL + LONG + Keys.ESCAPE + Keys.ENTER)
+        wait_for("work", lambda: self.fabric.scaling()["work"]["running"] > 0)
+        self.assertEqual(self.find("run").text, "Cancel (Esc)")
+        self.await_text("status", "Running")
+        self.await_lines(12)
+        self.find("run").click()
+        self.await_text("error", "canceled")
 
     def test_escape_cancels_and_reaches_the_workers(self):
         self.open(LONG, "explain", **{"g0.range_input": "3h", "g0.step_input": "1"})
         wait_for("work", lambda: self.fabric.scaling()["work"]["running"] > 0)
         self.await_text("explain", "accepted")
+        # What is shown is what the API says of it.
+        query = self.fabric.data("/api/v1/queries")[0]
+        rows = self.run_script("return document.querySelectorAll(`[data-testid='plan'] .work`).length")
+        self.assertEqual((query["work_total"], query["work_done"]), (rows, 0))
+        self.assertIn(query["query_id"], self.shown("explain"))
         self.screen("running")
         self.editor().send_keys(Keys.ESCAPE)
         self.await_text("error", "canceled")
         wait_for("idle workers", lambda: self.fabric.scaling()["work"]["inflight"] == 0)
 
-    def test_every_tab_in_light_and_dark(self):
-        self.open()
-        for tab, text in (("fabric", "worker-1"), ("metrics", "temperature"), ("queries", "Running")):
-            self.find("tab-" + tab).click()
-            wait_for(tab, lambda: self.find(tab))
-            self.await_text(tab, text)
-            self.screen(tab)
-        light = self.browser.execute_script("return getComputedStyle(document.body).color")
-        self.find("theme").send_keys("dark")
-        wait_for("the dark", lambda: self.browser.execute_script(
-            "return getComputedStyle(document.body).color") != light)
-        self.find("tab-query").click()
+
+class Showing(Page):
+    def samples_read(self):
+        """Of both workers, as their own metrics say."""
+        total = 0.0
+        for port in self.fabric.http_ports:
+            for line in self.fabric_get(port).splitlines():
+                if line.startswith("promfabric_worker_samples_read_total "):
+                    total += float(line.split()[1])
+        return total
+
+    @staticmethod
+    def fabric_get(port):
+        import urllib.request
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+
+    def test_explain_shows_every_work_item_and_the_receipt(self):
+        expr = "sum(rate(http_requests_total[5m])) / count(temperature)"
+        before = self.samples_read()
+        self.open(expr, "explain")
+        self.await_text("receipt", "checksum")
+        rows = self.browser.find_elements(By.CSS_SELECTOR, "[data-testid='plan'] tr.work")
+        planned = self.fabric.data("/api/v1/explain", {
+            "query": expr, "start": START, "end": END, "step": 60})
+        self.assertEqual(len(rows), len(planned["works"]))
+        for row in rows:
+            self.assertIn("fetched", row.text)
+            self.assertRegex(row.text, "worker-[01]")
+        # The receipt's samples are those the workers counted.
+        read = wait_for("the workers' count", lambda: self.samples_read() - before)
+        shown = re.search(r"Samples read\s+([0-9.]+)(k?)", self.shown("receipt"))
+        self.assertAlmostEqual(float(shown[1]) * (1000 if shown[2] else 1), read, delta=read / 500)
+        # Times of nodes are there: the division, and both leaves below it.
+        times = self.run_script("return [...document.querySelectorAll(`[data-testid='plan'] .node`)]"
+                                ".map(r => r.lastElementChild.innerText)")
+        self.assertEqual(len(times), 3)
+        self.assertTrue(all(re.search(r"\d (µs|ms|s)$", text) for text in times), times)
+        self.assertIn("worker-0", self.shown("lanes"))
+        self.screen("explain")
+
+    def test_queries_that_are_over_are_listed_and_asked_again(self):
+        self.fabric.query("count(temperature) + 7", END)
+        self.fabric.get("/api/v1/query", {"query": "sum("})
+        self.open(tab="queries")
+        text = self.await_text("finished", "count(temperature) + 7")
+        self.assertIn("parse error", self.await_text("finished", "sum("))
+        self.assertRegex(text, r"\d (ms|µs)")
+        self.find("finished-filter").send_keys("+ 7")
+        wait_for("the filter", lambda: "sum(" not in self.shown("finished"))
+        self.screen("queries")
+        next(b for b in self.browser.find_elements(By.CSS_SELECTOR, "[data-testid='finished'] .link")
+             if "+ 7" in b.text).click()
+        self.await_text("status", "1 series")
+        self.assertIn("+ 7", self.editor().text)
+
+    def test_a_running_query_can_be_ended_from_the_list(self):
+        self.open(LONG, "table", **{"g0.range_input": "3h", "g0.step_input": "1"})
+        wait_for("work", lambda: self.fabric.scaling()["work"]["running"] > 0)
+        self.browser.switch_to.new_window("tab")
+        self.addCleanup(self.browser.switch_to.window, self.browser.window_handles[0])
+        self.addCleanup(self.browser.close)
+        self.open(tab="queries")
+        self.await_text("running", "quantile_over_time")
+        self.assertRegex(self.shown("running"), "0 of 4")
+        self.press("Cancel")
+        wait_for("nothing", lambda: self.fabric.data("/api/v1/queries") == [])
+        self.await_text("finished", "canceled")
+
+    def test_the_fabric_shows_its_workers(self):
+        self.open(tab="fabric")
+        self.await_text("fabric", "worker-1")
+        workers = self.fabric.data("/api/v1/workers")
+        cards = self.browser.find_elements(By.CSS_SELECTOR, "[data-testid='worker']")
+        self.assertEqual(len(cards), len(workers))
+        for worker in workers:
+            self.assertIn(worker["address"], self.shown("fabric"))
+        self.assertIn(f"0 of {workers[0]['slots']} slot", cards[0].text)
+        self.await_text("health", "2 workers")
+        self.screen("fabric")
+
+    def test_metrics_show_names_labels_and_what_is_stored(self):
+        self.open(tab="metrics")
+        self.await_text("metrics", "temperature")
+        storage = self.fabric.data("/api/v1/storage")
+        self.assertIn(f"Segments\n{storage['segments']}", self.shown("storage"))
+        self.find("metrics-filter").send_keys("HTTP_")
+        self.press("http_requests_total")
+        text = self.await_text("metric", "instance")
+        self.assertRegex(text, r"Series in that day\s+12")
+        self.assertRegex(text, r"(?s)instance\s+12.*job\s+2")
+        self.screen("metrics")
+        self.press("Its rate")
+        self.await_text("status", "12 series")
+        self.assertIn("rate(http_requests_total[5m])", self.editor().text)
+
+    def test_every_tab_in_the_dark(self):
         self.open("temperature")
         self.await_text("status", " series, ")
-        self.screen("dark")
-        self.browser.execute_script("localStorage.clear()")
+        light = self.run_script("return getComputedStyle(document.body).color")
+        self.find("theme").send_keys("dark")
+        wait_for("the dark", lambda: self.run_script(
+            "return getComputedStyle(document.body).color") != light)
+        self.await_lines(12)
+        self.screen("dark-graph")
+        for tab, text in (("fabric", "worker-1"), ("metrics", "temperature"), ("queries", "Running")):
+            self.click("tab-" + tab)
+            self.await_text(tab, text)
+            self.screen("dark-" + tab)
+        self.run_script("localStorage.clear()")
 
     def test_a_narrow_window_has_no_sideways_scroll(self):
         self.browser.set_window_size(420, 800)
         self.addCleanup(self.browser.set_window_size, 1280, 1000)
-        self.open("temperature")
-        self.await_text("status", " series, ")
-        wide = self.browser.execute_script(
-            "return [document.documentElement.scrollWidth, innerWidth]")
-        self.screen("narrow")
-        self.assertLessEqual(wide[0], wide[1])
+        for view in ("graph", "table", "explain"):
+            self.open("temperature", view)
+            self.await_text("status", " series, ")
+            self.check_width("narrow-" + view)
+        for tab in ("queries", "fabric", "metrics"):
+            self.open(tab=tab)
+            wait_for(tab, lambda: self.find(tab))
+            self.check_width("narrow-" + tab)
+
+    def check_width(self, name):
+        wide = self.run_script("return [document.documentElement.scrollWidth, innerWidth]")
+        self.screen(name)
+        self.assertLessEqual(wide[0], wide[1], name)
 
 
 class Served(unittest.TestCase):
@@ -247,9 +334,9 @@ class Served(unittest.TestCase):
         html = (FILES / "index.html").read_text()
         shell = sum(size for name, size in sizes.items()
                     if name[:-3] in html or name.startswith(("chunk", "index")))
-        self.assertLess(shell, 40 << 10, sizes)
+        self.assertLess(shell, 40_000, sizes)
         self.assertLess(sum(size for name, size in sizes.items() if "licences" not in name),
-                        200 << 10, sizes)
+                        200_000, sizes)
 
     def test_names_with_hashes_are_immutable_and_the_index_is_not(self):
         status, headers, body = self.fabric.get("/")
@@ -266,9 +353,10 @@ class Served(unittest.TestCase):
             self.assertEqual((status, body), (200, path.read_bytes()))
             self.assertIn("immutable", headers["Cache-Control"])
             self.assertTrue(headers["Content-Type"].startswith("text/javascript"))
-            packed = self.fabric.get("/assets/" + path.name, headers={"Accept-Encoding": "gzip"})
-            self.assertEqual(packed[1]["Content-Encoding"], "gzip")
-            self.assertEqual(packed[2], path.with_name(path.name + ".gz").read_bytes())
+            for accept, coding, end in (("gzip", "gzip", ".gz"), ("gzip, deflate, br, zstd", "br", ".br")):
+                packed = self.fabric.get("/assets/" + path.name, headers={"Accept-Encoding": accept})
+                self.assertEqual(packed[1]["Content-Encoding"], coding)
+                self.assertEqual(packed[2], path.with_name(path.name + end).read_bytes())
         self.assertIn(b"MIT", self.fabric.get("/assets/licences.txt")[2])
         for path in ("/assets/index.html", "/assets/nothing.js", "/assets/../api"):
             self.assertEqual(self.fabric.get(path)[0], 404, path)
@@ -281,27 +369,19 @@ class Served(unittest.TestCase):
             self.assertEqual(self.fabric.get("/api/v1/query?query=1",
                                              headers={"Sec-Fetch-Site": site})[0], 200)
 
-
-class Keyed(Page):
-    expected = ("401",)
-
-    @classmethod
-    def setUpClass(cls):
-        cls.keys = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"pf-page-keys-{os.getpid()}"
-        cls.keys.write_text("secret *\n")
-        cls.keys.chmod(0o600)
-        cls.addClassCleanup(cls.keys.unlink)
-        cls.api_flags = (f"--api-keys={cls.keys}",)
-        super().setUpClass()
-
-    def test_the_page_asks_for_the_key_it_needs(self):
-        self.open("temperature")
-        form = wait_for("the form", lambda: self.find("key-form"))
-        form.find_element(By.TAG_NAME, "input").send_keys("secret" + Keys.ENTER)
-        self.await_text("status", " series, ")
-        self.assertNotIn("secret", self.browser.current_url)
-        self.assertEqual(self.browser.execute_script("return Object.values(localStorage).join()")
-                         .count("secret"), 0)
+    def test_storage_is_told_from_the_listing(self):
+        self.assertEqual(self.fabric.data("/api/v1/storage"), {
+            "segments": 0, "bytes": 0, "min_ms": None, "max_ms": None, "days": []})
+        load(self.fabric.store, ["up 1x480"], shards=1)
+        self.fabric.query("up", END)  # has it listed
+        stored = self.fabric.data("/api/v1/storage")
+        self.assertEqual((stored["min_ms"], stored["max_ms"]),
+                         (START * 1000, (START + 480 * 15) * 1000))
+        self.assertEqual(sum(day["bytes"] for day in stored["days"]), stored["bytes"])
+        self.assertEqual(sum(day["segments"] for day in stored["days"]), stored["segments"])
+        self.assertEqual(stored["days"][0]["date"], "2023-11-14")
+        other = self.fabric.data("/api/v1/storage", headers={"X-Scope-OrgID": "nobody"})
+        self.assertEqual(other["segments"], 0)
 
 
 if __name__ == "__main__":
