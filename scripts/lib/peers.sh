@@ -5,6 +5,7 @@ peers=$cache/peers
 prometheus=$peers/usr/bin/prometheus
 promtool=$peers/usr/bin/promtool
 victoria_metrics=$peers/usr/bin/victoria-metrics
+old_peers=$cache/peers-bookworm
 
 peers_ensure() {
     unpack_packages forky "$peers" prometheus promtool victoria-metrics
@@ -12,4 +13,10 @@ peers_ensure() {
     for program in "$prometheus" "$promtool" "$victoria_metrics"; do
         [ -x "$program" ] || die "$program is missing: remove $peers and run the same command again"
     done
+}
+
+# The Prometheus of Debian 12, for what senders of another age do.
+old_prometheus_ensure() {
+    unpack_packages bookworm "$old_peers" prometheus
+    [ -x "$old_peers/usr/bin/prometheus" ] || die "$old_peers has no prometheus: remove it and run again"
 }
