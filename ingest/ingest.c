@@ -29,6 +29,8 @@
 #define ACCEPT_QUEUE 1024
 /* Of segments: at least as many as partitions. */
 #define SHARDS 4
+/* Metrics of a tenant whose metadata are kept, between two ranges. */
+#define METADATA_MAX 100000
 #define WINDOW_MS (INT64_C(2) * 3600 * 1000)
 /* The longest that a query may take: what it was planned with stays readable. */
 #define QUERY_MS (INT64_C(10) * 60 * 1000)
@@ -247,7 +249,8 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
         .limits = { .out_of_order_ms = options->out_of_order_ms,
                     .future_ms = options->future_ms,
                     .series_max = (uint32_t)options->tenant_series_max,
-                    .samples_rate = options->tenant_samples_rate },
+                    .samples_rate = options->tenant_samples_rate,
+                    .metadata_max = METADATA_MAX },
         .seal_age_ms = options->seal_age_ms,
         .seal_bytes = options->seal_bytes,
         .floor_age_ms = options->floor_age_ms,

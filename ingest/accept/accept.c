@@ -13,6 +13,7 @@
 #include "base/sys/pool.h"
 #include "ingest/accept/partition.h"
 #include "ingest/accept/text.h"
+#include "ingest/core/extras.h"
 #include "ingest/core/record.h"
 #include "ingest/core/remote_write.h"
 
@@ -222,6 +223,7 @@ static void ask_partition(struct job *job, uint32_t partition, struct qf_str bat
 /* What a request wants of one partition, as the record that its leader reads. */
 struct batch {
     QF_VEC(struct in_record_series) series;
+    struct qf_strbuf extras;
     struct in_amounts amounts;
 };
 
@@ -233,11 +235,31 @@ static void add_series(struct batch *batch, const struct in_series *series)
                                           .samples = series->samples,
                                           .sample_count = series->sample_count };
 
+    for (size_t i = 0; i < series->exemplar_count; i++)
+        in_extra_put_exemplar(&batch->extras, in_series_labels(series), &series->exemplars[i]);
+    if (!series->sample_count)
+        return;
     for (size_t i = 0; i < series->sample_count; i++) {
         batch->amounts.samples += series->samples[i].histogram == NULL;
         batch->amounts.histograms += series->samples[i].histogram != NULL;
     }
     QF_VEC_PUSH(&batch->series, own);
+}
+
+/* Metadata of a metric are in the partition that its name says. Version 2.0 has them with each series:
+ * those of neighbours are mostly the same. */
+static void add_metadata(struct batch *batches, uint32_t count, const struct in_metadata *metadata,
+                         const struct in_metadata *before)
+{
+    uint64_t hash;
+
+    if (!metadata->type && !metadata->help.len && !metadata->unit.len)
+        return;
+    if (before && qf_str_eq(before->name, metadata->name) && before->type == metadata->type &&
+        qf_str_eq(before->help, metadata->help) && qf_str_eq(before->unit, metadata->unit))
+        return;
+    hash = count > 1 ? XXH3_64bits(metadata->name.data, metadata->name.len) : 0;
+    in_extra_put_metadata(&batches[hash & (count - 1)].extras, metadata);
 }
 
 static void ask_all(struct job *job, struct batch *batches, uint32_t count)
@@ -247,9 +269,10 @@ static void ask_all(struct job *job, struct batch *batches, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         const struct in_record head = { .tenant = qf_str_from(job->tenant),
                                         .key = job->key,
+                                        .extras = qf_strbuf_view(&batches[i].extras),
                                         .accepted = batches[i].amounts };
 
-        if (!batches[i].series.count)
+        if (!batches[i].series.count && !batches[i].extras.len)
             continue;
         qf_strbuf_reset(&record);
         in_record_put_samples(&record, &head, batches[i].series.items, batches[i].series.count);
@@ -268,12 +291,16 @@ static void split(struct job *job, const struct in_request *request, uint32_t co
         const struct in_series *series = &request->series[i];
         uint64_t hash = count > 1 ? qf_labels_shard_hash(in_series_labels(series)) : 0;
 
-        if (series->sample_count)
-            add_series(&batches[hash & (count - 1)], series);
+        add_series(&batches[hash & (count - 1)], series);
     }
+    for (size_t i = 0; i < request->metadata_count; i++)
+        add_metadata(batches, count, &request->metadata[i],
+                     i ? &request->metadata[i - 1] : NULL);
     ask_all(job, batches, count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         QF_VEC_DONE(&batches[i].series);
+        qf_strbuf_done(&batches[i].extras);
+    }
     free(batches);
 }
 

@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/map.h"
 #include "base/pure/vec.h"
+#include "ingest/core/extras.h"
 #include "ingest/core/series_table.h"
 
 enum { BUCKETS = 4096, LABELS_SHOWN = 200 };
@@ -21,7 +22,7 @@ struct tenant {
     /* On every node. */
     uint32_t seen; /* 1 + the greatest number in its open range */
     /* On the leader. */
-    struct in_series_table series;
+    struct in_series_table series, metadata; /* the second one: by all that they say */
     uint32_t next_number, resume_number; /* the second one: if a SEAL under way comes to nothing */
     int64_t max_ts;                      /* of what was taken; INT64_MIN: nothing */
     bool open, sealing;                  /* its range; a SEAL is under way */
@@ -56,8 +57,16 @@ struct in_intake {
     /* Of one request. */
     QF_VEC(struct in_raw_series) picked;
     QF_VEC(struct in_raw_sample) samples;
+    struct qf_strbuf extras;
     struct qf_arena *scratch;
 };
+
+/* What is in the log of its range is not known to this node, or no longer. */
+static void forget_told(struct tenant *tenant)
+{
+    in_series_table_clear(&tenant->series);
+    in_series_table_clear(&tenant->metadata);
+}
 
 struct in_intake *in_intake_new(const struct in_intake_limits *limits, uint64_t seed)
 {
@@ -82,7 +91,7 @@ struct in_intake *in_intake_free(struct in_intake *intake)
         free(pending);
     }
     for (size_t i = 0; i < intake->tenants.count; i++) {
-        in_series_table_clear(&intake->tenants.items[i]->series);
+        forget_told(intake->tenants.items[i]);
         free(intake->tenants.items[i]->name);
         free(intake->tenants.items[i]);
     }
@@ -90,6 +99,7 @@ struct in_intake *in_intake_free(struct in_intake *intake)
     qf_map_done(&intake->names);
     QF_VEC_DONE(&intake->picked);
     QF_VEC_DONE(&intake->samples);
+    qf_strbuf_done(&intake->extras);
     intake->scratch = qf_arena_free(intake->scratch);
     free(intake);
     return NULL;
@@ -149,7 +159,7 @@ static void start_tenant(struct tenant *tenant, const struct in_ledger *ledger, 
     const struct in_range *open = before ? in_tenant_open(before) : NULL;
     int64_t age = open ? wall_ms - (int64_t)(open->generation / 1000) : 0;
 
-    in_series_table_clear(&tenant->series);
+    forget_told(tenant);
     tenant->next_number = tenant->seen;
     tenant->resume_number = 0;
     tenant->max_ts = before ? before->max_ts : INT64_MIN;
@@ -180,7 +190,7 @@ void in_intake_end(struct in_intake *intake)
     intake->leads = false;
     intake->epoch++;
     for (size_t i = 0; i < intake->tenants.count; i++)
-        in_series_table_clear(&intake->tenants.items[i]->series);
+        forget_told(intake->tenants.items[i]);
 }
 
 /* Time goes on at least as fast as the clock that never goes back, whatever the calendar does: keys
@@ -260,7 +270,7 @@ static void undo(struct in_pending *pending)
 
     if (!tenant)
         return;
-    in_series_table_clear(&tenant->series);
+    forget_told(tenant);
     if (pending->opens)
         tenant->open = false;
     if (pending->kind == IN_SEAL) {
@@ -448,6 +458,40 @@ static bool take_all(struct taking *taking, const struct in_record *batch)
     return true;
 }
 
+/* Metadata that say something new, and exemplars of a time that samples could have. */
+static bool take_extra(struct taking *taking, const struct in_extra *extra)
+{
+    struct in_intake *intake = taking->intake;
+    struct in_series_table *told = &taking->tenant->metadata;
+    bool fresh = false;
+
+    if (extra->kind == IN_EXTRA_METADATA) {
+        if (told->count < intake->limits.metadata_max)
+            (void)in_series_table_put(told, intake->seed, extra->bytes, &fresh);
+        return fresh;
+    }
+    if (extra->ts > taking->newest || extra->ts < taking->oldest) {
+        taking->outcome->refused.exemplars++;
+        if (!taking->outcome->first[0])
+            (void)snprintf(taking->outcome->first, sizeof(taking->outcome->first),
+                           "out of bounds: the time of an exemplar (%lld)", (long long)extra->ts);
+        return false;
+    }
+    taking->outcome->accepted.exemplars++;
+    return true;
+}
+
+static void take_extras(struct taking *taking, const struct in_record *batch)
+{
+    struct qf_str rest = batch->extras;
+    struct in_extra extra;
+
+    qf_strbuf_reset(&taking->intake->extras);
+    while (in_extra_next(&rest, &extra))
+        if (take_extra(taking, &extra))
+            qf_strbuf_str(&taking->intake->extras, extra.bytes);
+}
+
 /* Samples that the tenant may send now: a bucket that fills with time. */
 static bool within_rate(struct in_intake *intake, struct tenant *tenant,
                         const struct in_record *batch, int64_t mono_ms)
@@ -512,6 +556,7 @@ static struct in_pending *write_record(struct taking *taking, const struct in_re
     struct in_record record = { .tenant = batch->tenant,
                                 .time_ms = time_ms,
                                 .key = batch->key,
+                                .extras = qf_strbuf_view(&intake->extras),
                                 .accepted = taking->outcome->accepted,
                                 .refused = taking->outcome->refused };
     struct in_pending *pending;
@@ -571,10 +616,11 @@ enum in_intake_verdict in_intake_take(struct in_intake *intake, const struct in_
     if (taking.tenant->max_ts > INT64_MIN + intake->limits.out_of_order_ms)
         taking.oldest = taking.tenant->max_ts - intake->limits.out_of_order_ms;
     if (!take_all(&taking, batch)) {
-        in_series_table_clear(&taking.tenant->series); /* numbers that nobody will hear of */
+        forget_told(taking.tenant); /* numbers that nobody will hear of */
         return nothing(ret_outcome, batch, "the request cannot be read");
     }
-    if (!intake->samples.count)
+    take_extras(&taking, batch);
+    if (!intake->samples.count && !intake->extras.len)
         return IN_INTAKE_NOTHING;
     *ret_pending = write_record(&taking, batch, time_ms, mono_ms, buf);
     return IN_INTAKE_RECORD;
@@ -594,7 +640,7 @@ struct in_pending *in_intake_seal(struct in_intake *intake, const struct in_ledg
         return NULL;
     in_record_put_seal(buf, name, before->generation + 1);
     pending = add_pending(intake, IN_SEAL, tenant, NULL);
-    in_series_table_clear(&tenant->series);
+    forget_told(tenant);
     tenant->resume_number = tenant->next_number;
     tenant->next_number = 0;
     tenant->open = false;

@@ -14,6 +14,8 @@
  * way, and a repetition of one under way waits for it (IN_INTAKE_WAIT). So no record of a leader is
  * ever a repetition, and a number that its labels were given with is never lost with one.
  *
+ * Metadata that the open range has already are not written again, exemplars always.
+ *
  * The intake belongs to the thread that owns the ledger, and outlives leaderships. */
 #ifndef INGEST_CORE_INTAKE_H
 #define INGEST_CORE_INTAKE_H
@@ -26,6 +28,7 @@ struct in_intake_limits {
     int64_t future_ms;       /* ahead of the leader's clock: refused */
     uint32_t series_max;     /* of a tenant in an open range */
     uint64_t samples_rate;   /* of a tenant, a second; 0: no limit */
+    uint32_t metadata_max;   /* of a tenant in an open range; more are passed over */
 };
 
 struct in_intake;

@@ -1,7 +1,8 @@
 /* record.c - what the log of a partition says, as bytes.
  *
  *     record   version, kind, tenant, then
- *     SAMPLES  time, flags (key given), [key, body], eight amounts, number of series, series...
+ *     SAMPLES  time, flags (key given, extras), [key, body], [extras], eight amounts, number of series,
+ *              series...
  *     series   number (zigzag of the difference), flags, [labels], number of samples, samples...
  *     sample   time (zigzag of the difference), [start], value of 8 bytes or histogram
  *
@@ -11,9 +12,11 @@
 #include <assert.h>
 
 #include "base/pure/varint.h"
+#include "ingest/core/extras.h"
 #include "promql/histogram/codec.h"
 
 enum { SERIES_FRESH = 1, SERIES_STARTS = 2, SERIES_HISTOGRAMS = 4, SERIES_FLAGS = 7 };
+enum { RECORD_KEYED = 1, RECORD_EXTRAS = 2, RECORD_FLAGS = 3 };
 enum { VALUE_FLOAT, VALUE_HISTOGRAM };
 #define LABELS_MEMORY ((size_t)1 << 20)
 
@@ -106,11 +109,14 @@ static void put_samples_head(struct qf_strbuf *buf, const struct in_record *reco
 {
     put_head(buf, IN_SAMPLES, record->tenant);
     put_varint(buf, qf_zigzag(record->time_ms));
-    put_varint(buf, record->key.given);
+    put_varint(buf, (record->key.given ? RECORD_KEYED : 0u) |
+                        (record->extras.len ? RECORD_EXTRAS : 0u));
     if (record->key.given) {
         qf_strbuf_add(buf, record->key.key, IN_HASH_BYTES);
         qf_strbuf_add(buf, record->key.body, IN_HASH_BYTES);
     }
+    if (record->extras.len)
+        put_text(buf, record->extras);
     put_amounts(buf, &record->accepted);
     put_amounts(buf, &record->refused);
     put_varint(buf, count);
@@ -343,13 +349,15 @@ static bool check_series(struct in_record *record, struct qf_arena *arena)
 /* Up to the series. */
 static bool decode_samples_head(struct qf_str *rest, struct in_record *record)
 {
-    uint64_t given, count;
+    uint64_t flags, count;
 
-    if (!get_signed(rest, &record->time_ms) || !get_varint(rest, 1, &given))
+    if (!get_signed(rest, &record->time_ms) || !get_varint(rest, RECORD_FLAGS, &flags))
         return false;
-    record->key.given = given;
-    if (given && (!get_bytes(rest, record->key.key, IN_HASH_BYTES) ||
+    record->key.given = flags & RECORD_KEYED;
+    if (record->key.given && (!get_bytes(rest, record->key.key, IN_HASH_BYTES) ||
                   !get_bytes(rest, record->key.body, IN_HASH_BYTES)))
+        return false;
+    if ((flags & RECORD_EXTRAS) && (!get_text(rest, &record->extras) || !record->extras.len))
         return false;
     if (!get_amounts(rest, &record->accepted) || !get_amounts(rest, &record->refused) ||
         !get_varint(rest, UINT32_MAX, &count))
@@ -369,7 +377,7 @@ static bool decode_samples(struct qf_str *rest, struct in_record *record)
     if (!decode_samples_head(rest, record))
         return false;
     arena = qf_arena_new(LABELS_MEMORY + 64 * record->series.len);
-    return check_series(record, arena);
+    return in_extras_valid(record->extras, arena) && check_series(record, arena);
 }
 
 bool in_record_next_file(struct qf_str *rest, struct in_sealed_file *ret_file)
