@@ -294,8 +294,7 @@ static void split(struct job *job, const struct in_request *request, uint32_t co
         add_series(&batches[hash & (count - 1)], series);
     }
     for (size_t i = 0; i < request->metadata_count; i++)
-        add_metadata(batches, count, &request->metadata[i],
-                     i ? &request->metadata[i - 1] : NULL);
+        add_metadata(batches, count, &request->metadata[i], i ? &request->metadata[i - 1] : NULL);
     ask_all(job, batches, count);
     for (uint32_t i = 0; i < count; i++) {
         QF_VEC_DONE(&batches[i].series);

@@ -100,7 +100,7 @@ bool in_extra_next(struct qf_str *rest, struct in_extra *ret_extra)
     if (!left.len || !get(&left, &kind))
         return false;
     extra.kind = (enum in_extra_kind)kind;
-    if (kind == IN_EXTRA_EXEMPLAR ? !get_exemplar(&left, &extra)
+    if (kind == IN_EXTRA_EXEMPLAR   ? !get_exemplar(&left, &extra)
         : kind == IN_EXTRA_METADATA ? !get_metadata(&left, &extra.metadata)
                                     : true)
         return false;

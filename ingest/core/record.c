@@ -109,8 +109,8 @@ static void put_samples_head(struct qf_strbuf *buf, const struct in_record *reco
 {
     put_head(buf, IN_SAMPLES, record->tenant);
     put_varint(buf, qf_zigzag(record->time_ms));
-    put_varint(buf, (record->key.given ? RECORD_KEYED : 0u) |
-                        (record->extras.len ? RECORD_EXTRAS : 0u));
+    put_varint(buf,
+               (record->key.given ? RECORD_KEYED : 0u) | (record->extras.len ? RECORD_EXTRAS : 0u));
     if (record->key.given) {
         qf_strbuf_add(buf, record->key.key, IN_HASH_BYTES);
         qf_strbuf_add(buf, record->key.body, IN_HASH_BYTES);
@@ -355,7 +355,7 @@ static bool decode_samples_head(struct qf_str *rest, struct in_record *record)
         return false;
     record->key.given = flags & RECORD_KEYED;
     if (record->key.given && (!get_bytes(rest, record->key.key, IN_HASH_BYTES) ||
-                  !get_bytes(rest, record->key.body, IN_HASH_BYTES)))
+                              !get_bytes(rest, record->key.body, IN_HASH_BYTES)))
         return false;
     if ((flags & RECORD_EXTRAS) && (!get_text(rest, &record->extras) || !record->extras.len))
         return false;

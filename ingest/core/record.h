@@ -49,7 +49,7 @@ struct in_record {
     /* SAMPLES */
     int64_t time_ms; /* when the leader took it, by its clock, never less than before */
     struct in_request_key key;
-    struct qf_str extras; /* exemplars and metadata, extras.h; empty: none */
+    struct qf_str extras;                /* exemplars and metadata, extras.h; empty: none */
     struct in_amounts accepted, refused; /* what the sender is told, also when it asks again */
     struct qf_str series;                /* for the cursor */
     uint32_t series_count;

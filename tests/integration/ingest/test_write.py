@@ -5,7 +5,7 @@ import threading
 import unittest
 
 from harness import NodeTest, wait_for
-from messages import (STALE_BITS, Series, histogram, log_of, now_ms, snappy, text, version_1, write,
+from messages import (STALE_BITS, Series, histogram, log_of, now_ms, text, version_1, write,
                       write_series)
 
 UP = {"__name__": "up", "job": "a"}

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/pure/prng.h"
+#include "ingest/core/extras.h"
 #include "ingest/core/intake.h"
 #include "tests/lib/test.h"
 
@@ -21,9 +22,9 @@ struct world {
     int64_t wall, mono;
 };
 
-static const struct in_intake_limits limits = { .out_of_order_ms = 2 * HOUR,
-                                                .future_ms = 600000,
-                                                .series_max = 1000 };
+static const struct in_intake_limits limits = {
+    .out_of_order_ms = 2 * HOUR, .future_ms = 600000, .series_max = 1000, .metadata_max = 10
+};
 
 static void begin_with(struct world *world, const struct in_intake_limits *own)
 {
@@ -392,6 +393,53 @@ TEST(a_tenant_sends_so_much_a_second_and_no_more)
     CHECK(world.outcome.limited);
     world.mono += 1000;
     WRITE(&world, { "a", NOW + 1, 1 });
+}
+
+static enum in_intake_verdict take_extras(struct world *world, struct qf_strbuf *extras)
+{
+    const struct in_record record = { .tenant = TENANT, .extras = qf_strbuf_view(extras) };
+
+    qf_strbuf_reset(&world->batch);
+    in_record_put_samples(&world->batch, &record, NULL, 0);
+    return take_batch(world);
+}
+
+/* Metadata are written once per range, exemplars always, also without samples. */
+TEST(metadata_are_told_once_per_range)
+{
+    QF_CLEANUP(world_done) struct world world;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf about = QF_STRBUF_INIT, exemplar = QF_STRBUF_INIT;
+    struct qf_label name = { QF_STR(QF_METRIC_NAME), QF_STR("a") };
+    struct in_metadata metadata = { QF_STR("a"), IN_METRIC_COUNTER, QF_STR("help"), QF_STR("") };
+
+    begin(&world);
+    in_extra_put_metadata(&about, &metadata);
+    in_extra_put_exemplar(&exemplar, (struct qf_labels){ &name, 1 },
+                          &(struct in_exemplar){ .ts = NOW });
+    CHECK_EQ(take_extras(&world, &about), IN_INTAKE_RECORD);
+    apply(&world);
+    CHECK(qf_str_eq(world.applied.extras, qf_strbuf_view(&about)));
+    CHECK_EQ(take_extras(&world, &about), IN_INTAKE_NOTHING);
+    CHECK_EQ(world.outcome.first[0], 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(take_extras(&world, &exemplar), IN_INTAKE_RECORD);
+        CHECK_EQ(world.outcome.accepted.exemplars, 1);
+        apply(&world);
+    }
+    seal(&world);
+    apply(&world);
+    CHECK_EQ(take_extras(&world, &about), IN_INTAKE_RECORD);
+    apply(&world);
+    qf_strbuf_reset(&about);
+    metadata.help = QF_STR("another help");
+    in_extra_put_metadata(&about, &metadata);
+    CHECK_EQ(take_extras(&world, &about), IN_INTAKE_RECORD);
+    apply(&world);
+    qf_strbuf_reset(&exemplar);
+    in_extra_put_exemplar(&exemplar, (struct qf_labels){ &name, 1 },
+                          &(struct in_exemplar){ .ts = NOW + HOUR });
+    CHECK_EQ(take_extras(&world, &exemplar), IN_INTAKE_NOTHING);
+    CHECK_EQ(world.outcome.refused.exemplars, 1);
 }
 
 TEST(ranges_are_sealed_by_age_and_by_size)
