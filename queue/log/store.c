@@ -1,5 +1,7 @@
 #include "queue/log/store.h"
 
+#include <assert.h>
+
 /* "PFQSNAP1", version, five numbers, two lengths, checksum; then members and state and, in version 2,
  * whatever is left: the application. */
 #define SNAPSHOT_MAGIC UINT64_C(0x3150414e53514650)
@@ -148,6 +150,17 @@ void ql_store_close(struct ql_store *store)
     store->snapshot_bytes = (struct qf_strbuf)QF_STRBUF_INIT;
 }
 
+void ql_store_save_end(struct ql_store *store, struct qf_strbuf *bytes)
+{
+    qf_rc rc;
+
+    qf_strbuf_done(&store->snapshot_bytes);
+    store->snapshot_bytes = *bytes;
+    *bytes = (struct qf_strbuf)QF_STRBUF_INIT;
+    rc = ql_snapshot_decode(qf_strbuf_view(&store->snapshot_bytes), &store->snapshot);
+    assert(rc == QF_OK);
+}
+
 /* Write snapshot.dat and keep what was written. */
 static qf_rc replace_snapshot(struct ql_store *store, const struct ql_snapshot *snapshot,
                               struct qf_err *err)
@@ -157,14 +170,20 @@ static qf_rc replace_snapshot(struct ql_store *store, const struct ql_snapshot *
 
     ql_snapshot_encode(&bytes, snapshot);
     rc = ql_disk_replace(store->disk, QL_SNAPSHOT_FILE, bytes.data, bytes.len, err);
-    if (rc == QF_OK) {
-        qf_strbuf_done(&store->snapshot_bytes);
-        store->snapshot_bytes = bytes;
-        rc = ql_snapshot_decode(qf_strbuf_view(&store->snapshot_bytes), &store->snapshot);
-    } else {
-        qf_strbuf_done(&bytes);
-    }
+    if (rc == QF_OK)
+        ql_store_save_end(store, &bytes);
+    qf_strbuf_done(&bytes);
     return rc;
+}
+
+void ql_store_save_begin(const struct ql_store *store, const struct ql_snapshot *snapshot,
+                         struct qf_strbuf *bytes)
+{
+    struct ql_snapshot own = *snapshot;
+
+    own.generation = store->snapshot.generation;
+    own.generation_first = store->snapshot.generation_first;
+    ql_snapshot_encode(bytes, &own);
 }
 
 qf_rc ql_store_save(struct ql_store *store, const struct ql_snapshot *snapshot, struct qf_err *err)

@@ -50,6 +50,13 @@ void ql_store_close(struct ql_store *store);
 QF_MUST_CHECK qf_rc ql_store_save(struct ql_store *store, const struct ql_snapshot *snapshot,
                                   struct qf_err *err);
 
+/* The same in pieces, so that another thread can wait for the disk: the bytes of snapshot.dat, which it
+ * writes with ql_disk_replace(); then the store takes them. Meanwhile nothing else is saved, and no
+ * snapshot of a peer changed over to. */
+void ql_store_save_begin(const struct ql_store *store, const struct ql_snapshot *snapshot,
+                         struct qf_strbuf *bytes);
+void ql_store_save_end(struct ql_store *store, struct qf_strbuf *bytes);
+
 /* Make a peer's @snapshot durable, with the @count entries that end at its index (or none), in
  * place of the whole log. */
 QF_MUST_CHECK qf_rc ql_store_install(struct ql_store *store, const struct ql_snapshot *snapshot,

@@ -39,26 +39,23 @@ void qn_snapshot_if_due(struct qn_queue *queue, bool now)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT, state = QF_STRBUF_INIT;
     struct ql_snapshot snapshot;
-    struct qf_err err = { 0 };
-    qf_rc rc;
 
-    if ((!now && !snapshot_due(queue)) || !qc_snapshot(queue->core, &buf, &snapshot))
+    now |= queue->save_again;
+    queue->save_again = false;
+    if (!now && !snapshot_due(queue))
+        return;
+    if (queue->saving || queue->fetching) { /* one at a time, and none while a peer's may come */
+        queue->save_again = now;
+        return;
+    }
+    if (!qc_snapshot(queue->core, &buf, &snapshot))
         return;
     if (queue->has_app) {
         assert(queue->app_index == snapshot.index);
         queue->app.save(queue->app.ctx, &state);
         snapshot.application = qf_strbuf_view(&state);
     }
-    rc = ql_store_save(&queue->store, &snapshot, &err);
-    if (rc == QF_ENOSPC)
-        return; /* the old one stays; the next try comes with the next second */
-    if (rc != QF_OK) {
-        qn_fatal(queue->node, &err);
-        return;
-    }
-    queue->snapshot_bytes = ql_log_bytes(queue->store.log);
-    atomic_fetch_add(&queue->node->figures.snapshots, 1);
-    qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_SAVED, .snapshot = &snapshot });
+    queue->save_again = !qn_save(queue, &snapshot) && now;
 }
 
 /* --- retention --- */

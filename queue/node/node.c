@@ -12,6 +12,8 @@
 #define NOTES_AT_ONCE 1024
 /* Peers' messages and notes of the disk beside asks. */
 #define NOTES_MAX 8192
+/* Work for the thread that writes what is large: a few pieces for each queue. */
+#define BUNDLINGS_MAX (4 * QN_QUEUES_MAX)
 #define IDLE_MS 1000
 /* A queue whose leadership was to be handed over and is still here: again. */
 #define HAND_OVER_MS 1000
@@ -299,7 +301,7 @@ static void free_all(struct qn_node *node)
 
 static qf_rc start_threads(struct qn_node *node, struct qf_err *err)
 {
-    node->bundler = qf_pool_new("queue-bundle", 1, 16);
+    node->bundler = qf_pool_new("queue-bundle", 1, BUNDLINGS_MAX);
     for (size_t i = 0; i < QN_SYNCERS; i++)
         node->syncers[i] = qf_thread_start("queue-sync", qn_syncer_run, node);
     /* Any number of them will do. */

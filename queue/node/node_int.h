@@ -118,6 +118,7 @@ struct qn_queue {
     uint32_t taker_count;
 
     bool fetching, fetch_failed;
+    bool saving, save_again;            /* a snapshot of its own; another one when that is done */
     uint32_t bundling;                  /* jobs of the other thread that read this queue */
     const struct qp_bundle *bundle;     /* what was fetched, while it is installed; */
     struct ql_log *bundle_log;          /* and its log, written already */
@@ -287,6 +288,8 @@ void qn_fetch(struct qn_queue *queue, const struct qc_message *message);
 void qn_fetch_failed(struct qn_queue *queue); /* not from within a step */
 void qn_on_fetched(struct qn_node *node, const struct qn_note *note);
 bool qn_install(struct qn_queue *queue);
+/* Begin to make @snapshot durable; false: not now. */
+bool qn_save(struct qn_queue *queue, const struct ql_snapshot *snapshot);
 void qn_on_wanted(struct qn_node *node, const struct qn_note *note);
 void qn_on_bundled(struct qn_node *node, struct qn_bundling *job);
 void qn_served_expire(struct qn_queue *queue, int64_t now);

@@ -20,7 +20,8 @@
 enum work {
     WORK_WRITE, /* a bundle for a peer */
     WORK_CHECK, /* one that was fetched, and write its log */
-    WORK_CLEAR  /* remove the log that was replaced */
+    WORK_CLEAR, /* remove the log that was replaced */
+    WORK_SAVE   /* a snapshot of this node's own */
 };
 
 /* Work for the other thread, and what came of it. */
@@ -32,6 +33,7 @@ struct qn_bundling {
     struct ql_store store; /* WRITE: of a view: snapshot and log; CHECK: options, and the new log */
     qf_rc written;         /* CHECK: what the disk said to the new log */
     uint64_t generation;   /* CLEAR */
+    uint64_t log_bytes;    /* SAVE: when it was taken */
     struct qf_strbuf bytes;
     uint64_t first;
     struct qp_bundle bundle;
@@ -66,6 +68,10 @@ static void work(void *arg)
         break;
     case WORK_CLEAR:
         job->rc = ql_store_clear(job->store.disk, job->generation, &job->err);
+        break;
+    case WORK_SAVE:
+        job->rc = ql_disk_replace(job->store.disk, QL_SNAPSHOT_FILE, job->bytes.data,
+                                  job->bytes.len, &job->err);
         break;
     }
     note->kind = QN_NOTE_BUNDLED;
@@ -103,6 +109,44 @@ static bool submit(struct qn_queue *queue, struct qn_bundling *job)
     }
     free_job(job);
     return false;
+}
+
+/* --- of this node --- */
+
+static void on_saved(struct qn_queue *queue, struct qn_bundling *job)
+{
+    queue->saving = false;
+    if (job->rc == QF_ENOSPC)
+        return; /* the old one stays; the next try comes with the next second */
+    if (job->rc != QF_OK) {
+        qn_fatal(queue->node, &job->err);
+        return;
+    }
+    ql_store_save_end(&queue->store, &job->bytes);
+    queue->snapshot_bytes = job->log_bytes;
+    atomic_fetch_add(&queue->node->figures.snapshots, 1);
+    qn_step(queue,
+            &(struct qc_event){ .kind = QC_EVENT_SAVED, .snapshot = &queue->store.snapshot });
+    if (queue->save_again)
+        qn_snapshot_if_due(queue, false);
+}
+
+bool qn_save(struct qn_queue *queue, const struct ql_snapshot *snapshot)
+{
+    struct qn_bundling *job = new_job(queue, WORK_SAVE);
+
+    ql_store_save_begin(&queue->store, snapshot, &job->bytes);
+    job->log_bytes = ql_log_bytes(queue->store.log);
+    if (queue->node->bundler) {
+        queue->saving = submit(queue, job);
+        return queue->saving;
+    }
+    /* The node has not started yet. */
+    job->rc =
+        ql_disk_replace(queue->disk, QL_SNAPSHOT_FILE, job->bytes.data, job->bytes.len, &job->err);
+    on_saved(queue, job);
+    free_job(job);
+    return true;
 }
 
 /* --- for peers --- */
@@ -377,6 +421,8 @@ void qn_on_bundled(struct qn_node *node, struct qn_bundling *job)
         on_written(queue, job);
     else if (job->work == WORK_CHECK)
         on_checked(queue, job);
+    else if (job->work == WORK_SAVE)
+        on_saved(queue, job);
     else if (job->rc != QF_OK)
         QF_LOG_WARN("files of a log that was replaced stay until the next start",
                     QF_KV_STR("queue", queue->name), QF_KV_STR("reason", job->err.msg));

@@ -2,7 +2,8 @@
  * again.
  *
  * usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M] [--nodes N] [--trace]
- *                             [--full-disks] [--together] [--without RULE]... [--expect-failure]
+ *                             [--full-disks] [--together] [--late-saves] [--without RULE]...
+ *                             [--expect-failure]
  *
  * --without takes a rule out (see rules.h); with --expect-failure the program succeeds at the first
  * seed that finds out. Exit code 0 if every seed went well. */
@@ -33,6 +34,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             arguments->options.full_disks = true;
         else if (strcmp(argv[i], "--together") == 0)
             arguments->options.together = true;
+        else if (strcmp(argv[i], "--late-saves") == 0)
+            arguments->options.late_saves = true;
         else if (strcmp(argv[i], "--expect-failure") == 0)
             arguments->expect_failure = true;
         else if (i + 1 == argc)
@@ -93,9 +96,11 @@ int main(int argc, char **argv)
     clock_t start = clock();
 
     if (parse(argc, argv, &arguments) < 0) {
-        fprintf(stderr, "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
-                        " [--nodes N] [--trace] [--full-disks] [--together] [--without RULE]..."
-                        " [--expect-failure]\nrules:");
+        fprintf(
+            stderr,
+            "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
+            " [--nodes N] [--trace] [--full-disks] [--together] [--late-saves] [--without RULE]..."
+            " [--expect-failure]\nrules:");
         sim_rules_print(stderr);
         return 2;
     }
@@ -108,11 +113,12 @@ int main(int argc, char **argv)
         add(&sum, &result);
         if (result.failure) {
             printf("%s seed %" PRIu64 " after %" PRIu64 " events: %s\nreplay: promfabric-sim-queue"
-                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s%s\n",
+                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s%s%s\n",
                    arguments.expect_failure ? "found by" : "FAILED", first + i, result.events,
                    result.failure, first + i, arguments.options.events, arguments.options.nodes,
                    arguments.options.full_disks ? " --full-disks" : "",
-                   arguments.options.together ? " --together" : "");
+                   arguments.options.together ? " --together" : "",
+                   arguments.options.late_saves ? " --late-saves" : "");
             return arguments.expect_failure ? 0 : 1;
         }
     }

@@ -127,6 +127,7 @@ static void close_node(struct sim_node *node)
     node->core = qc_free(node->core);
     ql_store_close(&node->store);
     clear_fetched(node);
+    qf_strbuf_done(&node->saving);
     node->up = false;
     node->syncing = false;
     node->life++;
@@ -473,15 +474,41 @@ void sim_node_snapshot(struct sim *sim, uint32_t number)
     struct ql_snapshot snapshot;
     qf_rc rc;
 
-    if (!qc_snapshot(node->core, &buf, &snapshot))
+    if (node->saving.len || !qc_snapshot(node->core, &buf, &snapshot))
         return;
     sim->result.snapshots++;
+    if (sim->options.late_saves) {
+        ql_store_save_begin(&node->store, &snapshot, &node->saving);
+        sim_post(sim, sim_below(sim, 100000),
+                 &(struct sim_event){ .kind = SIM_SAVED, .node = number, .life = node->life });
+        return;
+    }
     rc = ql_store_save(&node->store, &snapshot, NULL);
     if (rc == QF_ENOSPC)
         return; /* later */
     if (survived(sim, node, rc))
         sim_node_step(sim, number,
                       &(struct qc_event){ .kind = QC_EVENT_SAVED, .snapshot = &snapshot });
+}
+
+/* Late, and what was applied since is not in it. */
+void sim_node_saved(struct sim *sim, uint32_t number)
+{
+    struct sim_node *node = &sim->nodes[number];
+    qf_rc rc;
+
+    if (!node->saving.len)
+        return;
+    rc = ql_disk_replace(sim_disk_of(node->disk), QL_SNAPSHOT_FILE, node->saving.data,
+                         node->saving.len, NULL);
+    if (rc == QF_ENOSPC) {
+        qf_strbuf_done(&node->saving);
+    } else if (survived(sim, node, rc)) {
+        ql_store_save_end(&node->store, &node->saving);
+        sim_node_step(
+            sim, number,
+            &(struct qc_event){ .kind = QC_EVENT_SAVED, .snapshot = &node->store.snapshot });
+    }
 }
 
 /* Copy the source's snapshot with the entries that it keeps. */

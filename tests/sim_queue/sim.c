@@ -82,8 +82,14 @@ static void handle(struct sim *sim, struct sim_event *event)
             sim_node_synced(sim, event);
         break;
     case SIM_FETCHED:
-        if (node->up && same_life)
+        if (node->up && same_life) /* a node saves nothing while one may be installed */
+            sim_node_saved(sim, event->node);
+        if (node->up && node->life == event->life)
             sim_node_fetched(sim, event);
+        break;
+    case SIM_SAVED:
+        if (node->up && same_life)
+            sim_node_saved(sim, event->node);
         break;
     case SIM_RESTART:
         if (node->exists && !node->up && same_life && !node->lost)

@@ -31,6 +31,7 @@ struct sim_options {
     /* Each by itself, so that seeds without them stay. */
     bool full_disks; /* disks are full for a while */
     bool together;   /* up to eight records are offered at once */
+    bool late_saves; /* snapshots are durable only a while after they were taken */
     uint64_t core_unsafe, log_unsafe, sim_unsafe;
 };
 

@@ -23,8 +23,9 @@ enum sim_kind {
     SIM_CLIENT,  /* begins something new */
     SIM_CHAOS,
     SIM_OPERATOR,
-    SIM_FILL, /* some disk becomes full, or is freed */
-    SIM_RETRY /* entries that found no room */
+    SIM_FILL,  /* some disk becomes full, or is freed */
+    SIM_RETRY, /* entries that found no room */
+    SIM_SAVED  /* the snapshot that a node took */
 };
 
 struct sim_event {
@@ -70,6 +71,7 @@ struct sim_node {
     bool syncing;
     uint64_t seen_term, seen_commit;
     struct sim_fetched fetched;
+    struct qf_strbuf saving;      /* snapshot.dat to be; empty: none */
     QF_VEC(struct sim_held) held; /* in order: nothing is appended before them */
     uint64_t space_told;
 };
@@ -141,6 +143,7 @@ void sim_node_start(struct sim *sim, uint32_t node);
 void sim_node_crash(struct sim *sim, uint32_t node, bool power);
 void sim_node_step(struct sim *sim, uint32_t node, struct qc_event *event);
 void sim_node_snapshot(struct sim *sim, uint32_t node);
+void sim_node_saved(struct sim *sim, uint32_t node);
 void sim_node_sync(struct sim *sim, uint32_t node);
 void sim_node_synced(struct sim *sim, const struct sim_event *event);
 void sim_node_fetched(struct sim *sim, const struct sim_event *event);
