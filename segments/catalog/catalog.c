@@ -7,6 +7,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
 #include "segments/catalog/catalog_int.h"
+#include "segments/catalog/told.h"
 
 #define SEGMENTS_MAX_DEFAULT 5000000
 #define SUMMARY_BYTES_MAX_DEFAULT ((size_t)64 << 20)
@@ -41,6 +42,7 @@ struct sg_catalog *sg_catalog_free(struct sg_catalog *catalog)
     if (!catalog)
         return NULL;
     (void)sg_catalog_snapshot_drop(catalog->snapshot);
+    (void)sg_catalog_told_drop(catalog->told);
     QF_VEC_DONE(&catalog->known);
     sg_changes_seen_done(&catalog->changes);
     qf_strbuf_done(&catalog->round);
@@ -92,6 +94,70 @@ struct sg_catalog_stats sg_catalog_stats(struct sg_catalog *catalog)
         stats.summary_bytes += atomic_load_explicit(&folder->summary_bytes, memory_order_relaxed);
     }
     return stats;
+}
+
+/* --- told segments --- */
+
+qf_rc sg_catalog_tell(struct sg_catalog *catalog, const struct sg_catalog_file *files, size_t count,
+                      struct qf_err *err)
+{
+    struct sg_catalog_told *old = NULL, *told;
+
+    if (!count)
+        return QF_OK;
+    qf_lock_take(catalog->lock);
+    told = told_add(catalog->told, files, count, catalog->told_number + 1, err);
+    if (told) {
+        catalog->told_number++;
+        old = catalog->told;
+        catalog->told = told;
+    }
+    qf_lock_drop(catalog->lock);
+    (void)sg_catalog_told_drop(old);
+    return told ? QF_OK : err->rc;
+}
+
+struct sg_catalog_told *sg_catalog_told(struct sg_catalog *catalog)
+{
+    struct sg_catalog_told *told;
+
+    qf_lock_take(catalog->lock);
+    told = catalog->told;
+    if (told)
+        atomic_fetch_add_explicit(&told->refs, 1, memory_order_relaxed);
+    qf_lock_drop(catalog->lock);
+    return told;
+}
+
+/* Has the build listed the entry's folder, after the entry was told of? */
+static bool is_known(const void *ctx, const struct told_entry *entry)
+{
+    const struct sg_catalog_build *build = ctx;
+
+    if (entry->number > build->told_number)
+        return false;
+    for (size_t i = 0; i < build->pieces.count && !build->whole; i++) {
+        const struct listed_piece *piece = &build->pieces.items[i];
+
+        if (qf_str_cmp(entry->folder, qf_str_from(piece->after)) >= 0 &&
+            qf_str_cmp(entry->folder, qf_str_from(piece->before)) < 0)
+            return true;
+    }
+    return build->whole;
+}
+
+/* What @build has found is published: who looks there finds it. */
+static void forget_told(struct sg_catalog *catalog, const struct sg_catalog_build *build)
+{
+    struct sg_catalog_told *old = NULL;
+
+    qf_lock_take(catalog->lock);
+    if (catalog->told) {
+        old = catalog->told;
+        catalog->told = told_without(old, is_known, build);
+    }
+    qf_lock_drop(catalog->lock);
+    (void)sg_catalog_told_drop(old);
 }
 
 /* --- publishing --- */
@@ -171,10 +237,19 @@ static void end_build(struct sg_catalog *catalog, struct sg_catalog_build *build
         if (!build->changed)
             remember_tokens(catalog, build);
         publish(catalog, build);
+        forget_told(catalog, build);
     }
     stats->folders_listed += build->listed;
     stats->folders_skipped += build->skipped;
     sg_catalog_build_done(build);
+}
+
+/* What was told so far is in the listing that begins now. */
+static void begin_build(struct sg_catalog_build *build)
+{
+    qf_lock_take(build->catalog->lock);
+    build->told_number = build->catalog->told_number;
+    qf_lock_drop(build->catalog->lock);
 }
 
 /* List everything that may have changed, as far as the store can tell. */
@@ -186,6 +261,8 @@ static qf_rc refresh_whole(struct sg_catalog *catalog, const struct sg_store_cal
     bool notes = !sg_store_has_tokens(catalog->store) && !catalog->snapshot;
     qf_rc rc = QF_OK;
 
+    begin_build(&build);
+    build.whole = true;
     /* Changes noted before the first listing are in that listing. */
     if (notes)
         rc = sg_changes_read(&catalog->changes, catalog->store, call, NULL, &now, err);
@@ -206,6 +283,7 @@ static void start_from_known(struct sg_catalog_build *build)
 {
     const struct sg_catalog *catalog = build->catalog;
 
+    begin_build(build);
     QF_VEC_RESERVE(&build->folders, catalog->known.count + 1);
     for (size_t i = 0; i < catalog->known.count; i++)
         build->folders.items[i] =

@@ -21,6 +21,10 @@
  * within a budget of memory and of time. A segment whose summary is not known yet is not pruned: an
  * answer may hold segments that have nothing to give but never lacks one that has.
  *
+ * Told segments: who knows of segments before a listing shows them tells the catalogue
+ * (sg_catalog_tell()); a lookup that is given the told ones has them too, each once. Take the told
+ * ones before the snapshot: what leaves the one is in the other by then.
+ *
  * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
  * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new
  * ones first and deletes the old ones at least two refresh intervals later, since a listing is no
@@ -96,6 +100,24 @@ void sg_catalog_snapshot_dropp(struct sg_catalog_snapshot **snapshot);
 /* Grows by one with each change of content. */
 uint64_t sg_catalog_snapshot_version(const struct sg_catalog_snapshot *snapshot);
 
+/* Segments that were told of and that no listing has shown yet. */
+struct sg_catalog_told;
+#define SG_CATALOG_TOLD_MAX 65536
+
+struct sg_catalog_file {
+    struct qf_str name, etag;
+    uint64_t size;
+};
+/* These segments are in the store: they count from now on, until a listing of their folder that
+ * begins after this call has ended. Copied. QF_EINVAL: not the name of a segment, and none of them
+ * counts; QF_ELIMIT: too many told ones, likewise: SG_CATALOG_REFRESH_NOW finds them as well. */
+QF_MUST_CHECK qf_rc sg_catalog_tell(struct sg_catalog *catalog, const struct sg_catalog_file *files,
+                                    size_t count, struct qf_err *err);
+/* The told ones of now, with a reference for the caller; NULL: there are none. */
+struct sg_catalog_told *sg_catalog_told(struct sg_catalog *catalog);
+/* Drop a reference. Accepts NULL, returns NULL. */
+struct sg_catalog_told *sg_catalog_told_drop(struct sg_catalog_told *told);
+
 struct sg_catalog_segment {
     struct qf_str name; /* in the store */
     struct qf_str etag;
@@ -133,9 +155,11 @@ struct sg_catalog_query {
     int64_t min_ts, max_ts; /* inclusive */
     const struct pq_matcher *matchers;
     size_t matcher_count;
+    const struct sg_catalog_told *told; /* also look here; NULL: there are none */
 };
 
-/* Arrays go to @arena; names and etags are borrowed from @snapshot. An unknown tenant or an empty
+/* Arrays go to @arena; names and etags are borrowed from @snapshot and
+ * from the told ones. An unknown tenant or an empty
  * range gives no groups. QF_ELIMIT: the arena's budget is spent. */
 QF_MUST_CHECK qf_rc sg_catalog_lookup(const struct sg_catalog_snapshot *snapshot,
                                       const struct sg_catalog_query *query, struct qf_arena *arena,

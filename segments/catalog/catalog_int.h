@@ -27,6 +27,8 @@ struct sg_catalog {
     uint64_t whole;             /* the last good one that listed everything */
     int64_t due_ms;             /* the next listing */
     int64_t learn_due_ms;  /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
+    struct sg_catalog_told *told; /* NULL: nothing */
+    uint64_t told_number;         /* of the last call of sg_catalog_tell() */
     struct qf_err failure; /* why the index is not current; rc QF_OK: it is */
     struct sg_catalog_stats stats;
 
@@ -36,6 +38,11 @@ struct sg_catalog {
     struct sg_changes_seen changes;
     struct qf_strbuf round; /* the round has listed everything up to here; empty: it begins */
     size_t recent_next;     /* the tenant whose last days are looked at next */
+};
+
+/* Folders that a build has listed: names above @after and below @before. */
+struct listed_piece {
+    char *after, *before;
 };
 
 /* A listing being turned into the next snapshot. */
@@ -50,6 +57,9 @@ struct sg_catalog_build {
     size_t segments;
     uint64_t listed, skipped;
     bool changed;
+    uint64_t told_number; /* what was told before it began is known when it has ended, ... */
+    bool whole;           /* all of it, or what is in: */
+    QF_VEC(struct listed_piece) pieces;
     struct qf_err *err;
     qf_rc rc;
 };

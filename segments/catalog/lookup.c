@@ -3,6 +3,7 @@
 
 #include "base/pure/vec.h"
 #include "segments/catalog/index.h"
+#include "segments/catalog/told.h"
 
 struct search {
     const struct sg_catalog_query *query;
@@ -42,6 +43,51 @@ static void search_folder(struct search *search, const struct index_folder *fold
             if (overlaps(folder->spans[i], search->query))
                 consider(search, &folder->entries[i]);
         }
+    }
+}
+
+/* --- told segments --- */
+
+static int entry_cmp(const void *name, const void *entry)
+{
+    return qf_str_cmp(*(const struct qf_str *)name,
+                      ((const struct index_entry *)entry)->segment.name);
+}
+
+/* Does a listing show the segment already? */
+static bool is_listed(const struct sg_catalog_snapshot *snapshot, const struct index_tenant *tenant,
+                      const struct told_entry *told)
+{
+    size_t low = tenant ? tenant->first : 0, high = tenant ? tenant->first + tenant->count : 0;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct index_folder *folder = snapshot->folders[middle];
+        int order = qf_str_cmp(folder->prefix, told->folder);
+
+        if (order == 0)
+            return folder->count && bsearch(&told->entry.segment.name, folder->entries,
+                                            folder->count, sizeof(folder->entries[0]), entry_cmp);
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static void search_told(struct search *search, const struct sg_catalog_snapshot *snapshot,
+                        const struct index_tenant *tenant)
+{
+    const struct sg_catalog_told *told = search->query->told;
+
+    for (size_t i = 0; told && i < told->count; i++) {
+        const struct told_entry *entry = &told->entries[i];
+        struct index_span span = { entry->entry.segment.min_ts, entry->entry.segment.max_ts };
+
+        if (qf_str_eq(entry->tenant, search->query->tenant) && overlaps(span, search->query) &&
+            !is_listed(snapshot, tenant, entry))
+            consider(search, &entry->entry);
     }
 }
 
@@ -151,6 +197,8 @@ qf_rc sg_catalog_lookup(const struct sg_catalog_snapshot *snapshot,
         if (overlaps(snapshot->spans[tenant->first + i], query))
             search_folder(&search, snapshot->folders[tenant->first + i]);
     }
+    if (query->min_ts <= query->max_ts)
+        search_told(&search, snapshot, tenant);
     answer.pruned = search.pruned;
     if (search.entries.count)
         rc = group(&search, arena, &answer, err);

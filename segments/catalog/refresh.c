@@ -191,4 +191,9 @@ void sg_catalog_build_done(struct sg_catalog_build *build)
     for (size_t i = 0; i < build->folders.count; i++)
         (void)index_folder_drop(build->folders.items[i].folder);
     QF_VEC_DONE(&build->folders);
+    for (size_t i = 0; i < build->pieces.count; i++) {
+        free(build->pieces.items[i].after);
+        free(build->pieces.items[i].before);
+    }
+    QF_VEC_DONE(&build->pieces);
 }

@@ -163,6 +163,7 @@ static qf_rc list_piece(struct sg_catalog_build *build, const struct piece *piec
     QF_CLEANUP(listing_done)
     struct listing l = { .build = build, .piece = piece, .page_end = PAGE_KEYS - 1 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf end = QF_STRBUF_INIT;
+    struct qf_str before = piece->before;
     qf_rc rc = sg_store_list(build->catalog->store, piece->prefix, piece->after, build->call,
                              on_object, &l, build->err);
 
@@ -178,8 +179,12 @@ static qf_rc list_piece(struct sg_catalog_build *build, const struct piece *piec
         qf_strbuf_reset(ret_stopped);
         qf_strbuf_str(ret_stopped, qf_strbuf_view(&end));
     }
-    replace(build, lower_bound(build, piece->after),
-            lower_bound(build, end.len ? qf_strbuf_view(&end) : piece->before), &l);
+    if (end.len)
+        before = qf_strbuf_view(&end);
+    replace(build, lower_bound(build, piece->after), lower_bound(build, before), &l);
+    QF_VEC_PUSH(&build->pieces, (struct listed_piece){
+                                    .after = qf_xmemdup0(piece->after.data, piece->after.len),
+                                    .before = qf_xmemdup0(before.data, before.len) });
     return check_size(build);
 }
 
