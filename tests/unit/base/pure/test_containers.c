@@ -200,6 +200,16 @@ TEST(errors_keep_the_first_cause)
     CHECK_STR(qf_rc_name(-12345), "internal");
 }
 
+/* An error is its number: two of one number would be told as one of them. */
+TEST(every_error_has_a_number_and_a_name_of_its_own)
+{
+#define QF_ERROR(code, number, name, text, http, grpc, prom_type, retryable)                       \
+    CHECK_STR(qf_rc_name(code), name);                                                             \
+    CHECK_EQ(qf_rc_from_name(name), code);
+#include "base/pure/errors.def"
+#undef QF_ERROR
+}
+
 /* Anchored, dot matches newline, groups by number and name. */
 TEST(regex_matches_as_prometheus_does)
 {
