@@ -10,6 +10,38 @@ typedef Promfabric__Control__V1__ApiMessage api_msg;
 typedef Promfabric__Control__V1__AssignWork assign_msg;
 typedef Promfabric__Control__V1__Segment segment_msg;
 typedef Promfabric__Control__V1__WorkLimits limits_msg;
+typedef Promfabric__Control__V1__HeadRead heads_msg;
+typedef Promfabric__Control__V1__HeadInput head_msg;
+
+static heads_msg *fill_heads(struct qf_arena *arena, const struct pb_heads *in)
+{
+    heads_msg *out = QF_ARENA_NEW(arena, heads_msg);
+    head_msg *heads = QF_ARENA_ARRAY(arena, head_msg, in->count);
+
+    promfabric__control__v1__head_read__init(out);
+    out->match = pb_cstr(arena, in->match);
+    out->min_ts = in->min_ts;
+    out->max_ts = in->max_ts;
+    out->n_inputs = in->count;
+    out->inputs = QF_ARENA_ARRAY(arena, head_msg *, in->count);
+    for (size_t i = 0; i < in->count; i++) {
+        const struct pb_head *head = &in->inputs[i];
+
+        promfabric__control__v1__head_input__init(&heads[i]);
+        heads[i].partition = head->partition;
+        heads[i].queue = pb_cstr(arena, head->queue);
+        heads[i].generation = head->generation;
+        heads[i].cut = head->cut;
+        heads[i].shard = head->shard;
+        heads[i].shard_count = head->shard_count;
+        heads[i].n_replicas = head->replica_count;
+        heads[i].replicas = QF_ARENA_ARRAY(arena, char *, head->replica_count);
+        for (size_t k = 0; k < head->replica_count; k++)
+            heads[i].replicas[k] = pb_cstr(arena, head->replicas[k]);
+        out->inputs[i] = &heads[i];
+    }
+    return out;
+}
 
 /* AssignWork is the only message with parts of its own; they live in the encoder's arena. */
 static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assign_msg *out)
@@ -31,6 +63,8 @@ static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assi
     limits->memory_bytes_max = in->limits.memory_bytes_max;
     limits->artifact_bytes_max = in->limits.artifact_bytes_max;
     out->limits = limits;
+    if (in->heads.count)
+        out->heads = fill_heads(arena, &in->heads);
     out->n_segments = in->segment_count;
     out->segments = QF_ARENA_ARRAY(arena, segment_msg *, in->segment_count);
     for (size_t i = 0; i < in->segment_count; i++) {
@@ -144,6 +178,57 @@ static qf_rc take_segments(struct qf_arena *arena, const assign_msg *in, struct 
     return QF_OK;
 }
 
+static qf_rc take_head(struct qf_arena *arena, const head_msg *in, struct pb_head *out,
+                       struct qf_err *err)
+{
+    struct qf_str *replicas = QF_ARENA_ARRAY(arena, struct qf_str, in->n_replicas + 1);
+    bool usable = in->n_replicas > 0 && in->n_replicas <= PB_REPLICAS_MAX;
+
+    if (!replicas)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu replicas", in->n_replicas);
+    *out = (struct pb_head){ .partition = in->partition,
+                             .queue = qf_str_from(in->queue),
+                             .generation = in->generation,
+                             .cut = in->cut,
+                             .shard = in->shard,
+                             .shard_count = in->shard_count,
+                             .replicas = replicas,
+                             .replica_count = in->n_replicas };
+    for (size_t i = 0; usable && i < in->n_replicas; i++) {
+        replicas[i] = qf_str_from(in->replicas[i]);
+        usable = replicas[i].len > 0 && replicas[i].len <= PB_TEXT_BYTES_MAX;
+    }
+    if (!usable || out->queue.len == 0 || out->queue.len > PB_ID_BYTES_MAX ||
+        out->shard >= out->shard_count)
+        return qf_err_set(err, QF_EPROTO, "a head input without a usable queue, shard or replica");
+    return QF_OK;
+}
+
+static qf_rc take_heads(struct qf_arena *arena, const heads_msg *in, struct pb_heads *out,
+                        struct qf_err *err)
+{
+    struct pb_head *inputs;
+    qf_rc rc = QF_OK;
+
+    if (!in || !in->n_inputs)
+        return QF_OK;
+    if (in->n_inputs > PB_HEADS_MAX)
+        return qf_err_set(err, QF_EPROTO, "%zu head inputs in one work", in->n_inputs);
+    inputs = QF_ARENA_ARRAY(arena, struct pb_head, in->n_inputs);
+    if (!inputs)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu head inputs", in->n_inputs);
+    *out = (struct pb_heads){ .inputs = inputs,
+                              .count = in->n_inputs,
+                              .match = qf_str_from(in->match),
+                              .min_ts = in->min_ts,
+                              .max_ts = in->max_ts };
+    if (out->match.len == 0 || out->match.len > PB_SPEC_BYTES_MAX)
+        return qf_err_set(err, QF_EPROTO, "head inputs without a usable selector");
+    for (size_t i = 0; rc == QF_OK && i < in->n_inputs; i++)
+        rc = take_head(arena, in->inputs[i], &inputs[i], err);
+    return rc;
+}
+
 static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb_assign *out,
                          struct qf_err *err)
 {
@@ -171,6 +256,8 @@ static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb
         return qf_err_set(err, QF_EPROTO, "leaf of %zu bytes", out->spec.len);
     if (!pb_traceparent_valid(out->traceparent))
         out->traceparent = QF_STR(""); /* W3C: a malformed one is as if there were none */
+    if (take_heads(arena, in->heads, &out->heads, err))
+        return err->rc;
     return take_segments(arena, in, out, err);
 }
 

@@ -16,7 +16,7 @@
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
 
-#define PB_PROTOCOL_VERSION 1
+#define PB_PROTOCOL_VERSION 2
 #define PB_CONTROL_METHOD "/promfabric.control.v1.Control/Connect"
 
 /* Bounds of a valid message, checked when decoding. */
@@ -25,6 +25,8 @@
 #define PB_TEXT_BYTES_MAX 4096          /* reasons, URLs, segment names */
 #define PB_SPEC_BYTES_MAX (1u << 20)
 #define PB_SEGMENTS_MAX 16384
+#define PB_HEADS_MAX 4096               /* head inputs of one work */
+#define PB_REPLICAS_MAX 16              /* of one head input */
 #define PB_DECODE_BYTES_MAX (16u << 20) /* arena budget that every valid message fits in */
 
 struct pb_hello {
@@ -48,6 +50,22 @@ struct pb_segment {
     uint64_t generation;
 };
 
+struct pb_head {
+    uint32_t partition;
+    struct qf_str queue; /* never empty */
+    uint64_t generation, cut;
+    uint32_t shard, shard_count;   /* shard < shard_count */
+    const struct qf_str *replicas; /* at least one */
+    size_t replica_count;
+};
+
+struct pb_heads {
+    const struct pb_head *inputs;
+    size_t count;
+    struct qf_str match; /* if there are inputs: never empty */
+    int64_t min_ts, max_ts;
+};
+
 struct pb_limits { /* 0: the worker's own */
     uint64_t samples_max;
     uint64_t memory_bytes_max;
@@ -64,6 +82,7 @@ struct pb_assign {
     struct qf_str spec; /* bytes for pq_leaf_decode */
     struct pb_segment *segments;
     size_t segment_count;
+    struct pb_heads heads;
     struct pb_limits limits;
     uint64_t timeout_ms;
     struct qf_str traceparent; /* well-formed or empty */
@@ -143,6 +162,7 @@ struct pb_ready {
     uint64_t samples_read;
     uint64_t download_bytes;
     uint32_t cache_hits, cache_misses;
+    uint64_t head_samples, head_bytes;
 };
 
 struct pb_failed {

@@ -48,6 +48,8 @@ static void fill_ready(struct qf_arena *arena, const struct pb_ready *in, ready_
     out->download_bytes = in->download_bytes;
     out->cache_hits = in->cache_hits;
     out->cache_misses = in->cache_misses;
+    out->head_samples = in->head_samples;
+    out->head_bytes = in->head_bytes;
 }
 
 void pb_worker_encode(struct qf_strbuf *buf, const struct pb_worker_message *message)
@@ -144,6 +146,8 @@ static qf_rc take_ready(const ready_msg *in, struct pb_ready *out, struct qf_err
         .download_bytes = in->download_bytes,
         .cache_hits = in->cache_hits,
         .cache_misses = in->cache_misses,
+        .head_samples = in->head_samples,
+        .head_bytes = in->head_bytes,
     };
     if (in->timings)
         out->timings = (struct pb_timings){

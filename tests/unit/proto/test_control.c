@@ -52,9 +52,31 @@ static struct pb_api_message sample_assign(void)
         { .name = QF_STR_INIT("b"), .mtime_ms = -1 },
     };
 
+    static const struct qf_str replicas[2] = { QF_STR_INIT("http://a:1"),
+                                               QF_STR_INIT("http://b:2") };
+    static const struct pb_head heads[2] = {
+        { .partition = 1,
+          .queue = QF_STR_INIT("00ff"),
+          .generation = UINT64_MAX - 2,
+          .cut = UINT64_MAX - 3,
+          .shard = 5,
+          .shard_count = 8,
+          .replicas = replicas,
+          .replica_count = 2 },
+        { .queue = QF_STR_INIT("01"),
+          .shard_count = 1,
+          .replicas = replicas + 1,
+          .replica_count = 1 },
+    };
+
     return (struct pb_api_message){
         .kind = PB_API_ASSIGN,
         .u.assign = { .query_id = QF_STR("q-1"),
+                      .heads = { .inputs = heads,
+                                 .count = 2,
+                                 .match = QF_STR("{__name__=\"up\"}"),
+                                 .min_ts = -5,
+                                 .max_ts = INT64_MAX },
                       .leaf_id = 7,
                       .work_id = UINT64_MAX - 1,
                       .attempt = 2,
@@ -99,6 +121,58 @@ TEST(assign_work_keeps_every_field)
     CHECK_EQ(got->limits.artifact_bytes_max, 3);
     CHECK_EQ(got->timeout_ms, 29999);
     CHECK(str_is(got->traceparent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+}
+
+/* Head inputs arrive with the log positions they are cut at and where they can be had. */
+TEST(head_inputs_keep_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message sent = sample_assign();
+    struct pb_api_message message = send_api(arena, &sent);
+    const struct pb_heads *got = &message.u.assign.heads;
+
+    CHECK_EQ(got->count, 2);
+    CHECK(str_is(got->match, "{__name__=\"up\"}"));
+    CHECK_EQ(got->min_ts, -5);
+    CHECK(got->max_ts == INT64_MAX);
+    CHECK_EQ(got->inputs[0].partition, 1);
+    CHECK(str_is(got->inputs[0].queue, "00ff"));
+    CHECK(got->inputs[0].generation == UINT64_MAX - 2);
+    CHECK(got->inputs[0].cut == UINT64_MAX - 3);
+    CHECK_EQ(got->inputs[0].shard, 5);
+    CHECK_EQ(got->inputs[0].shard_count, 8);
+    CHECK_EQ(got->inputs[0].replica_count, 2);
+    CHECK(str_is(got->inputs[0].replicas[1], "http://b:2"));
+    CHECK_EQ(got->inputs[1].replica_count, 1);
+}
+
+/* What a worker could not ask for is refused where it arrives. */
+TEST(head_inputs_that_cannot_be_read_are_refused)
+{
+    static const struct qf_str none = QF_STR_INIT("");
+    struct pb_head bad[] = { *sample_assign().u.assign.heads.inputs,
+                             *sample_assign().u.assign.heads.inputs,
+                             *sample_assign().u.assign.heads.inputs,
+                             *sample_assign().u.assign.heads.inputs };
+
+    bad[0].shard = bad[0].shard_count;
+    bad[1].queue = QF_STR("");
+    bad[2].replica_count = 0;
+    bad[3].replicas = &none;
+    bad[3].replica_count = 1;
+    for (size_t i = 0; i <= QF_COUNT_OF(bad); i++) {
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+        struct pb_api_message sent = sample_assign(), got;
+        struct qf_err err = { 0 };
+
+        if (i < QF_COUNT_OF(bad))
+            sent.u.assign.heads = (struct pb_heads){ &bad[i], 1, QF_STR("{a=\"b\"}"), 0, 1 };
+        else
+            sent.u.assign.heads.match = QF_STR("");
+        pb_api_encode(&bytes, &sent);
+        CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&bytes), &got, &err), QF_EPROTO);
+    }
 }
 
 TEST(small_api_messages_keep_every_field)
@@ -147,7 +221,9 @@ TEST(work_ready_keeps_every_field)
                      .samples_read = 21,
                      .download_bytes = 22,
                      .cache_hits = 23,
-                     .cache_misses = 24 },
+                     .cache_misses = 24,
+                     .head_samples = 25,
+                     .head_bytes = 26 },
     };
     struct pb_worker_message message = send_worker(arena, &sent);
     const struct pb_ready *got = &message.u.ready;
@@ -171,6 +247,8 @@ TEST(work_ready_keeps_every_field)
     CHECK_EQ(got->download_bytes, 22);
     CHECK_EQ(got->cache_hits, 23);
     CHECK_EQ(got->cache_misses, 24);
+    CHECK_EQ(got->head_samples, 25);
+    CHECK_EQ(got->head_bytes, 26);
 }
 
 TEST(small_worker_messages_keep_every_field)
