@@ -65,6 +65,10 @@ static const struct cli_flag flags[] = {
     { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.http_tls_key, "FILE", NULL, "its key (PEM)" },
+    { "ingest-key", CLI_FLAG_STR, &o.ingest_key_file, "FILE", NULL,
+      "a line with the operator's key of the ingest nodes, for what is in no segment yet" },
+    { "ingest-tls-ca", CLI_FLAG_STR, &o.ingest_ca_file, "FILE", NULL,
+      "who signs the certificates of ingest nodes (PEM); the system's authorities if absent" },
     CLI_LOG_FLAGS(log_flags),
 };
 

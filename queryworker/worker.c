@@ -16,6 +16,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/private_dir.h"
+#include "queryworker/cache/head.h"
 #include "queryworker/work/coordinator.h"
 
 /* Everything a worker consists of; zeroed parts are simply not there yet. */
@@ -31,6 +32,7 @@ struct parts {
     struct qw_spool *spool;
     struct qw_coordinator *co;
     struct qw_server *server;
+    struct qw_head_source *heads;
     struct qw_cache *cache;
     struct qw_http *http;
     struct qw_http_state http_state;
@@ -197,8 +199,15 @@ static qf_rc open_cache(struct parts *p, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *segments = below(p->options->spool, "segments");
 
+    p->heads = qw_head_source_new(
+        &(struct qw_head_options){ .key_file = given(p->options->ingest_key_file),
+                                   .ca_file = given(p->options->ingest_ca_file) },
+        err);
+    if (!p->heads)
+        return err->rc;
     p->cache = qw_cache_new(
         &(struct qw_cache_options){ .store = p->store,
+                                    .heads = p->heads,
                                     .dir = segments,
                                     .pool = p->downloads,
                                     .mailbox = p->mailbox,
@@ -270,6 +279,7 @@ static void stop(struct parts *p)
     p->downloads = qf_pool_free(p->downloads);
     p->co = qw_coordinator_free(p->co);
     p->cache = qw_cache_free(p->cache);
+    p->heads = qw_head_source_free(p->heads);
     p->mailbox = qf_mailbox_free(p->mailbox, free); /* at most fetches are left */
     p->spool = qw_spool_free(p->spool);
     p->metrics = qw_metrics_free(p->metrics);

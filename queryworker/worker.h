@@ -22,6 +22,7 @@ struct qw_options {
     const char *control_tls_cert, *control_tls_key, *control_tls_client_ca; /* PEM files or NULL */
     const char *control_tls_client_name; /* in the APIs' certificates; NULL: any */
     const char *http_tls_cert, *http_tls_key;
+    const char *ingest_key_file, *ingest_ca_file; /* for head inputs; see cache/head.h */
 
     uint64_t slots;        /* works that run at once; 0: one per core */
     uint64_t works_max;    /* accepted works and kept artifacts together */

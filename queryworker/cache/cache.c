@@ -15,9 +15,11 @@
 #include "base/pure/strbuf.h"
 #include "base/sys/private_dir.h"
 #include "queryworker/cache/download.h"
+#include "queryworker/cache/head.h"
 
 #define BUCKETS 4096 /* power of two; chains stay short up to tens of thousands of segments */
 #define FILE_SUFFIX ".parquet"
+#define HEAD_SUFFIX ".head" /* of no use to a later process */
 
 struct id {
     uint64_t high, low; /* XXH3-128 of name, size and version */
@@ -32,9 +34,11 @@ struct qw_segment {
     uint64_t size_announced;
     uint64_t size_on_disk; /* counted in the budget; 0 for a local store */
     unsigned pins;
-    bool in_place;   /* a file of a local store: never removed */
-    bool present;    /* the file is whole */
-    bool distrusted; /* goes as soon as nobody holds it */
+    bool in_place;    /* a file of a local store: never removed */
+    bool present;     /* the file is whole */
+    bool distrusted;  /* goes as soon as nobody holds it */
+    bool head, empty; /* a head input: goes likewise; it has nothing, and no file */
+    uint64_t samples; /* of a head input */
     struct sg_reader *reader;
     struct qw_download *download;
     uint64_t seen_by; /* number of the last hold that listed it: a work may name one twice */
@@ -116,7 +120,7 @@ static void drop(struct qw_cache *cache, struct qw_segment *s)
 
 static void remove_file(struct qw_cache *cache, struct qw_segment *s)
 {
-    if (!s->in_place && s->present)
+    if (!s->in_place && s->present && !s->empty)
         (void)unlink(s->path);
     drop(cache, s);
 }
@@ -329,6 +333,130 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
     return hold;
 }
 
+/* --- head inputs --- */
+
+/* Whoever asks for the same gets the same: tenant, queue, generation, cut, shard, times and selector. */
+static struct id id_of_head(const struct qw_head_ask *ask)
+{
+    struct qf_str text = qw_head_ask_text(ask);
+    XXH128_hash_t hash = XXH3_128bits(text.data, text.len);
+
+    return (struct id){ hash.high64, hash.low64 };
+}
+
+static qf_rc start_head(struct qw_cache *cache, struct qw_segment *s, struct qw_head_ask *ask,
+                        const struct pb_head *head, struct qf_err *err)
+{
+    struct qf_strbuf name = QF_STRBUF_INIT;
+    struct qw_download *d = qf_xcalloc(1, sizeof(*d));
+
+    qf_strbuf_printf(&name, "the head of partition %u", (unsigned)head->partition);
+    d->message.kind = QW_MESSAGE_DOWNLOAD;
+    d->mailbox = cache->options.mailbox;
+    d->heads = cache->options.heads;
+    d->head = ask;
+    d->segment = s;
+    d->name = qf_strbuf_take(&name);
+    d->path = qf_xstrdup(s->path);
+    if (!cache->options.make_room(cache->options.ctx, QW_HEAD_BYTES_GUESS)) {
+        qw_download_free(d);
+        return qf_err_set(err, QF_ENOSPC, "the disk budget has no room for head inputs");
+    }
+    if (!qf_pool_submit(cache->options.pool, qw_download_run, d)) {
+        qw_download_free(d);
+        return qf_err_set(err, QF_EBUSY, "too many downloads are waiting");
+    }
+    s->download = d;
+    s->size_on_disk = QW_HEAD_BYTES_GUESS;
+    cache->stats.bytes += s->size_on_disk;
+    cache->stats.downloads++;
+    return QF_OK;
+}
+
+static struct qw_segment *want_head(struct qw_cache *cache, struct qf_str tenant,
+                                    const struct pb_heads *heads, const struct pb_head *head,
+                                    struct qf_err *err)
+{
+    struct qw_head_ask *ask = qw_head_ask_new(tenant, heads, head);
+    struct id id = id_of_head(ask);
+    struct qw_segment *s = find(cache, id);
+    char name[32 + sizeof(HEAD_SUFFIX)];
+
+    if (s && s->head && (s->present || s->download)) {
+        if (s->download)
+            atomic_store(&s->download->cancel, false);
+        qw_head_ask_free(ask);
+        return s;
+    }
+    (void)snprintf(name, sizeof(name), "%016llx%016llx" HEAD_SUFFIX, (unsigned long long)id.high,
+                   (unsigned long long)id.low);
+    s = add(cache, id, join(cache->dir, name));
+    s->head = true;
+    if (start_head(cache, s, ask, head, err)) { /* takes @ask */
+        drop(cache, s);
+        return NULL;
+    }
+    return s;
+}
+
+static void unlist(struct qw_hold **list, struct qw_hold *hold);
+
+void qw_cache_acquire_heads(struct qw_cache *cache, struct qw_hold *hold, struct qf_str tenant,
+                            const struct pb_heads *heads)
+{
+    uint64_t number = ++cache->last_hold;
+
+    if (hold->rc || !heads->count)
+        return;
+    hold->segments =
+        qf_xrealloc(hold->segments, (hold->count + heads->count) * sizeof(hold->segments[0]));
+    for (size_t i = 0; i < heads->count && hold->rc == QF_OK; i++) {
+        struct qw_segment *s = want_head(cache, tenant, heads, &heads->inputs[i], &hold->err);
+
+        if (!s) {
+            hold->rc = hold->err.rc;
+            break;
+        }
+        if (s->seen_by == number)
+            continue;
+        s->seen_by = number;
+        s->pins++;
+        hold->segments[hold->count++] = s;
+        hold->missing += !s->present;
+    }
+    if (hold->rc)
+        hold->missing = 0;
+    if (hold->listed && !hold->missing) {
+        unlist(&cache->waiting, hold);
+        hold->listed = false;
+    } else if (hold->missing && !hold->listed) {
+        hold->next = cache->waiting;
+        cache->waiting = hold;
+        hold->listed = true;
+    }
+}
+
+void qw_cache_tidy(struct qw_cache *cache, struct qw_hold *hold)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < hold->count; i++) {
+        struct qw_segment *s = hold->segments[i];
+
+        if (s->empty) {
+            if (--s->pins == 0)
+                remove_file(cache, s);
+            continue;
+        }
+        if (s->head) {
+            hold->head_samples += s->samples;
+            hold->head_bytes += s->size_on_disk;
+        }
+        hold->segments[kept++] = s;
+    }
+    hold->count = kept;
+}
+
 static void unlist(struct qw_hold **list, struct qw_hold *hold)
 {
     while (*list && *list != hold)
@@ -369,7 +497,7 @@ void qw_cache_release(struct qw_cache *cache, struct qw_hold *hold)
         s->pins--;
         if (s->pins == 0 && s->download)
             atomic_store(&s->download->cancel, true);
-        if (s->pins == 0 && s->distrusted && !s->download) {
+        if (s->pins == 0 && (s->distrusted || s->head) && !s->download) {
             remove_file(cache, s);
             continue;
         }
@@ -434,6 +562,8 @@ void qw_cache_dispatch(struct qw_cache *cache, struct qw_message *message)
     s->size_on_disk = d->rc == QF_OK ? d->size : 0;
     cache->stats.bytes += s->size_on_disk;
     s->present = d->rc == QF_OK;
+    s->empty = d->empty;
+    s->samples = d->samples;
     qf_metric_observe(m->download_seconds, (double)d->duration_ns / 1e9);
     qf_metric_add(m->download_bytes, 0, (double)d->size);
     qf_metric_add(m->downloads,
@@ -449,10 +579,10 @@ void qw_cache_dispatch(struct qw_cache *cache, struct qw_message *message)
         d->rc = qf_err_set(&d->err, QF_EUNAVAILABLE, "the download of %s was canceled", d->name);
     }
     settle(cache, s, d);
-    if (!s->present) {
-        s->distrusted = true; /* nobody new gets it; it goes with its last holder */
+    if (!s->present || s->head) {
+        s->distrusted |= !s->present; /* nobody new gets it; it goes with its last holder */
         if (s->pins == 0)
-            drop(cache, s);
+            remove_file(cache, s);
     }
     qw_download_free(d);
 }

@@ -27,12 +27,14 @@
 #include "segments/store/store.h"
 
 struct qw_cache;
+struct qw_head_source;
 struct qw_segment; /* one segment, on disk or on its way */
 
 struct qw_cache_options {
     struct sg_store *store;
-    const char *dir;      /* for downloads; made if missing */
-    struct qf_pool *pool; /* runs downloads */
+    struct qw_head_source *heads; /* who is asked for head inputs; NULL: nobody */
+    const char *dir;              /* for downloads; made if missing */
+    struct qf_pool *pool;         /* runs downloads */
     struct qf_mailbox *mailbox;
     struct qw_metrics *metrics;
     size_t readers_max;        /* readers kept open beyond those in use */
@@ -52,7 +54,8 @@ struct qw_hold {
     struct qf_err err;
     uint32_t hits, misses;
     uint64_t download_bytes;
-    struct qw_hold *next; /* the cache's own */
+    uint64_t head_samples, head_bytes; /* qw_cache_tidy() */
+    struct qw_hold *next;              /* the cache's own */
     bool listed;
 };
 
@@ -65,6 +68,13 @@ struct qw_cache *qw_cache_free(struct qw_cache *cache);
  * hold->rc (QF_EINVAL: a bad name, QF_ENOSPC, QF_EBUSY) and hold->missing. */
 struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment *segments,
                                  size_t count, void *owner);
+/* Pin the head inputs of a work as well, and start to fetch them: as above, before anybody waits for
+ * the hold. They are shared with whoever asks for the very same at the same time, and go with their
+ * last holder. */
+void qw_cache_acquire_heads(struct qw_cache *cache, struct qw_hold *hold, struct qf_str tenant,
+                            const struct pb_heads *heads);
+/* All is there: let go of head inputs that have nothing, and count what the others have. */
+void qw_cache_tidy(struct qw_cache *cache, struct qw_hold *hold);
 /* Unpin; ends downloads nobody waits for any more. */
 void qw_cache_release(struct qw_cache *cache, struct qw_hold *hold);
 

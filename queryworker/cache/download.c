@@ -12,6 +12,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
 #include "base/sys/clock.h"
+#include "queryworker/cache/head.h"
 
 static qf_rc fetch_to(struct qw_download *d, const char *temp)
 {
@@ -49,7 +50,11 @@ void qw_download_run(void *arg)
     bool sent;
 
     qf_strbuf_printf(&temp, "%s" QW_DOWNLOAD_SUFFIX, d->path);
-    d->rc = atomic_load(&d->cancel) ? QF_ECANCELED : fetch_to(d, qf_strbuf_cstr(&temp));
+    if (atomic_load(&d->cancel))
+        d->rc = QF_ECANCELED;
+    else
+        d->rc =
+            d->head ? qw_head_fetch(d, qf_strbuf_cstr(&temp)) : fetch_to(d, qf_strbuf_cstr(&temp));
     if (d->rc)
         (void)unlink(qf_strbuf_cstr(&temp));
     qf_strbuf_done(&temp);
@@ -61,6 +66,7 @@ void qw_download_run(void *arg)
 
 void qw_download_free(struct qw_download *download)
 {
+    qw_head_ask_free(download->head);
     free(download->name);
     free(download->path);
     free(download);

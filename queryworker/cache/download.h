@@ -1,4 +1,4 @@
-/* download.h - fetch one segment into a file, on a pool thread. */
+/* download.h - fetch one segment or head input into a file, on a pool thread. */
 #ifndef QUERYWORKER_CACHE_DOWNLOAD_H
 #define QUERYWORKER_CACHE_DOWNLOAD_H
 
@@ -10,6 +10,8 @@
 #include "segments/store/store.h"
 
 struct qw_segment;
+struct qw_head_source;
+struct qw_head_ask;
 
 /* The task, and the message it comes back as. */
 struct qw_download {
@@ -17,13 +19,17 @@ struct qw_download {
     struct qf_mailbox *mailbox;
     struct sg_store *store;
     struct qw_segment *segment;
-    char *name, *path;      /* owned */
-    uint64_t size_expected; /* never 0; not a byte more is taken */
+    char *name, *path;            /* owned */
+    uint64_t size_expected;       /* of a segment: never 0; not a byte more is taken */
+    struct qw_head_source *heads; /* who asks for heads */
+    struct qw_head_ask *head;     /* owned; NULL: a segment of the store */
     atomic_bool cancel;
     /* out */
     qf_rc rc;
     struct qf_err err;
     uint64_t size;
+    bool empty;       /* of a head: it has nothing, and there is no file */
+    uint64_t samples; /* of a head */
     int64_t duration_ns;
 };
 

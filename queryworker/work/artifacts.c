@@ -78,6 +78,8 @@ static void fill_ready(struct qw_coordinator *co, struct qw_run *run, const stru
         .samples_read = task->samples_read,
         .download_bytes = run->hold->download_bytes,
         .cache_hits = run->hold->hits,
+        .head_samples = run->hold->head_samples,
+        .head_bytes = run->hold->head_bytes,
         .cache_misses = run->hold->misses,
     };
 }

@@ -50,6 +50,7 @@ static void settled(struct qw_coordinator *co, struct qw_run *run)
         post_failed(co, run, qf_rc_retryable(run->err.rc));
         return;
     }
+    qw_cache_tidy(co->cache, run->hold);
     qw_co_post(
         co, (struct wc_worker_event){ .type = WC_WORKER_EV_RUN_LOADED, .run = { run->node.key } });
 }
@@ -65,6 +66,7 @@ void qw_run_load(struct qw_coordinator *co, struct qw_run *run)
         return;
     }
     run->hold = qw_cache_acquire(co->cache, assign->segments, assign->segment_count, run);
+    qw_cache_acquire_heads(co->cache, run->hold, assign->tenant, &assign->heads);
     if (run->hold->rc || run->hold->missing == 0)
         settled(co, run);
 }

@@ -11,6 +11,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/thread.h"
+#include "segments/store/store_int.h"
 
 #define POLL_MS 50
 #define IDLE_MAX 64                   /* handles kept for reuse */

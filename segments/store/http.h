@@ -5,7 +5,7 @@
 #define SEGMENTS_STORE_HTTP_H
 
 #include "base/pure/strbuf.h"
-#include "segments/store/store_int.h"
+#include "segments/store/call.h"
 
 struct http_client;
 

@@ -4,6 +4,7 @@
 #define SEGMENTS_STORE_STORE_INT_H
 
 #include "base/pure/strbuf.h"
+#include "segments/store/call.h"
 #include "segments/store/store.h"
 
 /* Where read bytes go: a buffer, or a file from offset 0. */
@@ -11,20 +12,6 @@ struct sg_store_sink {
     char *buf;
     size_t capacity; /* at most so many bytes */
     int fd;          /* -1: the buffer */
-};
-
-/* Where the bytes of a put come from: memory, or a file read with pread so that a retry can start
- * again. */
-struct sg_store_bytes {
-    const char *data; /* NULL: the file */
-    int fd;
-    uint64_t size;
-};
-
-/* When a call ends early. */
-struct sg_store_limit {
-    const atomic_bool *cancel;
-    int64_t deadline_ms; /* monotonic; QF_TIME_NEVER: none */
 };
 
 struct sg_store_ops {
@@ -70,12 +57,6 @@ qf_rc local_store_open(const struct sg_store_options *options, const char *path,
                        struct sg_store **ret_store, struct qf_err *err);
 qf_rc s3_store_open(const struct sg_store_options *options, struct qf_str rest,
                     struct sg_store **ret_store, struct qf_err *err);
-
-/* QF_ECANCELED or QF_ETIMEOUT if the call is to end now; @what names the object. */
-qf_rc sg_store_limit_check(const struct sg_store_limit *limit, struct qf_str what,
-                           struct qf_err *err);
-/* Milliseconds until the deadline, at most @most_ms, at least 0. */
-int64_t sg_store_limit_left(const struct sg_store_limit *limit, int64_t most_ms);
 
 /* The code for an errno of the file system. */
 qf_rc sg_store_rc_from_errno(int error);
