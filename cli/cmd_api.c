@@ -10,8 +10,8 @@
 int cli_api(int argc, char **argv);
 
 static struct qa_api_options o;
-static struct cli_list workers, features, hosts;
-static const char *discovery;
+static struct cli_list workers, features, hosts, ingest;
+static const char *discovery, *ingest_discovery;
 static struct cli_log log_flags;
 static uint64_t http_threads, eval_threads, connections_max, address_connections_max,
     quarantine_after;
@@ -45,6 +45,15 @@ static const struct cli_flag flags[] = {
       "control port of its tasks" },
     { "ecs-endpoint", CLI_FLAG_STR, &o.discovery.ecs_endpoint, "URL", NULL,
       "ECS API; Amazon's for AWS_REGION if absent" },
+    { "ingest", CLI_FLAG_LIST, &ingest, "HOST:PORT", NULL,
+      "HTTP address of an ingest node (static) or name of several (dns); repeatable. Queries then "
+      "have what these acknowledged, or fail" },
+    { "ingest-discovery", CLI_FLAG_STR, &ingest_discovery, "KIND", "static",
+      "how ingest nodes are found: static or dns" },
+    { "ingest-key", CLI_FLAG_STR, &o.ingest_key_file, "FILE", NULL,
+      "a line with the operator's key of the ingest nodes" },
+    { "ingest-tls-ca", CLI_FLAG_STR, &o.ingest_ca_file, "FILE", NULL,
+      "ingest nodes are asked over TLS and must show a certificate signed by one of these (PEM)" },
     { "spool", CLI_FLAG_STR, &o.spool_dir, "DIR", NULL,
       "folder of this API alone, for fetched artifacts; below $TMPDIR if absent" },
     { "spool-bytes", CLI_FLAG_BYTES, &o.spool_bytes, "BYTES", "8GiB",
@@ -174,6 +183,9 @@ static bool check_options(void)
         return cli_bad("--discovery: expected static, dns, kubernetes or ecs");
     if (o.discovery.kind <= QA_DISCOVERY_DNS && workers.count == 0)
         return cli_bad("--worker: at least one is needed");
+    if (!qa_discovery_parse_kind(ingest_discovery, &o.ingest.kind) ||
+        o.ingest.kind > QA_DISCOVERY_DNS)
+        return cli_bad("--ingest-discovery: expected static or dns");
     if (o.api_id && strlen(o.api_id) > 63)
         return cli_bad("--api-id: at most 63 bytes");
     if (o.queries_max < 1 || o.queries_max > 65535 || o.queries_active_max < 1)
@@ -194,6 +206,9 @@ static bool check_options(void)
     o.check_host = loopback(o.listen);
     o.hosts = hosts.items;
     o.host_count = hosts.count;
+    o.ingest.workers = ingest.items;
+    o.ingest.worker_count = ingest.count;
+    o.ingest.interval_ms = o.discovery.interval_ms;
     o.http_threads = http_threads;
     o.eval_threads = eval_threads;
     o.quarantine_after = (uint32_t)quarantine_after;

@@ -40,7 +40,7 @@ struct api {
     struct qa_query_env env;
     struct qa_costs *costs;
     struct qa_coord *coord;
-    struct qa_discovery *discovery;
+    struct qa_discovery *discovery, *ingest_discovery;
     struct qh_tenants *tenants;
     struct qf_line_log *audit; /* or NULL */
     struct qf_line_log_stats audit_seen;
@@ -183,6 +183,26 @@ static void on_endpoints(void *ctx, const char *const *addresses, size_t count)
     qa_coord_endpoints(api->coord, addresses, count);
 }
 
+static void on_ingest_nodes(void *ctx, const char *const *addresses, size_t count)
+{
+    struct api *api = ctx;
+
+    qa_asker_nodes(qa_coord_asker(api->coord), addresses, count);
+}
+
+static qf_rc start_ingest(struct api *api, struct qf_err *err)
+{
+    struct qa_discovery_options discovery = api->options->ingest;
+
+    if (!discovery.worker_count)
+        return QF_OK;
+    api->env.asker = qa_coord_asker(api->coord);
+    discovery.found = on_ingest_nodes;
+    discovery.ctx = api;
+    api->ingest_discovery = qa_discovery_new(&discovery, err);
+    return api->ingest_discovery ? QF_OK : err->rc;
+}
+
 static qf_rc start_dispatch(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *options = api->options;
@@ -204,6 +224,10 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .quarantine_ms = options->quarantine_ms,
         .slow_query_ms = options->slow_query_ms,
         .fetch_concurrency_max = options->fetch_concurrency,
+        .catalog = api->catalog,
+        .ingest = options->ingest.worker_count > 0,
+        .ingest_key_file = options->ingest_key_file,
+        .ingest_ca_file = options->ingest_ca_file,
         .tls_ca_file = options->control_ca_file,
         .tls_cert_file = options->control_cert_file,
         .tls_key_file = options->control_key_file,
@@ -212,7 +236,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
     struct qa_discovery_options discovery = options->discovery;
 
     api->coord = qa_coord_new(&coord, err);
-    if (!api->coord)
+    if (!api->coord || start_ingest(api, err) != QF_OK)
         return err->rc;
     discovery.found = on_endpoints;
     discovery.ctx = api;
@@ -396,6 +420,7 @@ static void stop(struct api *api)
     atomic_store(&api->stopping, true);
     api->listener = qh_listener_free(api->listener);
     api->discovery = qa_discovery_free(api->discovery);
+    api->ingest_discovery = qa_discovery_free(api->ingest_discovery);
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->pool = qf_pool_free(api->pool);
     api->tenants = qh_tenants_free(api->tenants);

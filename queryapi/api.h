@@ -16,9 +16,11 @@ struct qa_api_options {
     const char *spool_dir; /* NULL: a folder of its own below the temporary folder */
     const char *api_id;    /* NULL: made up */
     struct qa_discovery_options discovery; /* found and ctx are filled in */
-    const char *key_file;                  /* API keys, or NULL */
-    const char *audit_file;                /* "-": stdout; NULL: no audit log */
-    const char *limits_file;               /* tenants' limits (tenant/limits.h), or NULL */
+    struct qa_discovery_options ingest;    /* likewise: where ingest nodes are; none: no ingest */
+    const char *ingest_key_file, *ingest_ca_file; /* see qa_asker_options */
+    const char *key_file;                         /* API keys, or NULL */
+    const char *audit_file;                       /* "-": stdout; NULL: no audit log */
+    const char *limits_file;                      /* tenants' limits (tenant/limits.h), or NULL */
     const char *cors_origin;
     struct qa_features features;
     const char *tls_cert_file, *tls_key_file;                           /* HTTP */

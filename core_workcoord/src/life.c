@@ -167,6 +167,16 @@ static qf_rc on_planned(struct wc_life *life)
     return hear(life, WC_QUERY_HEARD_PLANNED);
 }
 
+static qf_rc on_ask(struct wc_life *life)
+{
+    return hear(life, WC_QUERY_HEARD_ASK);
+}
+
+static qf_rc on_told(struct wc_life *life)
+{
+    return hear(life, life->event->rc == QF_OK ? WC_QUERY_HEARD_TOLD : WC_QUERY_HEARD_UNTOLD);
+}
+
 static qf_rc on_paused(struct wc_life *life)
 {
     uint32_t slot = wc_index_first(&life->query_index, life->event->query.v);
@@ -193,10 +203,11 @@ static qf_rc on_work_over(struct wc_life *life)
 {
     uint32_t slot = wc_index_first(&life->query_index, life->event->query.v);
     bool again = slot != WC_NONE && life->queries[slot].replans < life->limits.replans_max;
+    qf_rc rc = life->event->rc;
 
-    if (life->event->rc == QF_OK)
+    if (rc == QF_OK)
         return hear(life, WC_QUERY_HEARD_DONE);
-    if (life->event->rc == QF_ENOTFOUND && again)
+    if ((rc == QF_ENOTFOUND || rc == QF_EGONE) && again)
         return hear(life, WC_QUERY_HEARD_VANISHED);
     return hear(life, WC_QUERY_HEARD_FAILED);
 }
@@ -239,6 +250,8 @@ static qf_rc (*const handlers[WC_LIFE_EV__COUNT])(struct wc_life *life) = {
     [WC_LIFE_EV_TICK] = on_tick,
     [WC_LIFE_EV_SUBMIT] = on_submit,
     [WC_LIFE_EV_PLANNED] = on_planned,
+    [WC_LIFE_EV_ASK] = on_ask,
+    [WC_LIFE_EV_TOLD] = on_told,
     [WC_LIFE_EV_PAUSED] = on_paused,
     [WC_LIFE_EV_ANSWERED] = on_answered,
     [WC_LIFE_EV_REFUSED] = on_refused,

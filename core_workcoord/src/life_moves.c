@@ -23,6 +23,16 @@ static void plan_again(struct wc_life *life, uint32_t slot)
     wc_life_emit(life, slot, WC_LIFE_DO_PLAN)->replans = life->queries[slot].replans;
 }
 
+static void ask(struct wc_life *life, uint32_t slot)
+{
+    (void)wc_life_emit(life, slot, WC_LIFE_DO_ASK);
+}
+
+static void resume(struct wc_life *life, uint32_t slot)
+{
+    wc_life_emit(life, slot, WC_LIFE_DO_RESUME)->replans = life->queries[slot].replans;
+}
+
 static void work(struct wc_life *life, uint32_t slot)
 {
     (void)wc_life_emit(life, slot, WC_LIFE_DO_WORK);
@@ -79,6 +89,11 @@ static void fail_crowded(struct wc_life *life, uint32_t slot)
     fail(life, slot, WC_LIFE_CROWDED, QF_EBUSY);
 }
 
+static void fail_untold(struct wc_life *life, uint32_t slot)
+{
+    fail(life, slot, WC_LIFE_UNTOLD, life->event->rc);
+}
+
 static void fail_work(struct wc_life *life, uint32_t slot)
 {
     fail(life, slot, WC_LIFE_WORK, life->event->rc);
@@ -97,9 +112,16 @@ static const struct move moves[WC_QUERY__COUNT][WC_QUERY_HEARD__COUNT] = {
     },
     [WC_QUERY_PLANNING] = {
         [WC_QUERY_HEARD_PLANNED] = { WC_QUERY_WORKING, work },
+        [WC_QUERY_HEARD_ASK] = { WC_QUERY_ASKING, ask },
         [WC_QUERY_HEARD_ANSWERED] = { WC_QUERY_ENDED, end },
         [WC_QUERY_HEARD_REFUSED] = { WC_QUERY_ENDED, fail_refused },
         [WC_QUERY_HEARD_CANCEL] = { WC_QUERY_STOPPING, stop },
+    },
+    [WC_QUERY_ASKING] = {
+        [WC_QUERY_HEARD_TOLD] = { WC_QUERY_PLANNING, resume },
+        [WC_QUERY_HEARD_UNTOLD] = { WC_QUERY_ENDED, fail_untold },
+        [WC_QUERY_HEARD_REFUSED] = { WC_QUERY_ENDED, fail_refused },
+        [WC_QUERY_HEARD_CANCEL] = { WC_QUERY_ENDED, fail_canceled },
     },
     [WC_QUERY_WORKING] = {
         [WC_QUERY_HEARD_DONE] = { WC_QUERY_ANSWERING, answer },
@@ -129,6 +151,7 @@ static const struct move moves[WC_QUERY__COUNT][WC_QUERY_HEARD__COUNT] = {
     },
     [WC_QUERY_STOPPING] = {
         [WC_QUERY_HEARD_PLANNED] = { WC_QUERY_ENDED, fail_canceled },
+        [WC_QUERY_HEARD_ASK] = { WC_QUERY_ENDED, fail_canceled },
         [WC_QUERY_HEARD_PAUSED] = { WC_QUERY_ENDED, fail_canceled },
         [WC_QUERY_HEARD_MORE] = { WC_QUERY_ENDED, fail_canceled },
         [WC_QUERY_HEARD_ANSWERED] = { WC_QUERY_ENDED, end },
@@ -145,11 +168,11 @@ static const struct move moves[WC_QUERY__COUNT][WC_QUERY_HEARD__COUNT] = {
 enum place { NO_PLACE, ONE_PLACE, AS_BEFORE };
 
 static const enum place places[WC_QUERY__COUNT] = {
-    [WC_QUERY_QUEUED] = NO_PLACE,    [WC_QUERY_PLANNING] = ONE_PLACE,
-    [WC_QUERY_WORKING] = ONE_PLACE,  [WC_QUERY_ANSWERING] = ONE_PLACE,
-    [WC_QUERY_PAUSED] = NO_PLACE,    [WC_QUERY_STREAMING] = NO_PLACE,
-    [WC_QUERY_STOPPING] = AS_BEFORE, [WC_QUERY_DROPPING] = ONE_PLACE,
-    [WC_QUERY_ENDED] = NO_PLACE,
+    [WC_QUERY_QUEUED] = NO_PLACE,     [WC_QUERY_PLANNING] = ONE_PLACE,
+    [WC_QUERY_ASKING] = ONE_PLACE,    [WC_QUERY_WORKING] = ONE_PLACE,
+    [WC_QUERY_ANSWERING] = ONE_PLACE, [WC_QUERY_PAUSED] = NO_PLACE,
+    [WC_QUERY_STREAMING] = NO_PLACE,  [WC_QUERY_STOPPING] = AS_BEFORE,
+    [WC_QUERY_DROPPING] = ONE_PLACE,  [WC_QUERY_ENDED] = NO_PLACE,
 };
 
 /* Neither in the queue nor at a place: its reader is slow. */

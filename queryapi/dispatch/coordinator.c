@@ -27,6 +27,7 @@ void co_post(struct qa_coord *coord, struct msg msg)
     if (!qf_mailbox_send(coord->box, copy, -1)) {
         (void)qh_stream_drop(copy->stream);
         (void)qa_fetch_free(copy->fetch);
+        (void)qa_question_free(copy->question);
         free(copy->text);
         free(copy->tenant);
         free(copy);
@@ -178,6 +179,9 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
     case MSG_FETCHED:
         co_fetched(coord, msg->fetch);
         break;
+    case MSG_TOLD:
+        co_told(coord, msg->question);
+        break;
     case MSG_ENDPOINTS:
         if (!coord->stopping)
             co_endpoints(coord, msg->text);
@@ -270,6 +274,11 @@ static void post_fetched(void *ctx, struct qa_fetch *fetch)
     co_post(ctx, (struct msg){ .kind = MSG_FETCHED, .fetch = fetch });
 }
 
+static void post_told(void *ctx, struct qa_question *question)
+{
+    co_post(ctx, (struct msg){ .kind = MSG_TOLD, .question = question });
+}
+
 static void trace(void *ctx, const char *line, size_t len)
 {
     (void)ctx;
@@ -312,6 +321,23 @@ static bool read_tls_files(struct qa_coord *coord, struct qf_err *err)
     return coord->tls != NULL;
 }
 
+static bool start_asker(struct qa_coord *coord, struct qf_err *err)
+{
+    struct qa_asker_options options = { .catalog = coord->options.catalog,
+                                        .questions_max = coord->options.queries_max,
+                                        .key_file = coord->options.ingest_key_file,
+                                        .tls_ca_file = coord->options.ingest_ca_file,
+                                        .asked = coord->options.metrics->fresh_asked,
+                                        .seconds = coord->options.metrics->fresh_seconds,
+                                        .done = post_told,
+                                        .ctx = coord };
+
+    if (!coord->options.ingest)
+        return true;
+    coord->asker = qa_asker_new(&options, err);
+    return coord->asker != NULL;
+}
+
 static bool start_parts(struct qa_coord *coord, struct qf_err *err)
 {
     struct qa_rpc_options rpc = { .api_id = coord->options.api_id,
@@ -336,7 +362,7 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
         return false;
     }
     coord->fetcher = qa_fetcher_new(&fetch, err);
-    if (!coord->fetcher)
+    if (!coord->fetcher || !start_asker(coord, err))
         return false;
     coord->rpc = qa_rpc_new(&rpc, err);
     return coord->rpc != NULL;
@@ -385,6 +411,7 @@ static void drop_msg(void *arg)
         (void)qa_query_free(msg->query);
     (void)qh_stream_drop(msg->stream);
     (void)qa_fetch_free(msg->fetch);
+    (void)qa_question_free(msg->question);
     free(msg->text);
     free(msg->tenant);
     free(msg);
@@ -393,6 +420,7 @@ static void drop_msg(void *arg)
 void co_free(struct qa_coord *coord)
 {
     (void)qa_fetcher_free(coord->fetcher);
+    (void)qa_asker_free(coord->asker);
     (void)qf_tls_files_free(coord->tls);
     /* A call that did not end in time holds gRPC's queue: leave both to the exit of the process. */
     if (coord->rpc && qa_rpc_count(coord->rpc) == 0)
@@ -479,6 +507,11 @@ void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, si
     for (size_t i = 0; i < count; i++)
         qf_strbuf_printf(&text, "%s\n", addresses[i]);
     co_post(coord, (struct msg){ .kind = MSG_ENDPOINTS, .text = qf_strbuf_take(&text) });
+}
+
+struct qa_asker *qa_coord_asker(struct qa_coord *coord)
+{
+    return coord->asker;
 }
 
 void qa_coord_drain(struct qa_coord *coord)

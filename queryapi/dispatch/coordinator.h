@@ -37,6 +37,9 @@ struct qa_coord_options {
     int64_t quarantine_ms;     /* how long it is not read then */
     int64_t slow_query_ms;     /* < 0: none */
     size_t fetch_concurrency_max;
+    struct sg_catalog *catalog; /* where what ingest nodes tell of segments goes; borrowed */
+    bool ingest;                /* there are ingest nodes: queries ask them what is fresh */
+    const char *ingest_key_file, *ingest_ca_file;           /* see qa_asker_options; or NULL */
     const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */
     const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */
 };
@@ -85,6 +88,9 @@ void qa_coord_watch(struct qa_coord *coord, enum qa_inspect what, struct qf_str 
 
 /* Where workers can be reached now ("host:port"); what is missing is removed. Copied. */
 void qa_coord_endpoints(struct qa_coord *coord, const char *const *addresses, size_t count);
+
+/* Who asks ingest nodes; NULL if there are none. Where they are is told to it. */
+struct qa_asker *qa_coord_asker(struct qa_coord *coord);
 
 /* Take no new queries. */
 void qa_coord_drain(struct qa_coord *coord);

@@ -25,6 +25,7 @@ enum msg_kind {
     MSG_WATCH,     /* likewise */
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
+    MSG_TOLD,      /* question */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
     MSG_DRAIN,     /* number: cut it short */
     MSG_STOP,
@@ -37,6 +38,7 @@ struct msg {
     struct qa_query *query;
     struct qh_stream *stream; /* a reference */
     struct qa_fetch *fetch;
+    struct qa_question *question;
     void *tag;
     char *text, *tenant;
 };
@@ -102,6 +104,7 @@ struct qa_coord {
     struct qa_rpc *rpc;
     struct qf_tls_files *tls; /* of control streams and artifacts; the fetcher looks at them */
     struct qa_fetcher *fetcher;
+    struct qa_asker *asker;       /* NULL: there are no ingest nodes */
     _Atomic uint64_t spool_bytes; /* any thread */
     _Atomic size_t query_count;   /* any thread */
     _Atomic size_t pages;         /* being made; any thread */
@@ -160,6 +163,8 @@ void co_submit(struct qa_coord *coord, struct qa_query *query);
 /* Before the first effect: it is alive, or was refused with @rc. */
 void co_submitted(struct qa_coord *coord, struct qa_query *query, qf_rc rc);
 void co_turn_done(struct qa_coord *coord, struct qa_query *query);
+/* Ingest nodes have said what is fresh, or have not. Takes @question. */
+void co_told(struct qa_coord *coord, struct qa_question *question);
 void co_stream_event(struct qa_coord *coord, uint64_t id, enum qh_stream_event event);
 void co_cancel_by_name(struct qa_coord *coord, const char *name, const char *tenant,
                        struct qh_stream *stream);

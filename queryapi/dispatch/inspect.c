@@ -18,6 +18,7 @@ static enum phase phase_of(enum wc_query_state state)
     case WC_QUERY_QUEUED:
         return QUEUED;
     case WC_QUERY_PLANNING:
+    case WC_QUERY_ASKING:
         return PLANNING;
     case WC_QUERY_WORKING:
         return WORKING;

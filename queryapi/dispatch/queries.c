@@ -246,6 +246,7 @@ void co_submitted(struct qa_coord *coord, struct qa_query *query, qf_rc rc)
 void co_turn_done(struct qa_coord *coord, struct qa_query *query)
 {
     static const enum wc_life_event_type events[] = {
+        [QA_NEXT_ASK] = WC_LIFE_EV_ASK,
         [QA_NEXT_WORK] = WC_LIFE_EV_PLANNED,
         [QA_NEXT_ROOM] = WC_LIFE_EV_PAUSED,
         [QA_NEXT_OVER] = WC_LIFE_EV_ANSWERED,
@@ -264,6 +265,8 @@ void co_work_over(struct qa_coord *coord, struct wc_query_id query, qf_rc rc)
     co_forget_fetches(coord, query.v);
     if (of && rc == QF_EQUARANTINED)
         co_explain_quarantine(coord, of);
+    if (of)
+        of->co.vanished = rc == QF_ENOTFOUND;
     co_tell_life(coord,
                  (struct wc_life_event){ .type = WC_LIFE_EV_WORK_OVER, .query = query, .rc = rc });
 }
@@ -335,6 +338,36 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
     lend(coord, query, QA_TURN_PLAN);
 }
 
+static void ask(struct qa_coord *coord, struct qa_query *query)
+{
+    struct qa_question *question = qf_xcalloc(1, sizeof(*question));
+
+    *question =
+        (struct qa_question){ .query = query->id,
+                              .tenant = qf_xmemdup0(query->ask.tenant.data, query->ask.tenant.len),
+                              .min_ts = query->wants.min_ts,
+                              .max_ts = query->wants.max_ts };
+    if (qa_asker_submit(coord->asker, question))
+        return;
+    (void)qa_question_free(question);
+    co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_REFUSED, .query.v = query->id });
+}
+
+/* A query that has ended meanwhile needs no answer. */
+void co_told(struct qa_coord *coord, struct qa_question *question)
+{
+    struct qa_query *query = co_find_query(coord, question->query);
+
+    if (query) {
+        query->fresh = QF_TAKE(question->status);
+        (void)snprintf(query->co.reason, sizeof(query->co.reason), "%s", question->reason);
+        co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TOLD,
+                                                    .query.v = query->id,
+                                                    .rc = question->rc });
+    }
+    (void)qa_question_free(question);
+}
+
 static void work(struct qa_coord *coord, struct qa_query *query)
 {
     struct wc_api_item_spec *items =
@@ -395,7 +428,7 @@ static void fail(struct qa_coord *coord, struct qa_query *query,
     } else if (effect->cause == WC_LIFE_CANCELED) {
         query->cancel_rc = effect->rc;
         why = qa_query_cancel_text(query);
-    } else if (effect->cause == WC_LIFE_WORK) {
+    } else if (effect->cause == WC_LIFE_WORK || effect->cause == WC_LIFE_UNTOLD) {
         why = query->co.reason[0]             ? query->co.reason
               : effect->rc == QF_EUNAVAILABLE ? "no worker is available"
                                               : qf_rc_text(effect->rc);
@@ -411,6 +444,12 @@ void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect
     switch (effect->type) {
     case WC_LIFE_DO_PLAN:
         plan(coord, query, effect->replans);
+        break;
+    case WC_LIFE_DO_ASK:
+        ask(coord, query);
+        break;
+    case WC_LIFE_DO_RESUME:
+        lend(coord, query, QA_TURN_RESUME);
         break;
     case WC_LIFE_DO_WORK:
         work(coord, query);

@@ -395,6 +395,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .spec = item->spec,
                                   .segments = item->segments,
                                   .segment_count = item->segment_count,
+                                  .heads = item->heads,
                                   .limits = limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };

@@ -19,6 +19,7 @@ bool qa_error_is_askers(qf_rc rc)
     switch (rc) {
     case QF_EIO:
     case QF_ENOTFOUND:
+    case QF_EGONE:
     case QF_ENOSPC:
     case QF_EPROTO:
     case QF_EEXIST:
@@ -41,7 +42,7 @@ void qa_answer_error(struct qh_stream *stream, enum qa_format format, qf_rc rc, 
     struct qf_strbuf body = QF_STRBUF_INIT;
 
     message = qa_error_text(rc, message);
-    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC)
+    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC || rc == QF_EGONE)
         qh_stream_header(stream, "Retry-After", "1");
     switch (format) {
     case QA_FORMAT_EVENTS:

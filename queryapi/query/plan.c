@@ -78,7 +78,8 @@ static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struc
 {
     struct sg_catalog_query ask = { .tenant = tenant,
                                     .min_ts = query->ask.start_ms,
-                                    .max_ts = query->ask.end_ms };
+                                    .max_ts = query->ask.end_ms,
+                                    .told = query->unlisted };
     struct sg_catalog_answer found;
     int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
     qf_rc rc = sg_catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
@@ -91,6 +92,7 @@ static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struc
             max_ts = QF_MAX(max_ts, found.groups[g].segments[i].max_ts);
         }
     }
+    qa_heads_widen(query, &min_ts, &max_ts);
     query->ask.start_ms = QF_MAX(query->ask.start_ms, min_ts);
     query->ask.end_ms = QF_MIN(query->ask.end_ms, max_ts);
     return QF_OK;
@@ -294,7 +296,7 @@ static qf_rc check_cost(const struct qa_query *query, struct qf_err *err)
  * asked before, or there is not more than that in the time range, whatever the matchers leave of
  * it. */
 static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                     const struct sg_catalog_answer *found)
+                     const struct sg_catalog_answer *found, double head_samples)
 {
     const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
     uint64_t scan_us;
@@ -306,7 +308,8 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
         return false;
     if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
         return scan_us <= query->env->small_scan_us;
-    return samples_in(found, select) <= (double)query->env->small_scan_us * SAMPLES_PER_US;
+    return samples_in(found, select) + head_samples <=
+           (double)query->env->small_scan_us * SAMPLES_PER_US;
 }
 
 /* The shard whose worker gets a work item of several: another one for another selector, so that
@@ -321,6 +324,7 @@ static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t
 
 /* What a segment takes in a message besides its name and etag, and a work besides its segments. */
 #define SEGMENT_BYTES 80
+#define REPLICA_BYTES 8
 #define WORK_BYTES 4096
 
 /* A worker ends the stream of an API that sends it more than it takes, and with the stream the work
@@ -331,8 +335,14 @@ static bool fits_a_message(const struct qa_item *item)
 
     for (size_t i = 0; i < item->segment_count; i++)
         bytes += item->segments[i].name.len + item->segments[i].etag.len + SEGMENT_BYTES;
-    return item->segment_count <= PB_SEGMENTS_MAX && item->spec.len <= PB_SPEC_BYTES_MAX &&
-           bytes <= PB_MESSAGE_BYTES_MAX;
+    for (size_t i = 0; i < item->heads.count; i++) {
+        bytes += item->heads.inputs[i].queue.len + SEGMENT_BYTES;
+        for (size_t k = 0; k < item->heads.inputs[i].replica_count; k++)
+            bytes += item->heads.inputs[i].replicas[k].len + REPLICA_BYTES;
+    }
+    bytes += item->heads.match.len;
+    return item->segment_count <= PB_SEGMENTS_MAX && item->heads.count <= PB_HEADS_MAX &&
+           item->spec.len <= PB_SPEC_BYTES_MAX && bytes <= PB_MESSAGE_BYTES_MAX;
 }
 
 /* One work item per shard group of a leaf, or one in all if it is small. */
@@ -344,7 +354,9 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
                                     .min_ts = spec->select.min_ts,
                                     .max_ts = spec->select.max_ts,
                                     .matchers = spec->select.matchers,
-                                    .matcher_count = spec->select.matcher_count };
+                                    .matcher_count = spec->select.matcher_count,
+                                    .told = query->unlisted };
+    double head_samples = 0;
     struct qf_strbuf bytes = QF_STRBUF_INIT;
     struct sg_catalog_answer found;
     struct qf_str encoded;
@@ -352,6 +364,8 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     size_t per_item;
     qf_rc rc = sg_catalog_lookup(query->snapshot, &ask, query->arena, &found, err);
 
+    if (rc == QF_OK)
+        rc = qa_heads_groups(query, &spec->select, &found, &head_samples, err);
     if (rc)
         return rc;
     if (query->item_count + found.group_count > query->env->items_max)
@@ -365,7 +379,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     if (!encoded.data || (found.group_count && !items))
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     query->items = items;
-    per_item = is_small(query, part, leaf, &found) ? found.group_count : 1;
+    per_item = is_small(query, part, leaf, &found, head_samples) ? found.group_count : 1;
     if (query->ask.explain || query->env->cost_max_ms)
         estimate_leaf(query, part, leaf, &found);
     for (size_t g = 0; g < found.group_count; g += per_item) {
@@ -384,6 +398,10 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         if (!key || !copy_segments(query, groups, per_item, item))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
         item->affinity_key = qf_str_from(key);
+        rc = qa_heads_add(query, &spec->select, groups, per_item, per_item == found.group_count,
+                          item, err);
+        if (rc)
+            return rc;
         if (!fits_a_message(item))
             return qf_err_set(err, QF_ELIMIT,
                               "%zu segments and %zu bytes of selector are too much for one work "
@@ -391,6 +409,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
                               item->segment_count, item->spec.len, PB_SEGMENTS_MAX,
                               PB_SPEC_BYTES_MAX, PB_MESSAGE_BYTES_MAX);
         query->segment_count += item->segment_count;
+        query->head_count += item->heads.count;
         query->item_count++;
     }
     of->columns = QF_MAX(of->columns, found.group_count / per_item);
@@ -423,13 +442,16 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     const struct qa_query_env *env = query->env;
     struct sg_store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
     struct qf_err cause = { 0 };
-    qf_rc rc = sg_catalog_refresh(env->catalog,
-                                  sg_store_has_tokens(env->store) || query->co.replans
-                                      ? SG_CATALOG_REFRESH_NOW
-                                      : SG_CATALOG_REFRESH_DUE,
-                                  &call, &cause);
+    bool list = query->fresh && query->fresh->list;
+    enum sg_catalog_refresh_mode mode =
+        sg_store_has_tokens(env->store) || query->co.vanished || list ? SG_CATALOG_REFRESH_NOW
+                                                                      : SG_CATALOG_REFRESH_DUE;
+    qf_rc rc = sg_catalog_refresh(env->catalog, mode, &call, &cause);
 
+    query->unlisted = sg_catalog_told(env->catalog); /* before the snapshot: see catalog.h */
     query->snapshot = sg_catalog_snapshot(env->catalog);
+    if (rc == QF_OK && list)
+        qa_asker_listed(env->asker, query->ask.tenant, query->fresh);
     if (rc == QF_OK && query->snapshot)
         return QF_OK;
     /* The index is too old and could miss segments: better no answer than a smaller one. */
@@ -439,6 +461,24 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
         rc = QF_EUNAVAILABLE;
     return qf_err_set(err, rc, "the store cannot be listed (query %s; the server's log says more)",
                       query->name);
+}
+
+/* The times that the query reads, in query->wants; false if it reads nothing. */
+static bool find_times(struct qa_query *query, bool expression)
+{
+    int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+
+    for (size_t i = 0; i < query->part_count; i++) {
+        const struct pq_plan *plan = query->parts[i].plan;
+
+        for (size_t leaf = 0; leaf < plan->leaf_count; leaf++) {
+            min_ts = QF_MIN(min_ts, plan->leaves[leaf]->select.min_ts);
+            max_ts = QF_MAX(max_ts, plan->leaves[leaf]->select.max_ts);
+        }
+    }
+    query->wants.min_ts = expression ? min_ts : query->ask.start_ms;
+    query->wants.max_ts = expression ? max_ts : query->ask.end_ms;
+    return query->wants.min_ts <= query->wants.max_ts;
 }
 
 qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
@@ -453,8 +493,20 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     if (expression) /* a bad query costs no look at the store */
         rc = plan_expression(query, err);
-    if (rc == QF_OK)
-        rc = take_snapshot(query, err);
+    if (rc)
+        return rc;
+    if (query->env->asker && find_times(query, expression)) {
+        query->next = QA_NEXT_ASK;
+        return QF_OK;
+    }
+    return qa_query_resume(query, err);
+}
+
+qf_rc qa_query_resume(struct qa_query *query, struct qf_err *err)
+{
+    bool expression = qa_query_kind_asks(query->ask.kind) == QA_ASKS_EXPRESSION;
+    qf_rc rc = take_snapshot(query, err);
+
     if (rc == QF_OK && !expression)
         rc = plan_matches(query, err);
     if (rc == QF_OK)

@@ -70,8 +70,10 @@ void qa_query_reset(struct qa_query *query)
     query->parts = NULL;
     query->explain = NULL;
     query->estimate = (struct qa_estimate){ 0 };
-    query->item_count = query->part_count = query->segment_count = 0;
+    query->item_count = query->part_count = query->segment_count = query->head_count = 0;
     query->snapshot = sg_catalog_snapshot_drop(query->snapshot);
+    query->unlisted = sg_catalog_told_drop(query->unlisted);
+    query->fresh = qa_status_drop(query->fresh);
 }
 
 /* What it cost, for the audit log. */
@@ -171,6 +173,19 @@ static void fail_turn(struct qa_query *query, qf_rc rc)
     qa_query_fail(query, rc, text);
 }
 
+static qf_rc run_turn(struct qa_query *query, enum qa_turn turn)
+{
+    switch (turn) {
+    case QA_TURN_PLAN:
+        return qa_query_plan(query, &query->err);
+    case QA_TURN_RESUME:
+        return qa_query_resume(query, &query->err);
+    case QA_TURN_ANSWER:
+        break;
+    }
+    return qa_query_answer(query, &query->err);
+}
+
 void qa_query_turn(struct qa_query *query, enum qa_turn turn)
 {
     qf_rc rc;
@@ -179,9 +194,8 @@ void qa_query_turn(struct qa_query *query, enum qa_turn turn)
     if (atomic_load(&query->canceled))
         rc = query->cancel_rc;
     else
-        rc = turn == QA_TURN_PLAN ? qa_query_plan(query, &query->err)
-                                  : qa_query_answer(query, &query->err);
-    if (rc == QF_OK && turn == QA_TURN_PLAN) {
+        rc = run_turn(query, turn);
+    if (rc == QF_OK && query->next == QA_NEXT_WORK) {
         expect_costs(query);
         if (!qh_stream_begun(query->stream))
             qa_answer_begin(query);

@@ -1,6 +1,9 @@
 /* query.h - the life of one query: from what the client asked to the last byte of its answer.
  *
  *     SUBMITTED -> PLAN turn -> WORK (workers run, artifacts arrive) -> ANSWER turns -> over
+ *                     |  ^
+ *                     v  | RESUME turn
+ *                  ASK: ingest nodes say what is fresh
  *
  * What comes when is decided by core_workcoord (workcoord/life.h).
  *
@@ -30,6 +33,7 @@
 #include "queryapi/audit/audit.h"
 #include "queryapi/encode/explain.h"
 #include "queryapi/fetch/fetcher.h"
+#include "queryapi/fresh/asker.h"
 #include "queryapi/query/ask.h"
 #include "queryapi/query/costs.h"
 #include "queryapi/tenant/tenants.h"
@@ -57,6 +61,7 @@ struct qa_query_env {
     struct pb_limits limits;    /* sent to workers */
     struct qa_costs *costs;
     int64_t cost_max_ms;    /* scanning that a query may be expected to take; 0: any */
+    struct qa_asker *asker; /* asks ingest nodes what is fresh; NULL: there are none */
     uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 
@@ -70,6 +75,7 @@ struct qa_item {
     struct qf_str affinity_key;
     struct pb_segment *segments;
     size_t segment_count;
+    struct pb_heads heads;
     int64_t expect_ms; /* how long such a work takes a worker; 0: not known */
     /* Set by the coordinator. */
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
@@ -79,9 +85,10 @@ struct qa_item {
     int64_t assigned_ns;         /* when it was last sent */
 };
 
-enum qa_turn { QA_TURN_PLAN, QA_TURN_ANSWER };
+enum qa_turn { QA_TURN_PLAN, QA_TURN_RESUME, QA_TURN_ANSWER };
 /* What a turn wants next. */
 enum qa_next {
+    QA_NEXT_ASK,  /* find out what is fresh in query->wants, then RESUME with query->fresh */
     QA_NEXT_WORK, /* planned: run query->items */
     QA_NEXT_ROOM, /* the stream is full: another ANSWER turn once it has room */
     QA_NEXT_OVER, /* answered, with success or an error */
@@ -118,11 +125,16 @@ struct qa_query {
 
     /* Of the thread that has the turn. */
     struct sg_catalog_snapshot *snapshot;
+    struct sg_catalog_told *unlisted; /* segments that no listing shows yet, or NULL */
+    struct {
+        int64_t min_ts, max_ts;
+    } wants;                 /* of ASK: the times that the plan reads */
+    struct qa_status *fresh; /* what ingest nodes say; NULL: there are none, or not asked yet */
     struct qa_plan_part *parts;
     size_t part_count;
     struct qa_item *items;
     size_t item_count;
-    size_t segment_count;
+    size_t segment_count, head_count;
     struct qa_answer *answer;
     struct qa_explain *explain; /* NULL: nobody wants to know */
     struct qa_estimate estimate;
@@ -144,7 +156,8 @@ struct qa_query {
         size_t total, segments;   /* items and segments of the plan that is worked on */
         uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
         uint64_t announced_bytes; /* of all artifacts that workers have ready */
-        uint32_t replans;         /* because segments vanished */
+        uint32_t replans;         /* because segments vanished, or heads */
+        bool vanished;            /* the last time it was segments: list the store */
         bool working;     /* work is under way, and with it query->explain the coordinator's */
         char reason[300]; /* what a worker said of the work that failed */
     } co;

@@ -5,8 +5,22 @@
 #include "queryapi/query/query.h"
 
 /* plan.c: parse, plan, look up segments, make work items. Sets next to WORK, also when there is
- * nothing to read. */
+ * nothing to read; or to ASK, and qa_query_resume() does the rest. */
 QF_MUST_CHECK qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_query_resume(struct qa_query *query, struct qf_err *err);
+
+/* heads.c: what of the heads a leaf reads, besides segments. */
+/* Add to @found the shard groups that only heads have, and to *@ret_samples how many samples heads
+ * have in the leaf's time range. QF_ELIMIT. */
+QF_MUST_CHECK qf_rc qa_heads_groups(const struct qa_query *query, const struct pq_select *select,
+                                    struct sg_catalog_answer *found, double *ret_samples,
+                                    struct qf_err *err);
+/* Give @item, which has @count of the groups, what of the heads is in them. QF_ELIMIT. */
+QF_MUST_CHECK qf_rc qa_heads_add(struct qa_query *query, const struct pq_select *select,
+                                 const struct sg_catalog_group *groups, size_t count, bool all,
+                                 struct qa_item *item, struct qf_err *err);
+/* Widen [*@min_ts, *@max_ts] to the samples that heads have. */
+void qa_heads_widen(const struct qa_query *query, int64_t *min_ts, int64_t *max_ts);
 
 /* answer.c: there will be an answer. Events begin with that, so that a client sees progress;
  * documents begin with their first piece, so that until then an error has a status of its own. */

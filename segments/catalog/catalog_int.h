@@ -26,10 +26,10 @@ struct sg_catalog {
     uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
     uint64_t whole;             /* the last good one that listed everything */
     int64_t due_ms;             /* the next listing */
-    int64_t learn_due_ms;  /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
+    int64_t learn_due_ms; /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct sg_catalog_told *told; /* NULL: nothing */
     uint64_t told_number;         /* of the last call of sg_catalog_tell() */
-    struct qf_err failure; /* why the index is not current; rc QF_OK: it is */
+    struct qf_err failure;        /* why the index is not current; rc QF_OK: it is */
     struct sg_catalog_stats stats;
 
     /* Only the thread that refreshes uses these. */

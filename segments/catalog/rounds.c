@@ -182,9 +182,9 @@ static qf_rc list_piece(struct sg_catalog_build *build, const struct piece *piec
     if (end.len)
         before = qf_strbuf_view(&end);
     replace(build, lower_bound(build, piece->after), lower_bound(build, before), &l);
-    QF_VEC_PUSH(&build->pieces, (struct listed_piece){
-                                    .after = qf_xmemdup0(piece->after.data, piece->after.len),
-                                    .before = qf_xmemdup0(before.data, before.len) });
+    QF_VEC_PUSH(&build->pieces,
+                (struct listed_piece){ .after = qf_xmemdup0(piece->after.data, piece->after.len),
+                                       .before = qf_xmemdup0(before.data, before.len) });
     return check_size(build);
 }
 

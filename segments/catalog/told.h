@@ -15,7 +15,7 @@ struct sg_catalog_told {
         struct index_entry entry; /* without a summary */
         struct qf_str tenant, folder;
         uint64_t number; /* grows with each call of sg_catalog_tell() */
-    } *entries;          /* by name */
+    } * entries;         /* by name */
     size_t count;
     struct qf_arena *arena;
 };

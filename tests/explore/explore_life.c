@@ -1,12 +1,12 @@
 /* explore_life.c - every reachable state of a few queries' lives, all invariants in each.
  *
  * usage: explore_life [queries=N] [tenants=N] [active=N] [queue=N] [own=N] [slow=N] [cancel=N]
- *                     [late=N] [refuse=N] [vanish=N] [pause=N] [cut=N] [states=N]
+ *                     [late=N] [refuse=N] [vanish=N] [ask=N] [pause=N] [cut=N] [states=N]
  *
  * The machine under test is the real one; turns, work and clients are modelled as everything that
  * can happen, in any order across queries. A client's stream fills up during a turn and has room
  * again before or after the turn says so. The numbers bound how often each thing happens in one
- * history; `late` is a deadline that comes. `own` and `slow` are the share of a tenant: its places,
+ * history; `late` is a deadline that comes, `ask` a plan that must know what is fresh. `own` and `slow` are the share of a tenant: its places,
  * and its slow readers. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +20,17 @@
 
 enum { QUERIES_MAX = 5, TENANTS_MAX = 4, NOW = 1000 };
 
-enum fault { CANCEL, LATE, REFUSE, VANISH, PAUSE, CUT, FAULTS };
-static const char *const fault_names[FAULTS] = { "cancel", "late",  "refuse",
-                                                 "vanish", "pause", "cut" };
+enum fault { CANCEL, LATE, REFUSE, VANISH, ASK, PAUSE, CUT, FAULTS };
+static const char *const fault_names[FAULTS] = { "cancel", "late",  "refuse", "vanish",
+                                                 "ask",    "pause", "cut" };
 
 enum kind {
     K_SUBMIT,
     K_PLANNED,
+    K_ASK,
+    K_TOLD,
+    K_UNTOLD,
+    K_TOLD_NOBODY, /* what a query is told that has ended meanwhile */
     K_FAILED_TURN, /* a plan or answer that ends with an error of its own */
     K_FILL,        /* the turn finds the stream full */
     K_PAUSED,
@@ -42,17 +46,19 @@ enum kind {
     K__COUNT
 };
 static const char *const kind_names[K__COUNT] = {
-    "submit", "planned", "turn failed", "fill",     "paused", "room", "answered",
-    "refuse", "work ok", "work failed", "vanished", "cancel", "late", "cut",
+    "submit",      "planned",     "ask",      "told",   "untold",   "told nobody",
+    "turn failed", "fill",        "paused",   "room",   "answered", "refuse",
+    "work ok",     "work failed", "vanished", "cancel", "late",     "cut",
 };
 
-enum job { NO_JOB, PLAN_JOB, WORK_JOB, ANSWER_JOB };
+enum job { NO_JOB, PLAN_JOB, ASK_JOB, WORK_JOB, ANSWER_JOB };
 
 struct query_model {
     bool submitted, ended, failed, stopped, refused;
     uint8_t job;     /* who has it */
     bool fresh;      /* the turn has only just been asked for: it may be refused */
     bool full, told; /* its stream; the turn of now has seen that */
+    bool echo;       /* it has ended while it asked: what it is told is still to come */
     uint8_t replans;
 };
 
@@ -144,6 +150,9 @@ static void on_end(struct world *world, size_t q)
 
     if (query->ended)
         fail(world, "ended twice");
+    query->echo = query->job == ASK_JOB; /* nobody waits for that */
+    if (query->echo)
+        query->job = NO_JOB;
     if (query->job)
         fail(world, "ended although something of it is under way");
     query->ended = true;
@@ -160,6 +169,14 @@ static void on_effect(struct world *world, const struct wc_life_effect *effect)
     switch (effect->type) {
     case WC_LIFE_DO_PLAN:
         on_plan(world, q, effect);
+        break;
+    case WC_LIFE_DO_ASK:
+        give(world, q, ASK_JOB);
+        break;
+    case WC_LIFE_DO_RESUME:
+        if (effect->replans != query->replans)
+            fail(world, "the number of plans is wrong");
+        give(world, q, PLAN_JOB);
         break;
     case WC_LIFE_DO_WORK:
         give(world, q, WORK_JOB);
@@ -269,6 +286,20 @@ static const char *apply(void *ctx, uint16_t move)
     case K_PLANNED:
         over(world, WC_LIFE_EV_PLANNED, q, QF_OK);
         break;
+    case K_ASK:
+        spend(world, ASK);
+        over(world, WC_LIFE_EV_ASK, q, QF_OK);
+        break;
+    case K_TOLD:
+        over(world, WC_LIFE_EV_TOLD, q, QF_OK);
+        break;
+    case K_UNTOLD:
+        over(world, WC_LIFE_EV_TOLD, q, QF_EUNAVAILABLE);
+        break;
+    case K_TOLD_NOBODY:
+        query->echo = false;
+        say(world, WC_LIFE_EV_TOLD, q, QF_OK);
+        break;
     case K_FAILED_TURN:
         over(world, WC_LIFE_EV_ANSWERED, q, QF_EEXEC);
         break;
@@ -342,13 +373,18 @@ static void query_moves(const struct world *world, size_t q, struct move_list *l
     /* Ids in a row: which query comes first makes no difference. */
     add(list, !query->submitted && (q == 0 || model->queries[q - 1].submitted), K_SUBMIT, q);
     add(list, query->job == PLAN_JOB, K_PLANNED, q);
+    add(list, query->job == PLAN_JOB && model->faults[ASK], K_ASK, q);
+    add(list, query->job == ASK_JOB, K_TOLD, q);
+    add(list, query->job == ASK_JOB, K_UNTOLD, q);
+    add(list, query->echo, K_TOLD_NOBODY, q);
     add(list, turn, K_FAILED_TURN, q);
     add(list, query->job == ANSWER_JOB && !query->full && !query->told && model->faults[PAUSE],
         K_FILL, q);
     add(list, query->told, K_PAUSED, q);
     add(list, query->full, K_ROOM, q);
     add(list, query->job == ANSWER_JOB && !query->told, K_ANSWERED, q);
-    add(list, turn && query->fresh && model->faults[REFUSE], K_REFUSE, q);
+    add(list, (turn || query->job == ASK_JOB) && query->fresh && model->faults[REFUSE], K_REFUSE,
+        q);
     add(list, query->job == WORK_JOB, K_WORK_OK, q);
     add(list, query->job == WORK_JOB, K_WORK_FAILED, q);
     add(list, query->job == WORK_JOB && model->faults[VANISH], K_VANISHED, q);
@@ -418,7 +454,7 @@ static void encode_query(const struct world *world, size_t q, struct bytes *byte
     put(bytes, (unsigned)model->submitted << 7 | (unsigned)model->ended << 6 |
                    (unsigned)model->stopped << 5 | (unsigned)model->refused << 4 |
                    (unsigned)model->fresh << 3 | (unsigned)model->full << 2 |
-                   (unsigned)model->told << 1);
+                   (unsigned)model->told << 1 | (unsigned)model->echo);
     put(bytes, (unsigned)model->job << 4 | model->replans);
     if (slot == WC_NONE) {
         put(bytes, 0);

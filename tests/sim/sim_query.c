@@ -145,18 +145,33 @@ static void give(struct sim *sim, struct sim_query *query)
         sim_fail(sim, "a canceled query was given a further turn");
 }
 
+/* What is fresh is told after a while, also to a query that has ended meanwhile. */
+static void on_ask(struct sim *sim, const struct wc_life_effect *effect)
+{
+    give(sim, query_of(sim, effect->query));
+    if (sim_chance(sim, 0.02))
+        say(sim, 0, effect->query, WC_LIFE_EV_REFUSED, QF_OK);
+    else
+        say(sim, (qf_time_ms)sim_below(sim, 200), effect->query, WC_LIFE_EV_TOLD,
+            sim_chance(sim, 0.05) ? QF_EUNAVAILABLE : QF_OK);
+}
+
+/* A turn that plans, from the beginning or with what was told. */
 static void on_plan(struct sim *sim, const struct wc_life_effect *effect)
 {
     struct sim_query *query = query_of(sim, effect->query);
+    bool begins = effect->type == WC_LIFE_DO_PLAN;
 
     give(sim, query);
     query->turn = true;
-    if (!effect->replans)
+    if (begins && !effect->replans)
         admitted(&sim->apis[query->api], query->tenant);
     if (sim_chance(sim, 0.01))
         say(sim, 0, effect->query, WC_LIFE_EV_REFUSED, QF_OK);
     else if (sim_chance(sim, 0.03))
         say(sim, sim_delay(sim), effect->query, WC_LIFE_EV_ANSWERED, QF_EPARSE);
+    else if (begins && sim_chance(sim, 0.3))
+        say(sim, sim_delay(sim), effect->query, WC_LIFE_EV_ASK, QF_OK);
     else
         say(sim, sim_delay(sim), effect->query, WC_LIFE_EV_PLANNED, QF_OK);
 }
@@ -219,7 +234,11 @@ static void on_effect(struct sim *sim, const struct wc_life_effect *effect)
 
     switch (effect->type) {
     case WC_LIFE_DO_PLAN:
+    case WC_LIFE_DO_RESUME:
         on_plan(sim, effect);
+        break;
+    case WC_LIFE_DO_ASK:
+        on_ask(sim, effect);
         break;
     case WC_LIFE_DO_WORK:
         give(sim, query_of(sim, effect->query));
@@ -249,6 +268,7 @@ static void before(struct sim *sim, const struct wc_life_event *event)
 
     switch (event->type) {
     case WC_LIFE_EV_PLANNED:
+    case WC_LIFE_EV_ASK:
     case WC_LIFE_EV_PAUSED:
     case WC_LIFE_EV_ANSWERED:
     case WC_LIFE_EV_REFUSED:
@@ -261,6 +281,7 @@ static void before(struct sim *sim, const struct wc_life_event *event)
         query->full = false;
         break;
     case WC_LIFE_EV_SUBMIT:
+    case WC_LIFE_EV_TOLD:
     case WC_LIFE_EV_TICK:
     case WC_LIFE_EV_CANCEL:
     case WC_LIFE_EV_DRAIN:

@@ -8,6 +8,8 @@
  * that of wc_api (api.h). This machine says which of them has the query, and nobody else does.
  *
  *     a client asks                     -> SUBMIT     => PLAN, once there is a place
+ *     the turn must know what is fresh  -> ASK        => ASK      (no thread waits meanwhile)
+ *     that is known, or cannot be       -> TOLD       => RESUME, or FAIL and END
  *     the turn has planned              -> PLANNED    => WORK     (QUERY_BEGIN of wc_api)
  *     QUERY_ENDED of wc_api             -> WORK_OVER  => ANSWER, or PLAN again, or FAIL and END
  *     the turn has filled the stream    -> PAUSED     => ANSWER, if there was room meanwhile
@@ -21,14 +23,16 @@
  * Every SUBMIT that returned QF_OK is answered by exactly one END; with it the machine has
  * forgotten the query. FAIL comes at most once and right before END: nothing of the query runs any
  * more, and its client is to be told. After STOP or DROP the query gets no further turn: the end of
- * what is under way ends it. PLAN, WORK and ANSWER are answered by one event each before the next
- * of them comes: a query has one turn at a time.
+ * what is under way ends it. PLAN, RESUME, ASK, WORK and ANSWER are answered by one event each
+ * before the next of them comes: a query has one turn at a time. A query that is canceled while it
+ * asks ends at once: the TOLD that still comes is about no query any more.
  *
  * Life of a query ("heard" across; an empty cell is counted in stats.illegal and ignored)
  *
  *                ADMIT    PLANNED PAUSED  MORE      ANSWERED REFUSED
  *     queued     planning
  *     planning            working                   ended    ended
+ *     asking                                                 ended
  *     working
  *     answering                   paused  answering ended    ended
  *     paused
@@ -36,25 +40,27 @@
  *     stopping            ended   ended   ended     ended    ended
  *     dropping
  *
- *                DONE      VANISHED FAILED ROOM      CANCEL   CROWDED
- *     queued                                         ended    ended
- *     planning                                       stopping
- *     working    answering planning ended            dropping
- *     answering                            answering stopping
- *     paused                               streaming ended
- *     streaming                            streaming stopping
- *     stopping                             stopping
- *     dropping   ended     ended    ended
+ *                ASK    TOLD     UNTOLD DONE      VANISHED FAILED ROOM      CANCEL   CROWDED
+ *     queued                                                                ended    ended
+ *     planning   asking                                                     stopping
+ *     asking            planning ended                                      ended
+ *     working                           answering planning ended            dropping
+ *     answering                                                   answering stopping
+ *     paused                                                      streaming ended
+ *     streaming                                                   streaming stopping
+ *     stopping   ended                                            stopping
+ *     dropping                          ended     ended    ended
  *
  *   ADMIT: there is a place, and it is the query's turn. MORE is PAUSED after a ROOM that came
- *   during the turn. DONE, VANISHED and FAILED are WORK_OVER with QF_OK, with QF_ENOTFOUND as long
- *   as it was not planned replans_max times over (segments were replaced by others: look again),
- *   and with anything else. A second CANCEL is stale: the first reason stands. CROWDED: its tenant
- *   has just got as many streams as it may have.
+ *   during the turn. DONE, VANISHED and FAILED are WORK_OVER with QF_OK, with QF_ENOTFOUND or
+ *   QF_EGONE as long as it was not planned replans_max times over (segments were replaced by others,
+ *   or heads are gone: look again), and with anything else. TOLD and UNTOLD are TOLD with QF_OK and
+ *   with anything else. A second CANCEL is stale: the first reason stands. CROWDED: its tenant has
+ *   just got as many streams as it may have.
  *
- * Places: planning, working and answering queries hold one of active_max. A reader that is too slow
- * gives its place away for good with the first pause: from then on it holds memory, and a thread
- * for a turn at a time: a stream. A query that is being stopped keeps what it has.
+ * Places: planning, asking, working and answering queries hold one of active_max. A reader that is too
+ * slow gives its place away for good with the first pause: from then on it holds memory, and a
+ * thread for a turn at a time: a stream. A query that is being stopped keeps what it has.
  *
  * Fairness: tenants with queued queries stand in line. The first of them has its oldest query
  * admitted and goes to the end of the line, if it has more. So a tenant waits for one admission of
@@ -93,6 +99,7 @@ struct wc_life_limits wc_life_limits_default(void);
 #define WC_QUERY_STATES(X)                                                                         \
     X(WC_QUERY_QUEUED, "queued")       /* waits for a place */                                     \
     X(WC_QUERY_PLANNING, "planning")   /* a turn plans it */                                       \
+    X(WC_QUERY_ASKING, "asking")       /* it waits to hear what is fresh */                        \
     X(WC_QUERY_WORKING, "working")     /* wc_api has it */                                         \
     X(WC_QUERY_ANSWERING, "answering") /* a turn answers it */                                     \
     X(WC_QUERY_PAUSED, "paused")       /* its stream is full */                                    \
@@ -106,9 +113,11 @@ enum wc_query_state { WC_QUERY_STATES(WC_ENUM_ENTRY) WC_QUERY__COUNT };
     X(WC_LIFE_EV_TICK, "tick")           /* wc_life_deadline() has come (early is fine) */         \
     X(WC_LIFE_EV_SUBMIT, "submit")       /* query, .submit */                                      \
     X(WC_LIFE_EV_PLANNED, "planned")     /* query */                                               \
+    X(WC_LIFE_EV_ASK, "ask")             /* query: the plan needs what is fresh first */           \
+    X(WC_LIFE_EV_TOLD, "told")           /* query, .rc: QF_OK if that is known now */              \
     X(WC_LIFE_EV_PAUSED, "paused")       /* query: the stream is full, its ROOM will come */       \
     X(WC_LIFE_EV_ANSWERED, "answered")   /* query, .rc: how; the client has all it gets */         \
-    X(WC_LIFE_EV_REFUSED, "refused")     /* query: PLAN or ANSWER could not be performed */        \
+    X(WC_LIFE_EV_REFUSED, "refused")     /* query: PLAN, RESUME, ASK or ANSWER cannot be done */   \
     X(WC_LIFE_EV_WORK_OVER, "work_over") /* query, .rc: QF_OK if every artifact is here */         \
     X(WC_LIFE_EV_ROOM, "room")           /* query */                                               \
     X(WC_LIFE_EV_CANCEL, "cancel")       /* query, .rc: why, QF_ECANCELED if 0 */                  \
@@ -134,6 +143,7 @@ struct wc_life_event {
 #define WC_LIFE_CAUSES(X)                                                                          \
     X(WC_LIFE_CANCELED, "canceled") /* or its time was up: rc says which */                        \
     X(WC_LIFE_WORK, "work")         /* what wc_api gave as the reason */                           \
+    X(WC_LIFE_UNTOLD, "untold")     /* what is fresh could not be found out: rc says why */        \
     X(WC_LIFE_REFUSED, "refused")   /* there was no thread for its turn: QF_EBUSY */               \
     X(WC_LIFE_CROWDED, "crowded")   /* its tenant has too many streams: QF_EBUSY */
 enum wc_life_cause { WC_LIFE_CAUSES(WC_ENUM_ENTRY) WC_LIFE_CAUSE__COUNT };
@@ -141,6 +151,8 @@ enum wc_life_cause { WC_LIFE_CAUSES(WC_ENUM_ENTRY) WC_LIFE_CAUSE__COUNT };
 /* What the caller must do, in this order. */
 #define WC_LIFE_EFFECTS(X)                                                                         \
     X(WC_LIFE_DO_PLAN, "plan")     /* query, replans: run a turn that plans it (anew) */           \
+    X(WC_LIFE_DO_ASK, "ask")       /* query: find out what is fresh; its answer is TOLD */         \
+    X(WC_LIFE_DO_RESUME, "resume") /* query, replans: run a turn that goes on planning it */       \
     X(WC_LIFE_DO_WORK, "work")     /* query: begin its work */                                     \
     X(WC_LIFE_DO_ANSWER, "answer") /* query: run a turn that answers it */                         \
     X(WC_LIFE_DO_STOP, "stop")     /* query, rc: have its turn end soon */                         \

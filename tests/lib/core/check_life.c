@@ -7,6 +7,7 @@ static bool holds_a_place(const struct wc_life_query *query)
 {
     switch ((enum wc_query_state)query->state) {
     case WC_QUERY_PLANNING:
+    case WC_QUERY_ASKING:
     case WC_QUERY_WORKING:
     case WC_QUERY_ANSWERING:
     case WC_QUERY_DROPPING:

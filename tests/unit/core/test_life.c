@@ -104,6 +104,59 @@ TEST(a_query_plans_works_and_answers)
     CHECK_EQ(wc_life_deadline(lives->life), QF_TIME_NEVER);
 }
 
+/* A plan that must know what is fresh asks, and goes on when it is told; planned again it asks
+ * again. */
+TEST(a_query_asks_what_is_fresh)
+{
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(4, 1, 2);
+
+    submit(lives, 1, 7, QF_TIME_NEVER);
+    CHECK_STR(say(lives, WC_LIFE_EV_ASK, 1, QF_OK), "ask q1");
+    CHECK_STR(submit(lives, 2, 7, QF_TIME_NEVER), ""); /* who asks holds its place */
+    CHECK_EQ(state(lives, 1), WC_QUERY_ASKING);
+    CHECK_STR(say(lives, WC_LIFE_EV_TOLD, 1, QF_OK), "resume q1");
+    CHECK_STR(say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK), "work q1");
+    CHECK_STR(say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_ENOTFOUND), "plan q1 replans=1");
+    CHECK_STR(say(lives, WC_LIFE_EV_ASK, 1, QF_OK), "ask q1");
+    CHECK_STR(say(lives, WC_LIFE_EV_TOLD, 1, QF_OK), "resume q1 replans=1");
+    say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_EGONE), "plan q1 replans=2");
+    CHECK_EQ(wc_life_stats(lives->life)->admitted, 1);
+}
+
+/* What is fresh cannot be known: the query fails of that. */
+TEST(a_query_that_is_not_told_fails)
+{
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(4, 1, 2);
+
+    submit(lives, 1, 7, QF_TIME_NEVER);
+    submit(lives, 2, 7, QF_TIME_NEVER);
+    say(lives, WC_LIFE_EV_ASK, 1, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_TOLD, 1, QF_EUNAVAILABLE),
+              "fail q1 untold unavailable; end q1 unavailable; plan q2");
+    say(lives, WC_LIFE_EV_ASK, 2, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_REFUSED, 2, QF_OK), "fail q2 refused busy; end q2 busy");
+}
+
+/* Nothing of a query that asks is under way: canceled or too late it ends at once, and what it is
+ * told then is about nobody. */
+TEST(a_query_that_asks_can_be_canceled)
+{
+    QF_CLEANUP(lives_freep) struct lives *lives = lives_new(4, 1, 2);
+
+    submit(lives, 1, 7, QF_TIME_NEVER);
+    say(lives, WC_LIFE_EV_ASK, 1, QF_OK);
+    CHECK_STR(say(lives, WC_LIFE_EV_CANCEL, 1, 0), "fail q1 canceled canceled; end q1 canceled");
+    CHECK_STR(say(lives, WC_LIFE_EV_TOLD, 1, QF_OK), "");
+    CHECK_STR(lives->trace, "[0] told q1 (stale)");
+    submit(lives, 2, 7, 500);
+    say(lives, WC_LIFE_EV_ASK, 2, QF_OK);
+    CHECK_STR(tick(lives, 500), "fail q2 canceled timeout; end q2 timeout");
+    submit(lives, 3, 7, QF_TIME_NEVER); /* canceled before its turn says that it has to ask */
+    say(lives, WC_LIFE_EV_CANCEL, 3, 0);
+    CHECK_STR(say(lives, WC_LIFE_EV_ASK, 3, QF_OK), "fail q3 canceled canceled; end q3 canceled");
+}
+
 /* No more at once than there are places; the next comes with the end of one. */
 TEST(queries_wait_for_a_place)
 {
@@ -397,8 +450,9 @@ TEST(a_deadline_ends_queued_and_running_queries)
 TEST(messages_about_ended_queries_are_stale)
 {
     static const enum wc_life_event_type types[] = {
-        WC_LIFE_EV_PLANNED, WC_LIFE_EV_PAUSED, WC_LIFE_EV_ANSWERED,  WC_LIFE_EV_REFUSED,
-        WC_LIFE_EV_ROOM,    WC_LIFE_EV_CANCEL, WC_LIFE_EV_WORK_OVER,
+        WC_LIFE_EV_PLANNED,   WC_LIFE_EV_PAUSED, WC_LIFE_EV_ANSWERED,
+        WC_LIFE_EV_REFUSED,   WC_LIFE_EV_ROOM,   WC_LIFE_EV_CANCEL,
+        WC_LIFE_EV_WORK_OVER, WC_LIFE_EV_ASK,    WC_LIFE_EV_TOLD,
     };
     QF_CLEANUP(lives_freep) struct lives *lives = lives_new(2, 1, 2);
 
@@ -459,15 +513,17 @@ TEST(life_limits_have_defaults_and_memory_has_an_end)
 
 /* --- every cell of the table; the expectations repeat the tables in life.h --- */
 
-/* q queued, p planning, w working, a answering, u paused, s streaming, t stopping, d dropping, e
- * ended, . illegal. */
-static const char letters[] = "qpwaustde";
+/* q queued, p planning, k asking, w working, a answering, u paused, s streaming, t stopping, d
+ * dropping, e ended, . illegal. */
+static const char letters[] = "qpkwaustde";
 static const char *const table[] = {
-    /* ADMIT PLANNED PAUSED MORE ANSWERED REFUSED DONE VANISHED FAILED ROOM CANCEL CROWDED */
-    [WC_QUERY_QUEUED] = "p.........ee",   [WC_QUERY_PLANNING] = ".w..ee....t.",
-    [WC_QUERY_WORKING] = "......ape.d.",  [WC_QUERY_ANSWERING] = "..uaee...at.",
-    [WC_QUERY_PAUSED] = ".........se.",   [WC_QUERY_STREAMING] = "..usee...st.",
-    [WC_QUERY_STOPPING] = ".eeeee...t..", [WC_QUERY_DROPPING] = "......eee...",
+    /* ADMIT PLANNED ASK TOLD UNTOLD PAUSED MORE ANSWERED REFUSED DONE VANISHED FAILED ROOM CANCEL
+     * CROWDED */
+    [WC_QUERY_QUEUED] = "p............ee",    [WC_QUERY_PLANNING] = ".wk....ee....t.",
+    [WC_QUERY_ASKING] = "...pe...e....e.",    [WC_QUERY_WORKING] = ".........ape.d.",
+    [WC_QUERY_ANSWERING] = ".....uaee...at.", [WC_QUERY_PAUSED] = "............se.",
+    [WC_QUERY_STREAMING] = ".....usee...st.", [WC_QUERY_STOPPING] = ".ee..eeee...t..",
+    [WC_QUERY_DROPPING] = ".........eee...",
 };
 
 /* Query 1 in @want; for stopping and dropping the state it is canceled in comes first. */
@@ -478,7 +534,9 @@ static struct lives *query_in(enum wc_query_state want)
     if (want == WC_QUERY_QUEUED)
         submit(lives, 2, 1, QF_TIME_NEVER);
     submit(lives, 1, 1, 1000);
-    if (want != WC_QUERY_QUEUED && want != WC_QUERY_PLANNING && want != WC_QUERY_STOPPING)
+    if (want == WC_QUERY_ASKING)
+        say(lives, WC_LIFE_EV_ASK, 1, QF_OK);
+    else if (want != WC_QUERY_QUEUED && want != WC_QUERY_PLANNING && want != WC_QUERY_STOPPING)
         say(lives, WC_LIFE_EV_PLANNED, 1, QF_OK);
     if (want == WC_QUERY_ANSWERING || want == WC_QUERY_PAUSED || want == WC_QUERY_STREAMING)
         say(lives, WC_LIFE_EV_WORK_OVER, 1, QF_OK);

@@ -159,8 +159,8 @@ TEST(a_told_segment_waits_for_a_listing_of_its_folder)
     struct sg_changes_note note = { 0 };
 
     for (int i = 0; i < 4000; i++) {
-        QF_CLEANUP(qf_freep) char *one = name_of(i % 2 ? "a" : "b", T0 - i % 1000 * DAY,
-                                                 (uint64_t)i + 100);
+        QF_CLEANUP(qf_freep)
+        char *one = name_of(i % 2 ? "a" : "b", T0 - i % 1000 * DAY, (uint64_t)i + 100);
 
         memory_store_put(f.memory, one, QF_STR("x"));
     }

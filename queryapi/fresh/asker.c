@@ -1,0 +1,642 @@
+/* asker.c - questions on libcurl's multi interface: who is asked next, and what is done with answers. */
+#include "queryapi/fresh/asker.h"
+
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/net/tls_files.h"
+#include "base/pure/alloc.h"
+#include "base/pure/vec.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "base/sys/mailbox.h"
+#include "base/sys/small_file.h"
+#include "base/sys/thread.h"
+#include "queryapi/fresh/covered.h"
+
+#define WAIT_MS 10000
+#define PATIENCE_MS 1000
+#define TRY_MS 3000
+#define CONNECT_MS 1000
+/* Between two tries of a question, once every node was asked. */
+#define PAUSE_MS 100
+#define NAP_MS 1000
+#define TRANSFERS_MAX 16
+/* Besides questions: new lists of nodes, and listings that have ended. */
+#define NOTES_MAX 8192
+#define KEY_BYTES_MAX 4096
+
+struct note {
+    struct qa_question *question; /* or */
+    char *nodes;                  /* each with a newline behind it; or */
+    char *tenant;
+    struct qa_status *status; /* listed */
+};
+
+struct transfer {
+    struct transfer *next;
+    struct qa_asker *asker;
+    CURL *easy;
+    struct qa_question *questions; /* of one tenant */
+    struct qf_strbuf body, answer;
+    struct curl_slist *headers;
+    char *node; /* a copy */
+    int64_t started_ns;
+    uint64_t generation; /* of the TLS files that it has */
+    char error[CURL_ERROR_SIZE];
+};
+
+struct qa_asker {
+    struct qa_asker_options options;
+    struct qf_mailbox *box;
+    struct qf_thread *thread;
+    atomic_bool stop;
+    CURLM *multi;
+    struct transfer slots[TRANSFERS_MAX], *free_slots;
+    struct qa_question *waiting; /* oldest first */
+    struct qa_covered *covered;
+    QF_VEC(char *) nodes;
+    size_t node;              /* asked first: it answered last */
+    int64_t failing_since_ms; /* nobody has answered since; 0: somebody did */
+    struct qf_tls_files *tls;
+    char *key, *key_file;
+    struct stat key_seen;
+    int64_t key_look_ms;
+};
+
+struct qa_question *qa_question_free(struct qa_question *question)
+{
+    if (!question)
+        return NULL;
+    (void)qa_status_drop(question->status);
+    free(question->tenant);
+    free(question);
+    return NULL;
+}
+
+static void note_free(void *arg)
+{
+    struct note *note = arg;
+
+    (void)qa_question_free(note->question);
+    (void)qa_status_drop(note->status);
+    free(note->nodes);
+    free(note->tenant);
+    free(note);
+}
+
+/* --- answers --- */
+
+static void count(struct qa_asker *asker, enum qa_asked how, const struct qa_question *question)
+{
+    if (asker->options.asked)
+        qf_metric_add(asker->options.asked, how, 1);
+    if (asker->options.seconds)
+        qf_metric_observe(asker->options.seconds,
+                          (double)(qf_clock_mono_ms() - question->began_ms) / 1e3);
+}
+
+static void answer(struct qa_asker *asker, struct qa_question *question, enum qa_asked how,
+                   struct qa_status *status)
+{
+    question->rc = QF_OK;
+    question->status = status;
+    question->next = NULL;
+    count(asker, how, question);
+    asker->options.done(asker->options.ctx, question);
+}
+
+static void give_up(struct qa_asker *asker, struct qa_question *question)
+{
+    question->rc = QF_EUNAVAILABLE;
+    question->next = NULL;
+    if (!question->reason[0])
+        (void)snprintf(question->reason, sizeof(question->reason),
+                       "no ingest node is known, so that no partition can be asked");
+    count(asker, QA_ASKED_FAILED, question);
+    QF_LOG_WARN("cannot find out what is fresh, a query fails",
+                QF_KV_STR("reason", question->reason), QF_KV_U64("tries", question->tries));
+    asker->options.done(asker->options.ctx, question);
+}
+
+/* What a node that does not know says: the partition in its words, if it names one. */
+static void note_refusal(struct transfer *transfer, long status, char *reason, size_t size)
+{
+    struct qf_str body = qf_strbuf_view(&transfer->answer);
+    json_t *root = json_loadb(body.data ? body.data : "", body.len, 0, NULL);
+    const char *message = json_string_value(json_object_get(root, "message"));
+
+    if (status == 401 || status == 403)
+        (void)snprintf(reason, size, "ingest nodes do not accept this API's key (--ingest-key)");
+    else if (message)
+        (void)snprintf(reason, size, "what was written last cannot be read: %.200s", message);
+    else
+        (void)snprintf(reason, size,
+                       "what was written last cannot be read: an ingest node answers %ld", status);
+    json_decref(root);
+}
+
+/* The questions of a transfer that came to nothing wait for another one. */
+static void retry(struct transfer *transfer, const char *reason)
+{
+    struct qa_asker *asker = transfer->asker;
+    struct qa_question **end = &asker->waiting, *question;
+    int64_t now = qf_clock_mono_ms();
+
+    QF_LOG_DEBUG("an ingest node does not say what is fresh", QF_KV_STR("node", transfer->node),
+                 QF_KV_STR("reason", reason));
+    if (!asker->failing_since_ms)
+        asker->failing_since_ms = now;
+    if (asker->nodes.count && strcmp(asker->nodes.items[asker->node], transfer->node) == 0)
+        asker->node = (asker->node + 1) % asker->nodes.count;
+    while (*end)
+        end = &(*end)->next;
+    while ((question = transfer->questions) != NULL) {
+        transfer->questions = question->next;
+        question->next = NULL;
+        question->tries++;
+        question->retry_ms = question->tries < asker->nodes.count ? now : now + PAUSE_MS;
+        (void)snprintf(question->reason, sizeof(question->reason), "%s", reason);
+        *end = question;
+        end = &question->next;
+    }
+}
+
+/* The catalogue learns of the segments first, so that who has the status finds them there. */
+static void take_files(struct qa_asker *asker, struct qa_status *status)
+{
+    for (size_t i = 0; i < status->count; i++) {
+        const struct qa_fresh_partition *partition = &status->partitions[i];
+        struct qf_err err = { 0 };
+
+        if (sg_catalog_tell(asker->options.catalog, partition->files, partition->file_count,
+                            &err) != QF_OK)
+            status->list = true; /* too many to remember: a listing finds them */
+    }
+}
+
+static void succeed(struct transfer *transfer, struct qa_status *status)
+{
+    struct qa_asker *asker = transfer->asker;
+    struct qa_question *question;
+
+    asker->failing_since_ms = 0;
+    take_files(asker, status);
+    if (!status->list)
+        qa_covered_now(asker->covered, qf_str_from(transfer->questions->tenant), status);
+    while ((question = transfer->questions) != NULL) {
+        transfer->questions = question->next;
+        answer(asker, question, QA_ASKED_OK, qa_status_ref(status));
+    }
+    (void)qa_status_drop(status);
+}
+
+static void conclude(struct transfer *transfer, CURLcode code)
+{
+    struct qa_status *status = NULL;
+    struct qf_err err = { 0 };
+    char reason[300];
+    long http = 0;
+
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &http);
+    if (code != CURLE_OK) {
+        (void)snprintf(reason, sizeof(reason),
+                       "what was written last cannot be read: no ingest node answers for any "
+                       "partition (%.150s)",
+                       transfer->error[0] ? transfer->error : curl_easy_strerror(code));
+    } else if (http != 200) {
+        note_refusal(transfer, http, reason, sizeof(reason));
+    } else {
+        status = qa_status_parse(qf_strbuf_view(&transfer->answer), &err);
+        if (!status)
+            (void)snprintf(reason, sizeof(reason), "%s", err.msg);
+    }
+    if (status)
+        succeed(transfer, status);
+    else
+        retry(transfer, reason);
+}
+
+static void finish(struct transfer *transfer)
+{
+    struct qa_asker *asker = transfer->asker;
+
+    free(transfer->node);
+    transfer->node = NULL;
+    transfer->next = asker->free_slots;
+    asker->free_slots = transfer;
+}
+
+static void collect(struct qa_asker *asker)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(asker->multi, &left)) != NULL) {
+        struct transfer *transfer = NULL;
+        CURLcode code = message->data.result;
+        CURL *easy = message->easy_handle;
+
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
+        (void)curl_multi_remove_handle(asker->multi, easy);
+        conclude(transfer, code);
+        finish(transfer);
+    }
+}
+
+/* --- questions --- */
+
+static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
+{
+    struct transfer *transfer = arg;
+
+    if (transfer->answer.len + size * n > QA_STATUS_BYTES_MAX)
+        return 0;
+    qf_strbuf_add(&transfer->answer, data, size * n);
+    return size * n;
+}
+
+/* All questions of the first one's tenant that may be sent now, out of the line. */
+static struct qa_question *take_together(struct qa_asker *asker, int64_t now)
+{
+    struct qa_question **link = &asker->waiting, *together = NULL, **end = &together;
+
+    while (*link) {
+        struct qa_question *question = *link;
+
+        if (question->retry_ms > now ||
+            (together && strcmp(question->tenant, together->tenant) != 0)) {
+            link = &question->next;
+            continue;
+        }
+        *link = question->next;
+        question->next = NULL;
+        *end = question;
+        end = &question->next;
+    }
+    return together;
+}
+
+static void set_blob(CURL *easy, CURLoption option, char *text)
+{
+    struct curl_blob blob = { .data = text,
+                              .len = text ? strlen(text) : 0,
+                              .flags = CURL_BLOB_COPY };
+
+    if (text)
+        (void)curl_easy_setopt(easy, option, &blob);
+}
+
+static void set_authorities(struct transfer *transfer)
+{
+    struct qf_tls_files *files = transfer->asker->tls;
+    const struct qf_tls_texts *texts;
+
+    if (!files || qf_tls_files_generation(files) == transfer->generation)
+        return;
+    texts = qf_tls_files_take(files);
+    set_blob(transfer->easy, CURLOPT_CAINFO_BLOB, texts->ca);
+    transfer->generation = texts->generation;
+    qf_tls_texts_drop(texts);
+}
+
+static void set_headers(struct transfer *transfer)
+{
+    struct qf_strbuf line = QF_STRBUF_INIT;
+
+    curl_slist_free_all(transfer->headers);
+    transfer->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    transfer->headers = curl_slist_append(transfer->headers, "Expect:");
+    if (transfer->asker->key) {
+        qf_strbuf_printf(&line, "Authorization: Bearer %s", transfer->asker->key);
+        transfer->headers = curl_slist_append(transfer->headers, qf_strbuf_cstr(&line));
+    }
+    qf_strbuf_done(&line);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers);
+}
+
+/* One body for all of them: their times together. */
+static void make_body(struct transfer *transfer)
+{
+    const struct qa_question *question = transfer->questions;
+    int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+
+    for (; question; question = question->next) {
+        min_ts = QF_MIN(min_ts, question->min_ts);
+        max_ts = QF_MAX(max_ts, question->max_ts);
+    }
+    qf_strbuf_reset(&transfer->body);
+    qa_covered_ask(transfer->asker->covered, qf_str_from(transfer->questions->tenant), min_ts,
+                   max_ts, &transfer->body);
+}
+
+static void begin(struct qa_asker *asker, struct qa_question *questions)
+{
+    struct transfer *transfer = asker->free_slots;
+    struct qf_strbuf url = QF_STRBUF_INIT;
+
+    asker->free_slots = transfer->next;
+    transfer->questions = questions;
+    transfer->node = qf_xstrdup(asker->nodes.items[asker->node]);
+    transfer->error[0] = '\0';
+    qf_strbuf_reset(&transfer->answer);
+    make_body(transfer);
+    qf_strbuf_printf(&url, "%s://%s/v1/heads/status", asker->tls ? "https" : "http",
+                     transfer->node);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, qf_strbuf_cstr(&url));
+    qf_strbuf_done(&url);
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, qf_strbuf_cstr(&transfer->body));
+    (void)curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE, (long)transfer->body.len);
+    set_headers(transfer);
+    set_authorities(transfer);
+    (void)curl_multi_add_handle(asker->multi, transfer->easy);
+}
+
+static void begin_waiting(struct qa_asker *asker)
+{
+    int64_t now = qf_clock_mono_ms();
+
+    while (asker->free_slots && asker->nodes.count) {
+        struct qa_question *questions = take_together(asker, now);
+
+        if (!questions)
+            return;
+        begin(asker, questions);
+    }
+}
+
+/* How long the query can wait, and how long it is any use. */
+static void take_question(struct qa_asker *asker, struct qa_question *question)
+{
+    struct qa_question **end = &asker->waiting;
+    int64_t now = qf_clock_mono_ms();
+    bool failing =
+        asker->failing_since_ms && now - asker->failing_since_ms >= asker->options.wait_ms;
+
+    question->began_ms = question->retry_ms = now;
+    question->deadline_ms = now + (failing ? asker->options.patience_ms : asker->options.wait_ms);
+    if (question->timeout_ms > 0)
+        question->deadline_ms = QF_MIN(question->deadline_ms, now + question->timeout_ms);
+    if (qa_covered_below(asker->covered, qf_str_from(question->tenant), question->max_ts)) {
+        answer(asker, question, QA_ASKED_BELOW_FLOOR, qa_status_none());
+        return;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = question;
+}
+
+static void give_up_late(struct qa_asker *asker)
+{
+    struct qa_question **link = &asker->waiting;
+    int64_t now = qf_clock_mono_ms();
+
+    while (*link) {
+        struct qa_question *question = *link;
+
+        if (question->deadline_ms > now) {
+            link = &question->next;
+            continue;
+        }
+        *link = question->next;
+        give_up(asker, question);
+    }
+}
+
+/* --- the thread --- */
+
+static void take_nodes(struct qa_asker *asker, char *text)
+{
+    char *line, *rest = text;
+
+    while (asker->nodes.count)
+        free(asker->nodes.items[--asker->nodes.count]);
+    while ((line = strsep(&rest, "\n")) != NULL)
+        if (*line)
+            QF_VEC_PUSH(&asker->nodes, qf_xstrdup(line));
+    asker->node = 0;
+}
+
+static void take_notes(struct qa_asker *asker)
+{
+    struct note *note;
+
+    while ((note = qf_mailbox_try_receive(asker->box)) != NULL) {
+        if (note->question)
+            take_question(asker, QF_TAKE(note->question));
+        else if (note->nodes)
+            take_nodes(asker, note->nodes);
+        else
+            qa_covered_now(asker->covered, qf_str_from(note->tenant), note->status);
+        note_free(note);
+    }
+}
+
+static qf_rc read_key(struct qa_asker *asker, struct qf_err *err)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    struct stat seen;
+    qf_rc rc = qf_small_file_read(asker->key_file, "the key for ingest nodes", KEY_BYTES_MAX, &text,
+                                  &seen, err);
+    struct qf_str key = qf_str_trim(qf_strbuf_view(&text));
+
+    if (rc == QF_OK && (!key.len || memchr(key.data, '\n', key.len)))
+        rc = qf_err_set(err, QF_EINVAL, "%s: expected one line with a key", asker->key_file);
+    if (rc == QF_OK) {
+        free(asker->key);
+        asker->key = qf_xmemdup0(key.data, key.len);
+        asker->key_seen = seen;
+    }
+    qf_strbuf_done(&text);
+    return rc;
+}
+
+/* Keys and certificates are renewed under running processes. */
+static void look_at_files(struct qa_asker *asker)
+{
+    int64_t now = qf_clock_mono_ms();
+    struct qf_err err = { 0 };
+
+    if (asker->tls)
+        qf_tls_files_look(asker->tls);
+    if (!asker->key_file || now < asker->key_look_ms)
+        return;
+    asker->key_look_ms = now + 1000;
+    if (qf_small_file_changed(asker->key_file, &asker->key_seen) && read_key(asker, &err) != QF_OK)
+        QF_LOG_WARN("the key for ingest nodes cannot be read, the one before stays",
+                    QF_KV_STR("error", err.msg));
+}
+
+static int time_to_sleep(const struct qa_asker *asker)
+{
+    int64_t now = qf_clock_mono_ms(), next = now + NAP_MS;
+
+    for (const struct qa_question *q = asker->waiting; q; q = q->next) {
+        next = QF_MIN(next, q->deadline_ms);
+        if (asker->nodes.count && asker->free_slots)
+            next = QF_MIN(next, q->retry_ms);
+    }
+    return next <= now ? 0 : (int)(next - now);
+}
+
+static void run(void *arg)
+{
+    struct qa_asker *asker = arg;
+    int still;
+
+    while (!atomic_load(&asker->stop)) {
+        look_at_files(asker);
+        take_notes(asker);
+        give_up_late(asker);
+        begin_waiting(asker);
+        (void)curl_multi_perform(asker->multi, &still);
+        collect(asker);
+        if (!qf_mailbox_count(asker->box))
+            (void)curl_multi_poll(asker->multi, NULL, 0, time_to_sleep(asker), NULL);
+    }
+}
+
+/* --- start and end --- */
+
+static void slot_init(struct qa_asker *asker, struct transfer *slot)
+{
+    CURL *easy = slot->easy = curl_easy_init();
+
+    slot->asker = asker;
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, slot);
+    (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, slot);
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->error);
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+    (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)asker->options.try_ms);
+    if (asker->tls)
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* our authorities, no others */
+    slot->next = asker->free_slots;
+    asker->free_slots = slot;
+}
+
+static qf_rc read_files(struct qa_asker *asker, struct qf_err *err)
+{
+    struct qf_tls_paths paths = { asker->options.tls_ca_file, NULL, NULL };
+
+    if (paths.ca_file) {
+        asker->tls = qf_tls_files_new(&paths, err);
+        if (!asker->tls)
+            return err->rc;
+    }
+    if (!asker->options.key_file)
+        return QF_OK;
+    asker->key_file = qf_xstrdup(asker->options.key_file);
+    return read_key(asker, err);
+}
+
+struct qa_asker *qa_asker_new(const struct qa_asker_options *options, struct qf_err *err)
+{
+    struct qa_asker *asker = qf_xcalloc(1, sizeof(*asker));
+
+    asker->options = *options;
+    asker->options.wait_ms = options->wait_ms ? options->wait_ms : WAIT_MS;
+    asker->options.patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    asker->options.try_ms = options->try_ms ? options->try_ms : TRY_MS;
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    asker->multi = curl_multi_init();
+    asker->box = qf_mailbox_new(options->questions_max + NOTES_MAX);
+    asker->covered = qa_covered_new();
+    if (read_files(asker, err) != QF_OK)
+        return qa_asker_free(asker);
+    for (size_t i = 0; i < TRANSFERS_MAX; i++)
+        slot_init(asker, &asker->slots[i]);
+    asker->thread = qf_thread_start("fresh", run, asker);
+    if (asker->thread)
+        return asker;
+    (void)qf_err_set(err, QF_EUNAVAILABLE, "cannot start a thread");
+    return qa_asker_free(asker);
+}
+
+static void drop_questions(struct qa_question *question)
+{
+    for (struct qa_question *next; question; question = next) {
+        next = question->next;
+        (void)qa_question_free(question);
+    }
+}
+
+struct qa_asker *qa_asker_free(struct qa_asker *asker)
+{
+    if (!asker)
+        return NULL;
+    atomic_store(&asker->stop, true);
+    (void)curl_multi_wakeup(asker->multi);
+    if (asker->thread)
+        (void)qf_thread_join(asker->thread);
+    for (size_t i = 0; i < TRANSFERS_MAX; i++) {
+        struct transfer *slot = &asker->slots[i];
+
+        if (slot->node)
+            (void)curl_multi_remove_handle(asker->multi, slot->easy);
+        drop_questions(slot->questions);
+        curl_easy_cleanup(slot->easy);
+        curl_slist_free_all(slot->headers);
+        qf_strbuf_done(&slot->body);
+        qf_strbuf_done(&slot->answer);
+        free(slot->node);
+    }
+    drop_questions(asker->waiting);
+    (void)curl_multi_cleanup(asker->multi);
+    (void)qf_mailbox_free(asker->box, note_free);
+    (void)qa_covered_free(asker->covered);
+    (void)qf_tls_files_free(asker->tls);
+    while (asker->nodes.count)
+        free(asker->nodes.items[--asker->nodes.count]);
+    QF_VEC_DONE(&asker->nodes);
+    free(asker->key);
+    free(asker->key_file);
+    free(asker);
+    return NULL;
+}
+
+static bool post(struct qa_asker *asker, struct note note)
+{
+    struct note *copy = qf_xmalloc(sizeof(*copy));
+
+    *copy = note;
+    if (!qf_mailbox_try_send(asker->box, copy)) {
+        copy->question = NULL;
+        note_free(copy);
+        return false;
+    }
+    (void)curl_multi_wakeup(asker->multi);
+    return true;
+}
+
+bool qa_asker_submit(struct qa_asker *asker, struct qa_question *question)
+{
+    return post(asker, (struct note){ .question = question });
+}
+
+void qa_asker_nodes(struct qa_asker *asker, const char *const *addresses, size_t count)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&text, "\n");
+    for (size_t i = 0; i < count; i++)
+        qf_strbuf_printf(&text, "%s\n", addresses[i]);
+    (void)post(asker, (struct note){ .nodes = qf_strbuf_take(&text) });
+}
+
+void qa_asker_listed(struct qa_asker *asker, struct qf_str tenant, struct qa_status *status)
+{
+    (void)post(asker, (struct note){ .tenant = qf_xmemdup0(tenant.data, tenant.len),
+                                     .status = qa_status_ref(status) });
+}

@@ -1,0 +1,78 @@
+/* asker.h - asks ingest nodes what is fresh, on a thread of its own.
+ *
+ * A question is given away with qa_asker_submit() and comes back through `done`, exactly once, with
+ * a status (status.h) or with the reason why there is none. Any node can be asked: it confirms the
+ * partitions that it leads and asks the leaders of the others. A node that does not answer, or that
+ * misses a partition's leader, is not the end: the next one is asked, until wait_ms have passed since
+ * the question came. Where nobody has answered for that long already, a question waits patience_ms.
+ *
+ * A question that waits while another one of its tenant is about to be sent shares its answer: it was
+ * there before, so the answer is as fresh as its own would be. One thread drives all transfers
+ * (libcurl multi), a bounded number at a time, over connections that are kept.
+ *
+ * What an answer tells of segments goes to the catalogue before the answer is handed on, and is
+ * covered from then on (covered.h). If it says that the store is to be listed, it is covered when
+ * qa_asker_listed() says so. A question about times below the covered floor is answered at once, with
+ * a status without partitions. */
+#ifndef QUERYAPI_FRESH_ASKER_H
+#define QUERYAPI_FRESH_ASKER_H
+
+#include "base/sys/metrics.h"
+#include "queryapi/fresh/status.h"
+
+struct qa_asker;
+struct qf_tls_files;
+
+struct qa_question {
+    /* Who asks; the asker does not look at it. */
+    uint64_t query;
+    char *tenant; /* owned */
+    int64_t min_ts, max_ts;
+    int64_t timeout_ms; /* the query's own time is up then; 0: no matter */
+
+    /* How it went. */
+    qf_rc rc;                 /* QF_OK, QF_EUNAVAILABLE or QF_ETIMEOUT */
+    struct qa_status *status; /* if QF_OK; owned */
+    char reason[300];         /* if not, for the client: which partition does not answer */
+
+    /* The asker's own. */
+    struct qa_question *next;
+    int64_t began_ms, deadline_ms, retry_ms;
+    unsigned tries;
+};
+struct qa_question *
+qa_question_free(struct qa_question *question); /* Accepts NULL, returns NULL. */
+
+struct qa_asker_options {
+    struct sg_catalog *catalog; /* borrowed */
+    size_t questions_max;       /* waiting at once */
+    int64_t wait_ms;            /* 0: 10 s */
+    int64_t patience_ms;        /* 0: 1 s */
+    int64_t try_ms;             /* how long one node may take; 0: 3 s */
+    const char *key_file;       /* a line with the operator's key of the ingest nodes, or NULL */
+    const char *tls_ca_file;    /* nodes are asked over TLS and must be signed by these, or NULL */
+    struct qf_metric *asked;    /* counters by enum qa_asked; histogram of seconds; may be NULL */
+    struct qf_metric *seconds;
+    void (*done)(void *ctx, struct qa_question *question); /* on the asker's thread; may wait */
+    void *ctx;
+};
+
+/* Of QA_METRICS: how questions ended. */
+enum qa_asked { QA_ASKED_OK, QA_ASKED_BELOW_FLOOR, QA_ASKED_FAILED, QA_ASKED__COUNT };
+
+/* NULL and @err filled: the files cannot be used. */
+struct qa_asker *qa_asker_new(const struct qa_asker_options *options, struct qf_err *err);
+/* Questions that are left are freed without `done`. Accepts NULL, returns NULL. */
+struct qa_asker *qa_asker_free(struct qa_asker *asker);
+
+/* Any thread, and none of these waits. */
+
+/* Where ingest nodes are now ("host:port"). Copied. */
+void qa_asker_nodes(struct qa_asker *asker, const char *const *addresses, size_t count);
+/* False if too many questions wait: it stays the caller's. */
+QF_MUST_CHECK bool qa_asker_submit(struct qa_asker *asker, struct qa_question *question);
+/* The store was listed, in a listing that began after @status had been handed on: all that it tells of
+ * is covered. */
+void qa_asker_listed(struct qa_asker *asker, struct qf_str tenant, struct qa_status *status);
+
+#endif
