@@ -181,6 +181,7 @@ class Log:
         self.kinds = []
         self.sample_records = self.fresh = 0
         self.extras = []
+        self.doubled = 0     # samples that are there twice
 
     def read(self, data):
         reader = Reader(data)
@@ -217,6 +218,7 @@ class Log:
                     value = reader.text()
                 else:
                     value = reader.take(8)
+                self.doubled += (tenant, labels, ts) in self.samples
                 self.samples[tenant, labels, ts] = value
                 if start:
                     self.starts[tenant, labels, ts] = start
