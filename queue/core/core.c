@@ -507,10 +507,10 @@ void qc_step(struct qc_core *core, const struct qc_event *event, struct qc_effec
             break;
         case QC_EVENT_COMMAND:
             qc_on_commands(core, &(struct qc_request){ event->request, event->data, event->level },
-                           1);
+                           1, false);
             break;
         case QC_EVENT_COMMANDS:
-            qc_on_commands(core, event->commands, event->count);
+            qc_on_commands(core, event->commands, event->count, event->chained);
             break;
         case QC_EVENT_READ:
             qc_on_read(core, event);

@@ -125,6 +125,7 @@ struct qc_event {
     enum qc_level level;
     const struct qc_request *commands; /* their data is borrowed as long as the effects are */
     uint32_t count;
+    bool chained; /* COMMANDS: one that is refused takes those behind it with it */
     enum qc_change change;
     uint64_t member;
     const char *name;

@@ -72,7 +72,8 @@ qf_rc qc_submit(struct qc_core *core, enum ql_type type, struct qf_str data);
 qf_rc qc_submit_all(struct qc_core *core);
 
 /* request.c */
-void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count);
+void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count,
+                    bool chained);
 void qc_on_read(struct qc_core *core, const struct qc_event *event);
 void qc_on_change(struct qc_core *core, const struct qc_event *event);
 void qc_on_transfer(struct qc_core *core, const struct qc_event *event);

@@ -102,17 +102,19 @@ static void take_command(struct qc_core *core, const struct qc_request *request,
     qc_pending_add(core, &pending);
 }
 
-void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count)
+void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uint32_t count,
+                    bool chained)
 {
     bool serves = qc_serves(core), has_room = serves && all_have_room(core, commands, count);
-    qf_rc rc;
+    qf_rc rc = QF_OK;
 
     assert(count <= QC_COMMANDS_MAX);
     core->submitted.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool record = false;
 
-        rc = serves ? check_command(core, &commands[i], has_room, &record) : QF_EUNAVAILABLE;
+        if (!chained || rc == QF_OK)
+            rc = serves ? check_command(core, &commands[i], has_room, &record) : QF_EUNAVAILABLE;
         if (rc == QF_OK)
             take_command(core, &commands[i], record);
         else

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "queue/log/bytes.h"
 #include "queue/node/ask_int.h"
+
+/* Records that wait for the end of a round are together about so long at most. */
+#define ROUND_BYTES ((size_t)4 << 20)
 
 void qn_app_open(struct qn_queue *queue)
 {
@@ -19,6 +23,8 @@ void qn_app_close(struct qn_queue *queue)
     if (queue->has_app && queue->app.close)
         queue->app.close(queue->app.ctx);
     queue->has_app = false;
+    QF_VEC_DONE(&queue->writes);
+    qf_strbuf_done(&queue->write_bytes);
 }
 
 /* Give the records of the log from @from to @to. */
@@ -82,12 +88,28 @@ void qn_app_feed(struct qn_queue *queue)
         qn_fatal(queue->node, &err);
 }
 
+/* What was proposed and not given to the core comes to nothing, the last one first. */
+static void fail_writes(struct qn_queue *queue)
+{
+    struct qn_write *writes = queue->writes.items;
+    size_t count = queue->writes.count;
+
+    queue->writes.items = NULL;
+    queue->writes.count = queue->writes.capacity = 0;
+    queue->write_bytes.len = 0;
+    for (size_t i = count; i > 0; i--)
+        qn_ask_ended(queue,
+                     &(struct qn_end){ .part = writes[i - 1].ask->parts, .rc = QF_EUNAVAILABLE });
+    free(writes);
+}
+
 void qn_app_lead(struct qn_queue *queue)
 {
     uint64_t term = queue->has_app && qc_serves(queue->core) ? qc_term(queue->core) : 0;
 
     if (!queue->has_app || term == queue->app_term)
         return;
+    fail_writes(queue);          /* proposed in another term: the core has not seen them */
     if (term && queue->app_term) /* another term: what was before has ended */
         queue->app.lead(queue->app.ctx, 0);
     queue->app_term = term;
@@ -123,25 +145,73 @@ static void defer(struct qn_queue *queue, struct qn_ask *ask)
     queue->deferred_count++;
 }
 
+/* The request of a WRITE: the ask's one part, until qn_ask_ended(). */
+static struct qn_part *part_of(struct qn_ask *ask)
+{
+    if (!ask->parts)
+        ask->parts = qf_xcalloc(1, sizeof(*ask->parts));
+    ask->parts->ask = ask;
+    ask->parts_open++;
+    return ask->parts;
+}
+
 void qn_write_begin(struct qn_queue *queue, struct qn_ask *ask)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
+    static const char header[QC_OFFER_HEADER + QN_ENVELOPE] = { QC_OFFER };
+    size_t at = queue->write_bytes.len;
 
     if (!has_app(queue, ask) || !qn_log_has_room(queue, ask))
         return;
-    /* Where the envelope will be. */
-    qf_strbuf_add(&record, (char[QN_ENVELOPE]){ 0 }, QN_ENVELOPE);
-    switch (queue->app.propose(queue->app.ctx, ask, &record, &ask->pending)) {
+    qf_strbuf_add(&queue->write_bytes, header, sizeof(header));
+    switch (queue->app.propose(queue->app.ctx, ask, &queue->write_bytes, &ask->pending)) {
     case QN_PROPOSED:
-        qn_submit_record(queue, ask, &record);
-        break;
+        (void)part_of(ask);
+        QF_VEC_PUSH(&queue->writes, (struct qn_write){ ask, at, queue->write_bytes.len - at });
+        if (queue->write_bytes.len >= ROUND_BYTES || queue->writes.count == QC_COMMANDS_MAX)
+            qn_writes_flush(queue);
+        return;
     case QN_ANSWERED:
+        queue->write_bytes.len = at;
         qn_ask_answer(ask);
-        break;
+        return;
     case QN_DEFERRED:
+        queue->write_bytes.len = at;
         defer(queue, ask);
-        break;
+        return;
     }
+}
+
+void qn_writes_flush(struct qn_queue *queue)
+{
+    struct qf_strbuf bytes = queue->write_bytes;
+    struct qn_write *writes = queue->writes.items;
+    size_t count = queue->writes.count;
+    struct qc_request *requests;
+    int64_t now;
+
+    if (!count)
+        return;
+    /* Ends of these requests may propose others: they begin with an empty round. */
+    queue->write_bytes = (struct qf_strbuf)QF_STRBUF_INIT;
+    queue->writes.items = NULL;
+    queue->writes.count = queue->writes.capacity = 0;
+    requests = qf_xcalloc(count, sizeof(*requests));
+    now = qn_record_time(queue);
+    for (size_t i = 0; i < count; i++) {
+        ql_put((unsigned char *)bytes.data + writes[i].at + QC_OFFER_HEADER, (uint64_t)now,
+               QN_ENVELOPE);
+        requests[i] = (struct qc_request){ .request = (uint64_t)(uintptr_t)writes[i].ask->parts,
+                                           .data = { bytes.data + writes[i].at, writes[i].len },
+                                           .level = QC_LEVEL_QUORUM };
+    }
+    /* What one of them says may stand on those before it. */
+    qn_step(queue, &(struct qc_event){ .kind = QC_EVENT_COMMANDS,
+                                       .commands = requests,
+                                       .count = (uint32_t)count,
+                                       .chained = true });
+    free(requests);
+    free(writes);
+    qf_strbuf_done(&bytes);
 }
 
 static const char *refusal(qf_rc rc)

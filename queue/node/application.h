@@ -13,10 +13,10 @@
  *
  * A leader is asked to write (QN_WRITE): propose() turns the bytes of the ask into a record, which is
  * appended; when it was applied, or came to nothing, ended() says what the asker hears. In between
- * another leader may have taken over: lead() says when this node begins and ends to serve. Between
- * propose() and the record's place in the log nothing else is proposed: records stand in the log in
- * the order of their propose(), and one that did not get in has ended() with an error before the next
- * propose().
+ * another leader may have taken over: lead() says when this node begins and ends to serve. Records stand
+ * in the log in the order of their propose(). All that are proposed in one round of the node's thread
+ * are written together; one that does not get into the log takes those behind it with it, and their
+ * ended() come, the last one first, before the next propose().
  *
  * A question (QN_QUESTION) is answered by the leader after it has confirmed itself: everything that
  * was acknowledged before the question was asked is applied. QN_LOOK asks this node as it is. */

@@ -21,8 +21,6 @@ void qn_offer_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_
 int64_t qn_record_time(struct qn_queue *queue); /* of a record that is taken now */
 /* False: the log has too many entries, and @ask was told so. */
 bool qn_log_has_room(struct qn_queue *queue, struct qn_ask *ask);
-/* Append a record of @ask, which begins with room for the envelope. */
-void qn_submit_record(struct qn_queue *queue, struct qn_ask *ask, struct qf_strbuf *record);
 /* consume.c: records out, and consumers' positions. */
 void qn_read_begin(struct qn_queue *queue, struct qn_ask *ask);
 void qn_read_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_end *end);

@@ -184,6 +184,7 @@ static void tick_queue(struct qn_queue *queue, int64_t now)
     if (!queue->core || queue->closing)
         return;
     qn_offers_flush(queue);
+    qn_writes_flush(queue);
     if (queue->held.count && now >= queue->held_due_ms)
         qn_retry_held(queue);
     if ((uint64_t)now >= qc_deadline(queue->core))

@@ -66,6 +66,12 @@ struct qn_outgoing {
 struct qp_bundle;
 struct qn_bundling;
 
+/* A record of an application that waits for the end of the round. */
+struct qn_write {
+    struct qn_ask *ask;
+    size_t at, len;
+};
+
 /* A snapshot that a peer wants as a file. */
 struct qn_wanted {
     uint64_t index, term;
@@ -108,6 +114,9 @@ struct qn_queue {
     bool has_app;
     uint64_t app_index; /* what was applied to it */
     uint64_t app_term;  /* in which it was told that this node leads; 0: it does not */
+    QF_VEC(struct qn_write)
+    writes; /* proposed in this round of the owner; records in write_bytes */
+    struct qf_strbuf write_bytes;
     struct qn_ask *deferred, **deferred_end; /* WRITEs that wait for others */
     uint32_t deferred_count;
 
@@ -241,6 +250,7 @@ qf_rc qn_app_restore(struct qn_queue *queue, struct qf_err *err); /* from the st
 void qn_app_feed(struct qn_queue *queue);                         /* with what was applied */
 void qn_app_lead(struct qn_queue *queue);                         /* or not any more */
 void qn_app_tick(struct qn_queue *queue);
+void qn_writes_flush(struct qn_queue *queue); /* what was proposed goes to the core */
 /* Propose what was deferred again; @failure not NULL: fail it. */
 void qn_app_retry(struct qn_queue *queue, const char *failure);
 

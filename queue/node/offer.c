@@ -33,13 +33,6 @@ bool qn_log_has_room(struct qn_queue *queue, struct qn_ask *ask)
     return true;
 }
 
-void qn_submit_record(struct qn_queue *queue, struct qn_ask *ask, struct qf_strbuf *record)
-{
-    ql_put((unsigned char *)record->data, (uint64_t)qn_record_time(queue), QN_ENVELOPE);
-    qn_submit_command(queue, ask,
-                      &(struct qc_command){ .kind = QC_OFFER, .data = qf_strbuf_view(record) });
-}
-
 void qn_offer_begin(struct qn_queue *queue, struct qn_ask *ask)
 {
     if (queue->has_app) {
