@@ -233,9 +233,12 @@ static void warn_if_open(void)
 
 static int run(int signal_fd)
 {
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf shown = QF_STRBUF_INIT;
     struct qf_err err = { 0 };
 
     warn_if_open();
+    cli_flags_json(&spec, &shown);
+    o.flags_json = qf_strbuf_cstr(&shown);
     if (qa_api_run(&o, signal_fd, &err) == QF_OK)
         return 0;
     (void)cli_bad(err.msg);

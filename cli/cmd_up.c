@@ -36,7 +36,7 @@ int cli_up(int argc, char **argv);
 #define RESTART_PAUSE_MS 500
 #define READY_TIMEOUT_MS 30000
 
-static const char *store, *listen_on, *log_level, *log_format, *state_dir;
+static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
 static uint64_t worker_count;
 static int64_t drain_timeout_ms;
 static bool demo;
@@ -51,6 +51,8 @@ static const struct cli_flag flags[] = {
       "put the last hours of demo data into the store first; without --store into one of its own" },
     { "http-listen", CLI_FLAG_STR, &listen_on, "HOST:PORT", "127.0.0.1:8080",
       "the API; port 0 takes a free one" },
+    { "cors-origin", CLI_FLAG_STR, &cors_origin, "ORIGIN", NULL,
+      "let pages of this origin (\"*\": of any) ask from a browser" },
     { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
       "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
     { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
@@ -180,6 +182,8 @@ static void describe_children(void)
     add_arg(api, "--store=%s", store);
     add_arg(api, "--http-listen=%s", http_address);
     add_arg(api, "--spool=%s/api", state);
+    if (cors_origin)
+        add_arg(api, "--cors-origin=%s", cors_origin);
     add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
     add_arg(api, "--log-level=%s", log_level);
     add_arg(api, "--log-format=%s", log_format);

@@ -220,3 +220,47 @@ void cli_flags_done(const struct cli_spec *spec)
         *list = (struct cli_list){ 0 };
     }
 }
+
+static void put_value(const struct cli_flag *flag, struct qf_strbuf *text)
+{
+    char digits[QF_DOUBLE_TEXT_MAX];
+
+    switch (flag->kind) {
+    case CLI_FLAG_BOOL:
+        qf_strbuf_puts(text, *(const bool *)flag->value ? "true" : "false");
+        break;
+    case CLI_FLAG_STR:
+        qf_strbuf_puts(text,
+                       *(const char *const *)flag->value ? *(const char *const *)flag->value : "");
+        break;
+    case CLI_FLAG_U64:
+    case CLI_FLAG_BYTES:
+        qf_strbuf_u64(text, *(const uint64_t *)flag->value);
+        break;
+    case CLI_FLAG_DOUBLE:
+        qf_strbuf_add(text, digits, qf_double_g(*(const double *)flag->value, digits));
+        break;
+    case CLI_FLAG_DURATION:
+        qf_duration_print(text, *(const int64_t *)flag->value);
+        break;
+    case CLI_FLAG_LIST: {
+        const struct cli_list *list = flag->value;
+
+        for (size_t i = 0; i < list->count; i++)
+            qf_strbuf_printf(text, "%s%s", i ? "," : "", list->items[i]);
+        break;
+    }
+    }
+}
+
+void cli_flags_json(const struct cli_spec *spec, struct qf_strbuf *buf)
+{
+    for (size_t i = 0; i < spec->flag_count; i++) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+        put_value(&spec->flags[i], &text);
+        qf_strbuf_printf(buf, "%s\"%s\":", i ? "," : "{", spec->flags[i].name);
+        qf_strbuf_json(buf, qf_strbuf_view(&text));
+    }
+    qf_strbuf_puts(buf, spec->flag_count ? "}" : "{}");
+}

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "base/pure/err.h"
+#include "base/pure/strbuf.h"
 
 enum cli_flag_kind {
     CLI_FLAG_BOOL,     /* bool * */
@@ -55,6 +56,9 @@ enum cli_parsed { CLI_PARSED_OK, CLI_PARSED_HELP, CLI_PARSED_BAD };
  */
 enum cli_parsed cli_flags_parse(const struct cli_spec *spec, int argc, char **argv,
                                 int *ret_positional);
+
+/* Append the flags and their values as {"name":"value",...}. */
+void cli_flags_json(const struct cli_spec *spec, struct qf_strbuf *buf);
 
 /* Free what list flags allocated. */
 void cli_flags_done(const struct cli_spec *spec);

@@ -278,6 +278,9 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     api->routes.metrics = &api->metrics;
     api->routes.tenants = api->tenants;
     api->routes.cors_origin = options->cors_origin;
+    api->routes.flags_json = options->flags_json;
+    api->routes.started_ms = qf_clock_wall_ms();
+    api->routes.thread_count = options->http_threads + options->eval_threads;
     api->routes.points_max = options->points_max;
     api->routes.check_host = options->check_host;
     api->routes.hosts = options->hosts;

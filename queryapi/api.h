@@ -22,6 +22,7 @@ struct qa_api_options {
     const char *audit_file;                       /* "-": stdout; NULL: no audit log */
     const char *limits_file;                      /* tenants' limits (tenant/limits.h), or NULL */
     const char *cors_origin;
+    const char *flags_json; /* what it was started with, for /api/v1/status/flags; or NULL */
     struct qa_features features;
     const char *tls_cert_file, *tls_key_file;                           /* HTTP */
     const char *control_ca_file, *control_cert_file, *control_key_file; /* control streams */

@@ -67,6 +67,26 @@ void qa_json_value(struct qf_strbuf *buf, double value)
     qf_strbuf_putc(buf, '"');
 }
 
+void qa_json_scalar_time(struct qf_strbuf *buf, int64_t ms)
+{
+    char text[TIME_TEXT_MAX];
+    size_t len = (size_t)(put_time(text, ms) - text);
+
+    for (bool fraction = ms % 1000 != 0; fraction && text[len - 1] == '0';)
+        len--;
+    qf_strbuf_add(buf, text, len);
+}
+
+void qa_json_scalar(struct qf_strbuf *buf, double value)
+{
+    char text[QF_DOUBLE_TEXT_MAX];
+    size_t len = qf_double_f(value, text);
+
+    qf_strbuf_putc(buf, '"');
+    qf_strbuf_add(buf, text, len);
+    qf_strbuf_putc(buf, '"');
+}
+
 /* Which ends belong to a bucket: 0 the upper one, 1 the lower one, 2 none, 3 both. */
 static int boundaries(const struct pq_histogram *histogram, const struct pq_interval *bucket)
 {

@@ -15,6 +15,10 @@
 void qa_json_time(struct qf_strbuf *buf, int64_t ms);
 /* "1.5", "NaN", "+Inf", "1e-07" with the quotes */
 void qa_json_value(struct qf_strbuf *buf, double value);
+/* Scalars and strings go another way through Prometheus: 1.5 as their time, "0.0000001" with never an
+ * exponent as their value. */
+void qa_json_scalar_time(struct qf_strbuf *buf, int64_t ms);
+void qa_json_scalar(struct qf_strbuf *buf, double value);
 /* {"count":"","sum":"","buckets":[[0,"lo","hi","n"]...]} */
 void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram);
 /* [time,"value"] or [time,{histogram}] */

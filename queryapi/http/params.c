@@ -2,12 +2,16 @@
 #include "queryapi/http/params.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/pure/number.h"
 #include "base/pure/utf8.h"
 
 /* Times beyond these would overflow somewhere: they are years -290 million and +292 million. */
 #define TIME_SECONDS_MAX 9.2e15
+
+/* Go's durations are nanoseconds in 63 bits. */
+#define DURATION_SECONDS_MAX 9223372036.854775807
 
 /* Milliseconds of a number of seconds, rounded; false if it is out of range. */
 static bool seconds_to_ms(double seconds, int64_t *ret_ms)
@@ -18,13 +22,33 @@ static bool seconds_to_ms(double seconds, int64_t *ret_ms)
     return true;
 }
 
+/* The first and the last time there is in Prometheus, as it writes them. Ours end before that. */
+static bool parse_extreme(struct qf_str text, qf_time_ms *ret_ms)
+{
+    bool first = qf_str_is(text, "-292273086-05-16T16:47:06Z");
+
+    if (!first && !qf_str_is(text, "292277025-08-18T07:12:54.999999999Z"))
+        return false;
+    *ret_ms = first ? -QA_TIME_FAR : QA_TIME_FAR;
+    return true;
+}
+
+/* Go reads no hexadecimal number without an exponent. */
+static bool parse_number(struct qf_str text, double *ret_number)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((text.data[i] | 32) == 'x')
+            return false;
+    return qf_parse_double(text, ret_number);
+}
+
 qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms, struct qf_err *err)
 {
     double seconds;
 
-    if (qf_parse_double(text, &seconds) && seconds_to_ms(seconds, ret_ms))
+    if (parse_number(text, &seconds) && seconds_to_ms(seconds, ret_ms))
         return QF_OK;
-    if (qf_time_parse_rfc3339(text, ret_ms))
+    if (qf_time_parse_rfc3339(text, ret_ms) || parse_extreme(text, ret_ms))
         return QF_OK;
     return qf_err_set(err, QF_EINVAL,
                       "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid timestamp", name,
@@ -43,25 +67,55 @@ qf_rc qa_param_time_optional(const char *name, struct qf_str text, qf_time_ms *r
         name, name, QF_STR_ARG(qf_str_sub(text, 0, 100)));
 }
 
-qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms, struct qf_err *err)
+/* @where begins the text of errors. */
+static qf_rc parse_duration(const char *where, struct qf_str text, int64_t *ret_ms,
+                            struct qf_err *err)
 {
     double seconds;
 
-    if (qf_parse_double(text, &seconds)) {
-        if (fabs(seconds) < 9.2e9) { /* Go's durations end at 292 years */
-            *ret_ms = (int64_t)round(seconds * 1000);
+    if (parse_number(text, &seconds)) {
+        if (isnan(seconds) || fabs(seconds) <= DURATION_SECONDS_MAX) {
+            *ret_ms = isnan(seconds) ? 0 : (int64_t)round(seconds * 1000);
+            if (seconds > 0 && *ret_ms == 0)
+                *ret_ms = 1; /* the least there is, and not nothing */
             return QF_OK;
         }
         return qf_err_set(err, QF_EINVAL,
-                          "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid duration. "
-                          "It overflows int64",
-                          name, QF_STR_ARG(qf_str_sub(text, 0, 100)));
+                          "%scannot parse \"%.*s\" to a valid duration. It overflows int64", where,
+                          QF_STR_ARG(qf_str_sub(text, 0, 100)));
     }
     if (qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
         return QF_OK;
-    return qf_err_set(err, QF_EINVAL,
-                      "invalid parameter \"%s\": cannot parse \"%.*s\" to a valid duration", name,
+    return qf_err_set(err, QF_EINVAL, "%scannot parse \"%.*s\" to a valid duration", where,
                       QF_STR_ARG(qf_str_sub(text, 0, 100)));
+}
+
+qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms, struct qf_err *err)
+{
+    char where[100];
+
+    (void)snprintf(where, sizeof(where), "invalid parameter \"%s\": ", name);
+    return parse_duration(where, text, ret_ms, err);
+}
+
+qf_rc qa_param_lookback(struct qf_str text, int64_t *ret_ms, struct qf_err *err)
+{
+    qf_rc rc = parse_duration("error parsing lookback delta duration: ", text, ret_ms, err);
+
+    if (rc == QF_OK && *ret_ms < 0)
+        *ret_ms = 0;
+    return rc;
+}
+
+static bool is_whole(struct qf_str text)
+{
+    size_t i = text.len && (text.data[0] == '-' || text.data[0] == '+');
+    size_t digits = text.len - i;
+
+    for (; i < text.len; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    return digits > 0;
 }
 
 qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err)
@@ -70,9 +124,9 @@ qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err
 
     if (!qf_parse_i64(text, &number))
         return qf_err_set(err, QF_EINVAL,
-                          "invalid parameter \"limit\": strconv.Atoi: parsing \"%.*s\": invalid "
-                          "syntax",
-                          QF_STR_ARG(qf_str_sub(text, 0, 100)));
+                          "invalid parameter \"limit\": strconv.Atoi: parsing \"%.*s\": %s",
+                          QF_STR_ARG(qf_str_sub(text, 0, 100)),
+                          is_whole(text) ? "value out of range" : "invalid syntax");
     if (number < 0)
         return qf_err_set(err, QF_EINVAL,
                           "invalid parameter \"limit\": limit must be non-negative");

@@ -9,8 +9,11 @@
 #include "base/pure/err.h"
 #include "base/pure/slice.h"
 
+/* Farther than any sample, far from any overflow. */
+#define QA_TIME_FAR (INT64_MAX / 4)
+
 /* Prometheus's forms. QF_EINVAL: `invalid parameter "start": cannot parse ...`. */
-/* Unix seconds with a fraction, or RFC 3339. */
+/* Unix seconds with a fraction, RFC 3339, or the first or last time of Prometheus as it writes them. */
 QF_MUST_CHECK qf_rc qa_param_time(const char *name, struct qf_str text, qf_time_ms *ret_ms,
                                   struct qf_err *err);
 /* The same for a parameter that may be absent: then *@ret_ms stays. Prometheus words the error of
@@ -20,6 +23,8 @@ QF_MUST_CHECK qf_rc qa_param_time_optional(const char *name, struct qf_str text,
 /* Seconds with a fraction, or "1h30m". */
 QF_MUST_CHECK qf_rc qa_param_duration(const char *name, struct qf_str text, int64_t *ret_ms,
                                       struct qf_err *err);
+/* The same for lookback_delta, whose errors have other words: 0, the default, for one below zero. */
+QF_MUST_CHECK qf_rc qa_param_lookback(struct qf_str text, int64_t *ret_ms, struct qf_err *err);
 /* A whole number >= 0. */
 QF_MUST_CHECK qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err);
 

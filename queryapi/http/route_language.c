@@ -123,24 +123,6 @@ static void handle_exemplars(struct qh_visit *visit)
     (void)qf_arena_free(arena);
 }
 
-static void handle_rules(struct qh_visit *visit)
-{
-    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"groups\":[]}}"));
-}
-
-static void handle_alerts(struct qh_visit *visit)
-{
-    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{\"alerts\":[]}}"));
-}
-
-static void handle_buildinfo(struct qh_visit *visit)
-{
-    qh_visit_json(visit, 200,
-                  QF_STR("{\"status\":\"success\",\"data\":{\"version\":\"3.14.0\",\"revision\":"
-                         "\"promfabric-" PROMFABRIC_VERSION "\",\"branch\":\"\",\"buildUser\":\"\","
-                         "\"buildDate\":\"\",\"goVersion\":\"\"}}"));
-}
-
 static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = { .limit = PRINTED_BYTES_MAX };
@@ -211,10 +193,7 @@ static void handle_parse_query(struct qh_visit *visit)
 static const struct qh_route routes[] = {
     { "/api/v1/metadata", QH_GET, false, handle_metadata, qa_fail_json },
     { "/api/v1/query_exemplars", QH_GET_POST, false, handle_exemplars, qa_fail_json },
-    { "/api/v1/rules", QH_GET, false, handle_rules, qa_fail_json },
-    { "/api/v1/alerts", QH_GET, false, handle_alerts, qa_fail_json },
     { "/api/v1/format_query", QH_GET_POST, false, handle_format_query, qa_fail_json },
     { "/api/v1/parse_query", QH_GET_POST, false, handle_parse_query, qa_fail_json },
-    { "/api/v1/status/buildinfo", QH_GET, false, handle_buildinfo, qa_fail_json },
 };
 const struct qh_routes qa_language_routes = { routes, QF_COUNT_OF(routes) };

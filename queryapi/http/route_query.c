@@ -20,9 +20,9 @@ qf_rc qa_read_common(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *
     if (rc == QF_OK && timeout.len)
         rc = qa_param_duration("timeout", timeout, &ask->timeout_ms, err);
     if (rc == QF_OK && lookback.len)
-        rc = qa_param_duration("lookback_delta", lookback, &ask->lookback_ms, err);
-    if (rc == QF_OK && (ask->timeout_ms < 0 || ask->lookback_ms < 0))
-        rc = qf_err_set(err, QF_EINVAL, "timeout and lookback_delta must not be negative");
+        rc = qa_param_lookback(lookback, &ask->lookback_ms, err);
+    if (rc == QF_OK && timeout.len && ask->timeout_ms <= 0) /* Prometheus's words for no time */
+        rc = qf_err_set(err, QF_EINVAL, "invalid parameter \"query\": context deadline exceeded");
     ask->stats = qh_visit_param(visit, "stats").len > 0;
     ask->stats_all = qf_str_is(qh_visit_param(visit, "stats"), "all");
     return rc;

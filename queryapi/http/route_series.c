@@ -8,24 +8,65 @@
 /* What stands for match[] if none is given: every series has a name or some other label. */
 static const struct qf_str all_series = QF_STR_INIT("{__name__=~\".+\"}");
 
-/* match[] into @matches, start, end and limit. Without start and end all times count. */
-static qf_rc read_matches(struct qh_visit *visit, struct qf_str matches[QA_MATCHES_MAX],
-                          struct qa_ask *ask, struct qf_err *err)
+/* A metric's name and nothing else: it can stand in a regular expression as it is. */
+static bool is_name(struct qf_str match)
+{
+    for (size_t i = 0; i < match.len; i++) {
+        char c = match.data[i];
+
+        if (!((c | 32) >= 'a' && (c | 32) <= 'z') && c != '_' && c != ':' &&
+            !(i > 0 && c >= '0' && c <= '9'))
+            return false;
+    }
+    return match.len > 0;
+}
+
+/* Dashboards ask for all of their metrics at once: those that are plain names become one selector, which
+ * costs one plan. One of them stays as it is. */
+static void join_names(struct qh_visit *visit, struct qf_str *matches, size_t *count)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf joined = QF_STRBUF_INIT;
+    size_t names = 0, kept = 0;
+    struct qf_str text;
+
+    for (size_t i = 0; i < *count; i++)
+        names += is_name(matches[i]);
+    if (names < 2)
+        return;
+    qf_strbuf_puts(&joined, "{__name__=~\"");
+    for (size_t i = 0, n = 0; i < *count; i++) {
+        if (!is_name(matches[i])) {
+            matches[kept++] = matches[i];
+            continue;
+        }
+        if (n++)
+            qf_strbuf_putc(&joined, '|');
+        qf_strbuf_str(&joined, matches[i]);
+    }
+    qf_strbuf_puts(&joined, "\"}");
+    text = qf_arena_str(visit->request->arena, qf_strbuf_view(&joined));
+    matches[kept++] = text;
+    *count = kept;
+}
+
+/* match[], start, end and limit. Without start and end all times count. */
+static qf_rc read_matches(struct qh_visit *visit, struct qa_ask *ask, struct qf_err *err)
 {
     const struct qh_params *params = &visit->request->params;
     struct qf_str limit = qh_visit_param(visit, "limit");
+    struct qf_str *matches =
+        QF_ARENA_ARRAY(visit->request->arena, struct qf_str, params->count + 1);
     qf_rc rc;
 
-    ask->start_ms = INT64_MIN / 4; /* far beyond any sample, far from any overflow */
-    ask->end_ms = INT64_MAX / 4;
+    if (!matches)
+        return qf_err_set(err, QF_ELIMIT, "the request is too large");
+    ask->start_ms = -QA_TIME_FAR;
+    ask->end_ms = QA_TIME_FAR;
     ask->matches = matches;
-    for (size_t i = 0; i < params->count; i++) {
-        if (!qf_str_is(params->items[i].name, "match[]"))
-            continue;
-        if (ask->match_count == QA_MATCHES_MAX)
-            return qf_err_set(err, QF_EINVAL, "more than %d match[] parameters", QA_MATCHES_MAX);
-        matches[ask->match_count++] = params->items[i].value;
-    }
+    for (size_t i = 0; i < params->count; i++)
+        if (qf_str_is(params->items[i].name, "match[]"))
+            matches[ask->match_count++] = params->items[i].value;
+    join_names(visit, matches, &ask->match_count);
     rc = qa_param_time_optional("start", qh_visit_param(visit, "start"), &ask->start_ms, err);
     if (rc == QF_OK)
         rc = qa_param_time_optional("end", qh_visit_param(visit, "end"), &ask->end_ms, err);
@@ -47,9 +88,8 @@ static void submit(struct qh_visit *visit, struct qa_ask *ask, qf_rc rc, const s
 static void handle_series(struct qh_visit *visit)
 {
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_SERIES);
-    struct qf_str matches[QA_MATCHES_MAX];
     struct qf_err err = { 0 };
-    qf_rc rc = read_matches(visit, matches, &ask, &err);
+    qf_rc rc = read_matches(visit, &ask, &err);
 
     if (rc == QF_OK && ask.match_count == 0)
         rc = qf_err_set(&err, QF_EINVAL, "no match[] parameter provided");
@@ -59,9 +99,8 @@ static void handle_series(struct qh_visit *visit)
 static void handle_labels(struct qh_visit *visit)
 {
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_LABELS);
-    struct qf_str matches[QA_MATCHES_MAX];
     struct qf_err err = { 0 };
-    qf_rc rc = read_matches(visit, matches, &ask, &err);
+    qf_rc rc = read_matches(visit, &ask, &err);
 
     submit(visit, &ask, rc, &err);
 }
@@ -69,9 +108,8 @@ static void handle_labels(struct qh_visit *visit)
 static void handle_label_values(struct qh_visit *visit)
 {
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_LABEL_VALUES);
-    struct qf_str matches[QA_MATCHES_MAX];
     struct qf_err err = { 0 };
-    qf_rc rc = read_matches(visit, matches, &ask, &err);
+    qf_rc rc = read_matches(visit, &ask, &err);
 
     ask.label = qa_unescape_name(visit->request->arena, visit->rest);
     if (rc == QF_OK && (ask.label.len == 0 || !qf_utf8_valid(ask.label)))

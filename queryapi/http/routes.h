@@ -18,7 +18,10 @@ struct qa_routes {
     bool check_host;           /* only this machine reaches it: see host.h */
     const char *const *hosts;  /* further names it goes by */
     size_t host_count;
-    atomic_bool ready; /* /readyz */
+    const char *flags_json; /* {"name":"value",...}, or NULL: for /api/v1/status/flags */
+    qf_time_ms started_ms;
+    size_t thread_count; /* of those that serve queries, as far as flags say */
+    atomic_bool ready;   /* /readyz */
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */

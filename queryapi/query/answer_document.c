@@ -181,10 +181,10 @@ qf_rc qa_answer_result(struct qa_query *query, struct qf_err *err)
         answer->collected = true;
     }
     if (answer->result.type == PQ_TYPE_SCALAR || answer->result.type == PQ_TYPE_STRING) {
-        qa_json_time(&answer->piece, answer->result.ts);
+        qa_json_scalar_time(&answer->piece, answer->result.ts);
         qf_strbuf_putc(&answer->piece, ',');
         if (answer->result.type == PQ_TYPE_SCALAR)
-            qa_json_value(&answer->piece, answer->result.scalar);
+            qa_json_scalar(&answer->piece, answer->result.scalar);
         else
             qf_strbuf_json(&answer->piece, answer->result.string);
     }

@@ -24,9 +24,6 @@ const char *qa_query_kind_name(enum qa_query_kind kind);
 enum qa_asks qa_query_kind_asks(enum qa_query_kind kind);
 enum qa_format qa_query_kind_format(enum qa_query_kind kind);
 
-/* match[] parameters of one request. */
-#define QA_MATCHES_MAX 64
-
 struct qa_ask {
     enum qa_query_kind kind;
     struct qf_str tenant;

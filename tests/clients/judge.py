@@ -66,6 +66,8 @@ def points_near(a, b):
             return near(a, b)
         except ValueError:
             return False
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b) == 4:  # a bucket: its bounds count exactly
+        return a[:3] == b[:3] and near(a[3], b[3])
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(points_near(x, y) for x, y in zip(a, b))
     if isinstance(a, dict) and isinstance(b, dict):

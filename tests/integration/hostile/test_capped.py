@@ -27,7 +27,7 @@ HEADROOM = 400 * MIB
 MEMORY = "--work-memory-max=32MiB"
 END = START + 3600
 RANGE = {"query": '{__name__=~".+"}', "start": START, "end": END, "step": 60}
-REFUSALS = {403, 422, 500, 501}  # tenant, limit, corrupt, unsupported: all of them final
+REFUSALS = {403, 422, 500}  # tenant, limit or unsupported, corrupt: all of them final
 
 
 def address_space(process):

@@ -110,3 +110,22 @@ TEST(annotations_beyond_ten_are_counted)
     CHECK(strstr(buf.data, "w9 (1:1)\",\"2 more warning annotations omitted\"]"));
     qf_strbuf_done(&buf);
 }
+
+/* Scalars go another way through Prometheus than samples do. */
+TEST(scalars_have_no_exponent)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+
+    qa_json_scalar(&buf, 1e21);
+    qa_json_scalar(&buf, 1e-7);
+    qa_json_value(&buf, 1e-7);
+    CHECK_STR(qf_strbuf_cstr(&buf), "\"1000000000000000000000\"\"0.0000001\"\"1e-07\"");
+    qf_strbuf_reset(&buf);
+    qa_json_scalar_time(&buf, 1500);
+    qf_strbuf_putc(&buf, ' ');
+    qa_json_scalar_time(&buf, 10000);
+    qf_strbuf_putc(&buf, ' ');
+    qa_json_time(&buf, 1500);
+    CHECK_STR(qf_strbuf_cstr(&buf), "1.5 10 1.500");
+    qf_strbuf_done(&buf);
+}

@@ -160,18 +160,55 @@ TEST(series_and_labels_ask_for_what_matches)
     teardown(&f);
 }
 
-TEST(more_matches_than_a_query_may_have_are_refused)
+/* Dashboards ask with one for each of their metrics. */
+TEST(any_number_of_matches_is_answered)
 {
     struct qf_strbuf form = QF_STRBUF_INIT;
     struct fixture f;
 
     setup(&f);
-    for (int i = 0; i < QA_MATCHES_MAX; i++)
-        qf_strbuf_puts(&form, "match[]=up&");
+    for (int i = 0; i < 300; i++)
+        qf_strbuf_printf(&form, "match[]=metric_%d&match[]=up{a=\"%d\"}&", i, i);
     CHECK_STR(get(&f, "/api/v1/series", form.data), OK "[]}");
-    qf_strbuf_puts(&form, "match[]=up");
-    CHECK_STR(get(&f, "/api/v1/series", form.data), BAD("more than 64 match[] parameters"));
+    qf_strbuf_puts(&form, "match[]=up{");
+    CHECK(strstr(get(&f, "/api/v1/series", form.data), "parse error"));
     qf_strbuf_done(&form);
+    teardown(&f);
+}
+
+TEST(lists_of_what_there_is_not_are_empty_in_the_form_of_prometheus)
+{
+    struct fixture f;
+
+    setup(&f);
+    CHECK_STR(get(&f, "/api/v1/targets", ""),
+              OK "{\"activeTargets\":[],\"droppedTargets\":[],\"droppedTargetCounts\":{}}}");
+    CHECK_STR(get(&f, "/api/v1/targets/metadata", "match_target={a=\"b\"}"), OK "[]}");
+    CHECK_STR(get(&f, "/api/v1/scrape_pools", ""), OK "{\"scrapePools\":[]}}");
+    CHECK_STR(get(&f, "/api/v1/alertmanagers", ""),
+              OK "{\"activeAlertmanagers\":[],\"droppedAlertmanagers\":[]}}");
+    CHECK_STR(get(&f, "/api/v1/notifications", ""), OK "[]}");
+    CHECK(strstr(get(&f, "/api/v1/status/buildinfo", ""), "\"version\":\"3.14.0\""));
+    CHECK(strstr(get(&f, "/api/v1/status/flags", ""), OK "{}"));
+    CHECK(strstr(get(&f, "/api/v1/status/runtimeinfo", ""), "\"startTime\":\""));
+    CHECK(strstr(get(&f, "/api/v1/features", ""), "\"abs\":true"));
+    teardown(&f);
+}
+
+TEST(parameters_of_rules_are_checked)
+{
+    struct fixture f;
+
+    setup(&f);
+    CHECK_STR(
+        get(&f, "/api/v1/rules", "type=alert&exclude_alerts=T&group_limit=3&match[]={a=\"b\"}"),
+        OK "{\"groups\":[]}}");
+    CHECK_STR(get(&f, "/api/v1/rules", "type=x"),
+              BAD("invalid parameter \\\"type\\\": not supported value \\\"x\\\""));
+    CHECK_STR(get(&f, "/api/v1/rules", "group_limit=0"),
+              BAD("invalid parameter \\\"group_limit\\\": group_limit needs to be greater than 0"));
+    CHECK(strstr(get(&f, "/api/v1/rules", "match[]=x("), "parse error"));
+    CHECK(strstr(get(&f, "/api/v1/rules", "group_next_token=a"), "needs to be present"));
     teardown(&f);
 }
 
