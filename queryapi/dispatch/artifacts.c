@@ -111,7 +111,9 @@ struct qa_fetch *co_fetch_new(const struct pb_ready *ready)
                                     .samples = ready->samples_read,
                                     .download_bytes = ready->download_bytes,
                                     .cache_hits = ready->cache_hits,
-                                    .cache_misses = ready->cache_misses };
+                                    .cache_misses = ready->cache_misses,
+                                    .head_samples = ready->head_samples,
+                                    .head_bytes = ready->head_bytes };
     (void)qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                             &fetch->checksum);
     return fetch;
@@ -240,6 +242,8 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struc
     fetch->artifact = (struct qa_artifact){ 0 };
     item->scan_us = fetch->scan_us;
     query->co.artifact_bytes += fetch->size_bytes;
+    query->co.head_samples += fetch->said.head_samples;
+    query->co.head_bytes += fetch->said.head_bytes;
     query->co.committed++;
     forget_rivals(coord, effect->work.v);
     co_progress(coord, query);

@@ -329,6 +329,7 @@ static void plan(struct qa_coord *coord, struct qa_query *query, uint32_t replan
         query->timings.admitted_ns = qf_clock_mono_ns();
     query->co.replans = replans;
     query->co.committed = query->co.total = query->co.segments = 0;
+    query->co.head_samples = query->co.head_bytes = 0;
     query->co.reason[0] = '\0';
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
     query->co.artifact_bytes = 0;

@@ -44,10 +44,20 @@ void qa_sse_error(struct qf_strbuf *buf, const char *code, struct qf_str message
     qf_strbuf_puts(buf, "}}\n\ndata: {\"type\":\"done\",\"data\":{\"status\":\"error\"}}\n\n");
 }
 
-void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query)
+void qa_json_heads(struct qf_strbuf *buf, const struct qa_head_figures *heads)
+{
+    if (heads)
+        qf_strbuf_printf(buf, ",\"heads\":{\"inputs\":%llu,\"samples\":%llu,\"bytes\":%llu}",
+                         (unsigned long long)heads->inputs, (unsigned long long)heads->samples,
+                         (unsigned long long)heads->bytes);
+}
+
+void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
+                 const struct qa_head_figures *heads)
 {
     qf_strbuf_puts(buf, "data: {\"type\":\"done\",\"data\":{\"status\":\"ok\"");
     qa_json_notes(buf, notes, query, false);
+    qa_json_heads(buf, heads);
     qf_strbuf_puts(buf, "}}\n\n");
 }
 

@@ -19,8 +19,15 @@ void qa_sse_result(struct qf_strbuf *buf, struct qf_str tags_and_label, int64_t 
                    const struct pq_histogram *histogram);
 /* error {"code","message"} followed by done {"status":"error"}. */
 void qa_sse_error(struct qf_strbuf *buf, const char *code, struct qf_str message);
-/* done {"status":"ok"}, with warnings and infos if there are any. */
-void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query);
+/* How much of an answer came from heads of ingest nodes: from no segment. */
+struct qa_head_figures {
+    uint64_t inputs, samples, bytes;
+};
+/* ,"heads":{"inputs","samples","bytes"}; nothing for NULL: there are no ingest nodes. */
+void qa_json_heads(struct qf_strbuf *buf, const struct qa_head_figures *heads);
+/* done {"status":"ok"}, with warnings and infos if there are any, and with heads. */
+void qa_sse_done(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,
+                 const struct qa_head_figures *heads);
 /* progress {"segments_total","work_total","work_done","workers"} */
 void qa_sse_progress(struct qf_strbuf *buf, uint64_t segments, uint64_t total, uint64_t done,
                      uint64_t workers);

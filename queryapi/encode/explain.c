@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/pure/number.h"
+#include "queryapi/encode/events.h"
 #include "queryapi/encode/prom_json.h"
 
 static void open_event(struct qf_strbuf *buf, const char *type)
@@ -58,8 +59,11 @@ void qa_json_planned(struct qf_strbuf *buf, const struct qa_planned *planned)
 
         qf_strbuf_printf(buf,
                          "%s{\"id\":%zu,\"leaf\":%" PRIu32 ",\"shards\":%" PRIu32
-                         ",\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+                         ",\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64,
                          i ? "," : "", i, work->leaf, work->shards, work->segments, work->bytes);
+        if (work->heads)
+            put_u64(buf, "heads", work->heads);
+        qf_strbuf_putc(buf, '}');
     }
     qf_strbuf_puts(buf, "]}");
 }
@@ -173,6 +177,7 @@ static void put_stats(struct qf_strbuf *buf, const struct qa_done_stats *stats)
     put_u64(buf, "hedges", stats->hedges);
     put_u64(buf, "replans", stats->replans);
     put_u64(buf, "peak_memory_bytes", stats->peak_memory_bytes);
+    qa_json_heads(buf, stats->heads);
     qf_strbuf_putc(buf, '}');
 }
 

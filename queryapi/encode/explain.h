@@ -24,6 +24,8 @@
 #include "promql/plan.h"
 #include "promql/value.h"
 
+struct qa_head_figures;
+
 void qa_sse_stage(struct qf_strbuf *buf, const char *name, int64_t t_ms);
 
 /* What a query will read, before it has: bounds and guesses. */
@@ -37,6 +39,7 @@ struct qa_estimate {
 struct qa_planned_work {
     uint32_t leaf, shards;
     uint64_t segments, bytes;
+    uint64_t heads; /* inputs from heads of ingest nodes; told if there are any */
 };
 
 struct qa_planned {
@@ -90,6 +93,7 @@ struct qa_done_stats {
     uint64_t artifact_bytes, download_bytes;
     uint32_t retries, hedges, replans;
     uint64_t peak_memory_bytes;
+    const struct qa_head_figures *heads; /* encode/events.h; NULL: there are no ingest nodes */
 };
 /* What the answer stands on. */
 struct qa_coverage {

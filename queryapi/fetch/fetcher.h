@@ -44,6 +44,7 @@ struct qa_said {
     uint64_t queued_us, download_us, write_us;
     uint64_t rows, series, samples, download_bytes;
     uint32_t cache_hits, cache_misses;
+    uint64_t head_samples, head_bytes;
 };
 
 struct qa_fetch {

@@ -117,19 +117,24 @@ static void read_files(struct reader *reader, const json_t *from, struct qa_fres
 {
     const json_t *array = json_object_get(from, "files");
     struct sg_catalog_file *files = list(reader, from, "files", sizeof(*files), &to->file_count);
+    size_t kept = 0;
 
     for (size_t i = 0; i < to->file_count; i++) {
         const json_t *file = json_array_get(array, i);
         struct sg_segment_name name;
 
-        files[i] = (struct sg_catalog_file){
+        files[kept] = (struct sg_catalog_file){
             .name = text(reader, json_object_get(file, "name"), "name", NAME_BYTES_MAX),
             .etag = text(reader, json_object_get(file, "etag"), "etag", NAME_BYTES_MAX),
             .size = count(reader, file, "size"),
         };
-        if (reader->rc == QF_OK && !sg_segment_name_parse(files[i].name, &name))
+        if (!qf_str_starts(files[kept].name, QF_STR("tenant=")))
+            continue; /* not samples: exemplars, metadata */
+        if (reader->rc == QF_OK && !sg_segment_name_parse(files[kept].name, &name))
             bad(reader, "name");
+        kept++;
     }
+    to->file_count = kept;
     to->files = files;
 }
 

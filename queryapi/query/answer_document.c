@@ -1,5 +1,6 @@
 /* answer_document.c - the result of an expression as Prometheus's JSON document. */
 #include "base/sys/clock.h"
+#include "queryapi/encode/events.h"
 #include "queryapi/encode/prom_json.h"
 #include "queryapi/query/answer_int.h"
 #include "queryapi/query/explain.h"
@@ -132,6 +133,7 @@ static void write_stats(struct qa_query *query)
     const struct qa_timings *t = &query->timings;
     const struct pq_eval_stats *stats = &query->answer->result.stats;
     int64_t now = qf_clock_mono_ns();
+    struct qa_head_figures heads;
 
     qf_strbuf_printf(&query->answer->piece,
                      ",\"stats\":{\"timings\":{\"evalTotalTime\":%.9f,\"resultSortTime\":0,"
@@ -142,6 +144,7 @@ static void write_stats(struct qa_query *query)
                      seconds(t->fetched_ns, now), seconds(t->submitted_ns, t->admitted_ns),
                      seconds(t->submitted_ns, now), (unsigned long long)stats->samples_read,
                      (unsigned long long)stats->samples_read, (unsigned long long)stats->rows);
+    qa_json_heads(&query->answer->piece, qa_query_heads(query, &heads));
     if (query
             ->explain) { /* Prometheus's form has no place for it; its clients skip what they do not know */
         query->explain->memory_peak = qf_purse_used(&query->purse);

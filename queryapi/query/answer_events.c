@@ -84,11 +84,13 @@ qf_rc qa_answer_next_batch(struct qa_query *query, struct qf_err *err)
 void qa_answer_end_events(struct qa_query *query, uint64_t series)
 {
     struct qa_answer *answer = query->answer;
+    struct qa_head_figures heads;
 
     if (query->explain)
         qa_explain_done(query, &answer->piece, series);
     else
-        qa_sse_done(&answer->piece, pq_eval_notes(query->parts[0].eval), query->ask.text);
+        qa_sse_done(&answer->piece, pq_eval_notes(query->parts[0].eval), query->ask.text,
+                    qa_query_heads(query, &heads));
     (void)qa_answer_flush(query, true);
     qh_stream_end(query->stream);
 }

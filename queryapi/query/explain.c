@@ -7,6 +7,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/map.h"
 #include "base/sys/clock.h"
+#include "queryapi/encode/events.h"
 #include "queryapi/query/query_int.h"
 
 static int64_t age_ms(const struct qa_query *query)
@@ -47,7 +48,7 @@ static uint32_t shards_of(const struct qa_item *item)
             count++;
         last = item->segments[i].shard;
     }
-    return count;
+    return QF_MAX(count, 1u); /* of a shard that is only in heads: that one */
 }
 
 static qf_rc describe(struct qa_query *query, struct qa_planned *ret_planned, struct qf_err *err)
@@ -62,7 +63,8 @@ static qf_rc describe(struct qa_query *query, struct qa_planned *ret_planned, st
 
         works[i] = (struct qa_planned_work){ .leaf = item->leaf_id,
                                              .shards = shards_of(item),
-                                             .segments = item->segment_count };
+                                             .segments = item->segment_count,
+                                             .heads = item->heads.count };
         for (size_t k = 0; k < item->segment_count; k++)
             works[i].bytes += item->segments[k].size_bytes;
     }
@@ -196,7 +198,8 @@ static double seconds(int64_t from_ns, int64_t to_ns)
     return from_ns && to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
 }
 
-static struct qa_done_stats stats_of(const struct qa_query *query, uint64_t series)
+static struct qa_done_stats stats_of(const struct qa_query *query, uint64_t series,
+                                     struct qa_head_figures *head_room)
 {
     const struct qa_timings *t = &query->timings;
     const struct qa_explain *explain = query->explain;
@@ -209,6 +212,7 @@ static struct qa_done_stats stats_of(const struct qa_query *query, uint64_t seri
                                    .series = series,
                                    .points = query->points,
                                    .replans = query->co.replans,
+                                   .heads = qa_query_heads(query, head_room),
                                    .peak_memory_bytes = explain->memory_peak };
 
     for (size_t i = 0; i < explain->count; i++) {
@@ -254,11 +258,13 @@ static struct pq_node_figures *nodes_of(const struct qa_query *query, size_t *re
 }
 
 static struct qa_receipt receipt_of(const struct qa_query *query, uint64_t series,
-                                    struct pq_node_figures **ret_nodes)
+                                    struct pq_node_figures **ret_nodes,
+                                    struct qa_head_figures *head_room)
 {
-    struct qa_receipt receipt = { .stats = stats_of(query, series),
+    struct qa_receipt receipt = { .stats = stats_of(query, series, head_room),
                                   .coverage = { .segments = query->segment_count,
                                                 .works = query->item_count,
+                                                .heads = query->head_count,
                                                 .checksum = checksum_of(query) } };
 
     receipt.nodes = *ret_nodes = nodes_of(query, &receipt.node_count);
@@ -268,7 +274,8 @@ static struct qa_receipt receipt_of(const struct qa_query *query, uint64_t serie
 void qa_explain_done(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series)
 {
     struct pq_node_figures *nodes;
-    struct qa_receipt receipt = receipt_of(query, series, &nodes);
+    struct qa_head_figures heads;
+    struct qa_receipt receipt = receipt_of(query, series, &nodes, &heads);
 
     qa_sse_done_explained(buf, pq_eval_notes(query->parts[0].eval), query->ask.text, &receipt);
     free(nodes);
@@ -277,7 +284,8 @@ void qa_explain_done(const struct qa_query *query, struct qf_strbuf *buf, uint64
 void qa_explain_receipt(const struct qa_query *query, struct qf_strbuf *buf, uint64_t series)
 {
     struct pq_node_figures *nodes;
-    struct qa_receipt receipt = receipt_of(query, series, &nodes);
+    struct qa_head_figures heads;
+    struct qa_receipt receipt = receipt_of(query, series, &nodes, &heads);
 
     qa_json_receipt(buf, &receipt);
     free(nodes);

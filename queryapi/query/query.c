@@ -106,6 +106,16 @@ struct qa_query *qa_query_free(struct qa_query *query)
     return NULL;
 }
 
+const struct qa_head_figures *qa_query_heads(const struct qa_query *query,
+                                             struct qa_head_figures *room)
+{
+    if (!query->env->asker)
+        return NULL;
+    *room =
+        (struct qa_head_figures){ query->head_count, query->co.head_samples, query->co.head_bytes };
+    return room;
+}
+
 const char *qa_query_cancel_text(const struct qa_query *query)
 {
     return query->cancel_rc == QF_EUNAVAILABLE ? "the server is shutting down"

@@ -153,11 +153,12 @@ struct qa_query {
         qf_time_ms deadline;
         uint64_t first_work; /* the id of items[0]; the others follow */
         size_t committed;
-        size_t total, segments;   /* items and segments of the plan that is worked on */
-        uint64_t artifact_bytes;  /* of committed artifacts, counted in the spool */
-        uint64_t announced_bytes; /* of all artifacts that workers have ready */
-        uint32_t replans;         /* because segments vanished, or heads */
-        bool vanished;            /* the last time it was segments: list the store */
+        size_t total, segments;            /* items and segments of the plan that is worked on */
+        uint64_t artifact_bytes;           /* of committed artifacts, counted in the spool */
+        uint64_t head_samples, head_bytes; /* what workers had from heads for them */
+        uint64_t announced_bytes;          /* of all artifacts that workers have ready */
+        uint32_t replans;                  /* because segments vanished, or heads */
+        bool vanished;                     /* the last time it was segments: list the store */
         bool working;     /* work is under way, and with it query->explain the coordinator's */
         char reason[300]; /* what a worker said of the work that failed */
     } co;
@@ -174,6 +175,11 @@ void qa_query_reset(struct qa_query *query);
 
 /* Run a turn on this thread and set query->next. */
 void qa_query_turn(struct qa_query *query, enum qa_turn turn);
+
+/* What came from heads, in *@room; NULL if there are no ingest nodes. */
+struct qa_head_figures;
+const struct qa_head_figures *qa_query_heads(const struct qa_query *query,
+                                             struct qa_head_figures *room);
 
 /* What a canceled query's client is told. */
 const char *qa_query_cancel_text(const struct qa_query *query);

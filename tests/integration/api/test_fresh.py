@@ -77,6 +77,20 @@ class Answers(FreshTest):
         self.assertEqual(self.fabric.data("/api/v1/label/i/values"), [str(i) for i in range(10)])
         self.assertEqual(self.fabric.data("/api/v1/labels"), ["__name__", "i", "k"])
 
+    def test_answers_say_how_much_came_from_heads(self):
+        self.head()
+        stats = self.fabric.query("count(fresh)", LATER, stats="true")["stats"]
+        self.assertEqual(stats["heads"]["inputs"], 4)
+        self.assertGreaterEqual(stats["heads"]["samples"], 10)
+        self.assertGreater(stats["heads"]["bytes"], 0)
+        _, _, events = self.fabric.events("fresh", LATER, LATER, "15s")
+        self.assertEqual(events[-1]["data"]["heads"]["inputs"], 4)
+        _, _, events = self.fabric.events("fresh", LATER, LATER, "15s", explain=True, format="batch")
+        (plan,) = [e["data"] for e in events if e["type"] == "plan"]
+        self.assertEqual([work["heads"] for work in plan["works"]], [1] * 4)
+        self.assertEqual(events[-1]["data"]["coverage"]["heads"], 4)
+        self.assertGreaterEqual(events[-1]["data"]["stats"]["heads"]["samples"], 10)
+
     def test_tenants_see_their_own(self):
         self.head(tenant="other")
         self.assertEqual(self.count(), 0)
