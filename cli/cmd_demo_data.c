@@ -1,4 +1,6 @@
 /* cmd_demo_data.c - promfabric demo-data: a data set to try things with. */
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +10,7 @@
 #include "base/sys/clock.h"
 #include "cli/flags.h"
 #include "cli/import_common.h"
+#include "cli/web.h"
 #include "segments/demo/demo.h"
 
 int cli_demo_data(int argc, char **argv);
@@ -16,7 +19,7 @@ static struct {
     struct import_cli common;
     uint64_t seed, instances;
     int64_t range, step;
-    const char *end;
+    const char *end, *follow;
 } o;
 
 static const struct cli_flag flags[] = {
@@ -26,6 +29,8 @@ static const struct cli_flag flags[] = {
     { "range", CLI_FLAG_DURATION, &o.range, "DURATION", "6h", "how much time the data cover" },
     { "step", CLI_FLAG_DURATION, &o.step, "DURATION", "15s", "time between samples" },
     { "end", CLI_FLAG_STR, &o.end, "TIME", "now", "when they end: RFC 3339, Unix seconds or now" },
+    { "follow", CLI_FLAG_STR, &o.follow, "URL", NULL,
+      "then go on: write each sample when its time has come to the ingest node at this address" },
 };
 
 static const struct cli_spec spec = {
@@ -108,10 +113,73 @@ static int run(const struct sg_demo_options *demo)
     return import_cli_end(&o.common, &summary, rc, &err);
 }
 
+/* --- going on --- */
+
+#define FOLLOW_MS 1000
+/* A body stays far below what an ingest node takes. */
+#define FOLLOW_BYTES_MAX ((size_t)4 << 20)
+#define POST_MS 10000L
+
+/* Lines of all samples that are due by now. */
+static void take_due(struct sg_demo *demo, struct sg_demo_live *live, struct qf_strbuf *text)
+{
+    int64_t now = qf_clock_wall_ms();
+
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        char number[QF_DOUBLE_TEXT_MAX];
+        double value;
+        int64_t ts;
+
+        while (text->len < FOLLOW_BYTES_MAX && sg_demo_live_next(live, i, now, &ts, &value)) {
+            qf_labels_print_series(text, sg_demo_labels(demo, i));
+            qf_strbuf_putc(text, ' ');
+            qf_strbuf_add(text, number, qf_double_g(value, number));
+            qf_strbuf_putc(text, ' ');
+            qf_strbuf_i64(text, ts);
+            qf_strbuf_putc(text, '\n');
+        }
+    }
+}
+
+/* The status of the answer; 0: there was none. */
+static long post(const struct qf_strbuf *text)
+{
+    struct cli_web web = { .url = o.follow, .tenant = o.common.tenant };
+    struct cli_web_request request = { .method = "POST",
+                                       .path = "/api/v1/import/prometheus",
+                                       .body = qf_strbuf_view(text),
+                                       .content_type = "text/plain" };
+
+    return cli_web_post(&web, &request, POST_MS);
+}
+
+/* Until a signal ends the process. What an ingest node does not take now it is given again; what it
+ * finds wrong, as samples that are too old by now, is not. */
+static void follow(const struct sg_demo_options *options)
+{
+    struct sg_demo *demo = sg_demo_new(options);
+    struct sg_demo_live *live = sg_demo_live_new(demo);
+    struct qf_strbuf text = QF_STRBUF_INIT;
+
+    (void)signal(SIGINT, SIG_DFL); /* there is nothing left to cancel */
+    (void)signal(SIGTERM, SIG_DFL);
+    for (;;) {
+        long status = 204;
+
+        if (!text.len)
+            take_due(demo, live, &text);
+        if (text.len)
+            status = post(&text);
+        if (status / 100 == 2 || (status / 100 == 4 && status != 429))
+            qf_strbuf_reset(&text);
+        (void)poll(NULL, 0, FOLLOW_MS);
+    }
+}
+
 int cli_demo_data(int argc, char **argv)
 {
     struct sg_demo_options demo = { 0 };
-    int positional;
+    int positional, code;
 
     switch (cli_flags_parse(&spec, argc, argv, &positional)) {
     case CLI_PARSED_HELP:
@@ -131,5 +199,8 @@ int cli_demo_data(int argc, char **argv)
     demo.step = o.step;
     demo.end = qf_floor_div(demo.end, o.step) * o.step;
     demo.start = demo.end - o.range;
-    return run(&demo);
+    code = run(&demo);
+    if (code == 0 && o.follow)
+        follow(&demo);
+    return code;
 }

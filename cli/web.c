@@ -142,3 +142,26 @@ json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *req
     curl_slist_free_all(headers);
     return answer;
 }
+
+static size_t ignore(char *data, size_t size, size_t count, void *arg)
+{
+    (void)data;
+    (void)arg;
+    return size * count;
+}
+
+long cli_web_post(const struct cli_web *web, const struct cli_web_request *request, long timeout_ms)
+{
+    struct curl_slist *headers;
+    CURL *easy = cli_web_open(web, request->path, request->content_type, &headers);
+    long status = 0;
+
+    set_body(easy, request);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, ignore);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+    if (curl_easy_perform(easy) == CURLE_OK)
+        (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(easy);
+    curl_slist_free_all(headers);
+    return status;
+}

@@ -47,4 +47,8 @@ void cli_web_param(struct qf_strbuf *path, const char *name, const char *value);
 /* The answer, json_decref() it; NULL, and one line was printed to stderr: no answer, or an error. */
 json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request);
 
+/* POST, and only the status of the answer; 0: there was none within @timeout_ms. Prints nothing. */
+long cli_web_post(const struct cli_web *web, const struct cli_web_request *request,
+                  long timeout_ms);
+
 #endif

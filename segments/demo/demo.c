@@ -335,24 +335,35 @@ static bool is_counter(enum kind kind)
     return kind <= KIND_CPU;
 }
 
+static int64_t time_of(const struct sg_demo *demo, const struct life *life, size_t step)
+{
+    return demo->options.start + (int64_t)step * demo->options.step + life->phase;
+}
+
+static double step_on(const struct sg_demo *demo, const struct series *series, struct state *state,
+                      size_t step, int64_t at)
+{
+    size_t steps = sg_demo_samples_max(demo) - 1;
+
+    if (is_counter(series->kind) && restarts(demo, series, step, steps))
+        state->value = state->hidden = 0;
+    return next_value(state, series, (double)demo->options.step / 1000, at);
+}
+
 size_t sg_demo_samples(const struct sg_demo *demo, size_t index, int64_t *ts, double *values)
 {
-    const struct sg_demo_options *o = &demo->options;
     const struct series *series = &demo->series.items[index];
     size_t steps = sg_demo_samples_max(demo) - 1, count = 0;
     struct life life = life_of(demo, series, steps);
     struct state state = { .prng = { series->seed } };
-    double seconds = (double)o->step / 1000;
 
     for (size_t step = 0; step < steps; step++) {
-        int64_t at = o->start + (int64_t)step * o->step + life.phase;
+        int64_t at = time_of(demo, &life, step);
         double value;
 
-        if (step < life.first || step > life.end || at >= o->end)
+        if (step < life.first || step > life.end || at >= demo->options.end)
             continue;
-        if (is_counter(series->kind) && restarts(demo, series, step, steps))
-            state.value = state.hidden = 0;
-        value = next_value(&state, series, seconds, at);
+        value = step_on(demo, series, &state, step, at);
         if (series->kind == KIND_PROGRESS)
             value = (double)(step - life.first) / (double)(life.end - life.first);
         if (life.stale && step == life.end)
@@ -361,4 +372,59 @@ size_t sg_demo_samples(const struct sg_demo *demo, size_t index, int64_t *ts, do
         values[count++] = value;
     }
     return count;
+}
+
+/* --- from the end on --- */
+
+struct progress {
+    struct state state;
+    struct life life;
+    size_t step; /* the next one */
+};
+
+struct sg_demo_live {
+    const struct sg_demo *demo;
+    struct progress *series;
+};
+
+struct sg_demo_live *sg_demo_live_new(const struct sg_demo *demo)
+{
+    struct sg_demo_live *live = qf_xcalloc(1, sizeof(*live));
+    size_t steps = sg_demo_samples_max(demo) - 1;
+
+    live->demo = demo;
+    live->series = qf_xcalloc(demo->series.count + 1, sizeof(*live->series));
+    for (size_t i = 0; i < demo->series.count; i++) {
+        const struct series *series = &demo->series.items[i];
+        struct progress *p = &live->series[i];
+
+        p->state.prng.state = series->seed;
+        p->life = life_of(demo, series, steps);
+        for (; p->step < steps && time_of(demo, &p->life, p->step) < demo->options.end; p->step++)
+            (void)step_on(demo, series, &p->state, p->step, time_of(demo, &p->life, p->step));
+    }
+    return live;
+}
+
+struct sg_demo_live *sg_demo_live_free(struct sg_demo_live *live)
+{
+    if (!live)
+        return NULL;
+    free(live->series);
+    free(live);
+    return NULL;
+}
+
+bool sg_demo_live_next(struct sg_demo_live *live, size_t index, int64_t now, int64_t *ret_ts,
+                       double *ret_value)
+{
+    const struct series *series = &live->demo->series.items[index];
+    struct progress *p = &live->series[index];
+    int64_t at = time_of(live->demo, &p->life, p->step);
+
+    if (series->kind == KIND_PROGRESS || at > now)
+        return false;
+    *ret_ts = at;
+    *ret_value = step_on(live->demo, series, &p->state, p->step++, at);
+    return true;
 }

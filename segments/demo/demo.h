@@ -16,6 +16,7 @@
 #ifndef SEGMENTS_DEMO_DEMO_H
 #define SEGMENTS_DEMO_DEMO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,5 +41,15 @@ struct qf_labels sg_demo_labels(const struct sg_demo *demo, size_t series);
 size_t sg_demo_samples_max(const struct sg_demo *demo);
 /* Fill in the samples of a series; returns their number, which may be 0. */
 size_t sg_demo_samples(const struct sg_demo *demo, size_t series, int64_t *ts, double *values);
+
+/* The same series from the end on, as if time went by: what has a sample in the last step goes on, and
+ * the values follow those of sg_demo_samples(). */
+struct sg_demo_live;
+
+struct sg_demo_live *sg_demo_live_new(const struct sg_demo *demo); /* borrowed */
+struct sg_demo_live *sg_demo_live_free(struct sg_demo_live *live); /* Accepts NULL, returns NULL. */
+/* The next sample of @series, if it is due by @now (ms). False: it is not, or the series has ended. */
+bool sg_demo_live_next(struct sg_demo_live *live, size_t series, int64_t now, int64_t *ret_ts,
+                       double *ret_value);
 
 #endif

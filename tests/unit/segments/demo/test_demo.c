@@ -100,3 +100,31 @@ TEST(counters_reset_series_end_and_buckets_add_up)
     CHECK(late >= 6);
     CHECK_EQ(buckets, 3 * 3 * 12);
 }
+
+/* From the end on: the next step of each series, when its time has come, and counters go on counting. */
+TEST(data_go_on_where_they_end)
+{
+    QF_CLEANUP(demo_freep) struct sg_demo *demo = sg_demo_new(&six_hours);
+    struct sg_demo_live *live = sg_demo_live_new(demo);
+    size_t max = sg_demo_samples_max(demo), on = 0;
+    QF_CLEANUP(qf_freep) int64_t *ts = qf_xcalloc(max, sizeof(*ts));
+    QF_CLEANUP(qf_freep) double *values = qf_xcalloc(max, sizeof(*values));
+
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        size_t count = sg_demo_samples(demo, i, ts, values);
+        int64_t at, soon = ts[count - 1] + six_hours.step;
+        double value;
+
+        CHECK(!sg_demo_live_next(live, i, soon - 1, &at, &value));
+        if (!sg_demo_live_next(live, i, soon, &at, &value))
+            continue; /* a run that has ended */
+        on++;
+        CHECK_EQ(at, soon);
+        if (qf_str_is(qf_labels_get(sg_demo_labels(demo, i), QF_STR("__name__")),
+                      "http_requests_total"))
+            CHECK(value >= values[count - 1] || value < 1000);
+        CHECK(!sg_demo_live_next(live, i, soon, &at, &value));
+    }
+    CHECK_EQ(on, 3 * 77);
+    (void)sg_demo_live_free(live);
+}
