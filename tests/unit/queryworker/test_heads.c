@@ -1,0 +1,286 @@
+/* test_heads.c - head inputs from ingest nodes: fetched once, shared while held, gone afterwards. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/http/listener.h"
+#include "base/pure/alloc.h"
+#include "queryworker/cache/cache.h"
+#include "queryworker/cache/head.h"
+#include "tests/lib/test.h"
+
+#define BYTES "these bytes stand for a segment"
+
+/* A cache, and two replicas that do as they are told. */
+struct bench {
+    char dir[64];
+    struct sg_store *store;
+    struct qf_mailbox *mailbox;
+    struct qf_pool *pool;
+    struct qw_metrics *metrics;
+    struct qw_head_source *source;
+    struct qw_cache *cache;
+    struct replica {
+        struct qh_listener *listener;
+        char url[64];
+        struct qf_str replica;
+        atomic_int asked, status, busy; /* `busy` answers are 503 first */
+        char body[600], key[100];
+    } replicas[2];
+    struct qf_str urls[2];
+};
+
+static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
+{
+    struct replica *replica = ctx;
+    int status = atomic_load(&replica->status);
+
+    (void)atomic_fetch_add(&replica->asked, 1);
+    (void)snprintf(replica->body, sizeof(replica->body), "%.*s", QF_STR_ARG(request->body));
+    if (atomic_load(&replica->busy) > 0) {
+        (void)atomic_fetch_sub(&replica->busy, 1);
+        status = 503;
+    }
+    if (status == 200)
+        qh_stream_header(stream, "X-Promfabric-Samples", "41");
+    qh_stream_answer(stream, status, "text/plain", status == 200 ? QF_STR(BYTES) : QF_STR(""));
+}
+
+static bool make_room(void *ctx, uint64_t bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    return true;
+}
+
+static struct bench *bench_new(void)
+{
+    struct bench *bench = qf_xcalloc(1, sizeof(*bench));
+    struct qf_err err = { 0 };
+    char cache[100];
+
+    (void)snprintf(bench->dir, sizeof(bench->dir), "/tmp/pf-heads-XXXXXX");
+    CHECK(mkdtemp(bench->dir));
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = bench->dir }, &bench->store, &err),
+             &err);
+    bench->mailbox = qf_mailbox_new(64);
+    bench->pool = qf_pool_new("download", 3, 64);
+    bench->metrics = qw_metrics_new();
+    bench->source = qw_head_source_new(&(struct qw_head_options){ 0 }, &err);
+    (void)snprintf(cache, sizeof(cache), "%s/cache", bench->dir);
+    bench->cache = qw_cache_new(&(struct qw_cache_options){ .store = bench->store,
+                                                            .heads = bench->source,
+                                                            .dir = cache,
+                                                            .pool = bench->pool,
+                                                            .mailbox = bench->mailbox,
+                                                            .metrics = bench->metrics,
+                                                            .readers_max = 4,
+                                                            .reader_bytes_max = 1 << 20,
+                                                            .make_room = make_room,
+                                                            .ctx = bench },
+                                &err);
+    CHECK_MSG(bench->cache, "%s", err.msg);
+    for (int i = 0; i < 2; i++) {
+        struct replica *replica = &bench->replicas[i];
+
+        replica->listener =
+            qh_listener_new(&(struct qh_listener_options){ .listen = "127.0.0.1:0",
+                                                           .handle = serve,
+                                                           .ctx = replica,
+                                                           .body_bytes_max = 1 << 20,
+                                                           .bodies_bytes_max = 1 << 20 },
+                            &err);
+        CHECK_MSG(replica->listener, "%s", err.msg);
+        atomic_init(&replica->status, 200);
+        (void)snprintf(replica->url, sizeof(replica->url), "http://127.0.0.1:%d",
+                       qh_listener_port(replica->listener));
+        bench->urls[i] = qf_str_from(replica->url);
+    }
+    return bench;
+}
+
+static void finish(struct bench *bench)
+{
+    while (qw_cache_stats(bench->cache).downloads) {
+        struct qw_message *message = qf_mailbox_receive(bench->mailbox, 20000);
+
+        CHECK(message && message->kind == QW_MESSAGE_DOWNLOAD);
+        qw_cache_dispatch(bench->cache, message);
+    }
+}
+
+static size_t files(const struct bench *bench)
+{
+    char path[100];
+    DIR *dir;
+    size_t count = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/cache", bench->dir);
+    dir = opendir(path);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        count += entry->d_name[0] != '.';
+    (void)closedir(dir);
+    return count;
+}
+
+static void bench_free(struct bench *bench)
+{
+    char command[100];
+
+    finish(bench);
+    CHECK_EQ(qw_cache_stats(bench->cache).bytes, 0);
+    CHECK_EQ(files(bench), 0);
+    bench->cache = qw_cache_free(bench->cache);
+    bench->pool = qf_pool_free(bench->pool);
+    bench->mailbox = qf_mailbox_free(bench->mailbox, NULL);
+    bench->metrics = qw_metrics_free(bench->metrics);
+    bench->source = qw_head_source_free(bench->source);
+    bench->store = sg_store_free(bench->store);
+    for (int i = 0; i < 2; i++)
+        (void)qh_listener_free(bench->replicas[i].listener);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", bench->dir);
+    CHECK_EQ(system(command), 0);
+    free(bench);
+}
+
+static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
+{
+    struct pb_head inputs[3];
+    struct pb_heads heads = {
+        .inputs = inputs, .count = count, .match = QF_STR("{a=\"b\"}"), .min_ts = 1, .max_ts = 2
+    };
+    struct qw_hold *hold = qw_cache_acquire(bench->cache, NULL, 0, bench);
+
+    for (size_t i = 0; i < count; i++)
+        inputs[i] = (struct pb_head){ .partition = 3,
+                                      .queue = QF_STR("q"),
+                                      .generation = 5,
+                                      .cut = cut,
+                                      .shard = (uint32_t)i,
+                                      .shard_count = 4,
+                                      .replicas = bench->urls,
+                                      .replica_count = 2 };
+    qw_cache_acquire_heads(bench->cache, hold, QF_STR("t"), &heads);
+    return hold;
+}
+
+static struct qw_hold *get(struct bench *bench, uint64_t cut, size_t count)
+{
+    struct qw_hold *hold = acquire(bench, cut, count);
+
+    finish(bench);
+    CHECK(qw_cache_settled(bench->cache) == hold);
+    return hold;
+}
+
+TEST(a_head_input_is_a_file_while_it_is_held)
+{
+    struct bench *bench = bench_new();
+    struct qw_hold *hold = get(bench, 7, 2);
+    struct stat info;
+
+    CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg);
+    CHECK_EQ(hold->count, 2);
+    CHECK(stat(qw_segment_path(hold->segments[1]), &info) == 0);
+    CHECK_EQ(info.st_size, strlen(BYTES));
+    qw_cache_tidy(bench->cache, hold);
+    CHECK_EQ(hold->head_samples, 82);
+    CHECK_EQ(hold->head_bytes, 2 * strlen(BYTES));
+    CHECK(strstr(bench->replicas[0].body,
+                 "{\"tenant\":\"t\",\"partition\":3,\"queue\":\"q\",\"generation\":5,\"cut\":7,"
+                 "\"shard\":"));
+    CHECK(strstr(bench->replicas[0].body,
+                 "\"shards\":4,\"min_ts\":1,\"max_ts\":2,\"match\":\"{a=\\\"b\\\"}\"}"));
+    CHECK_EQ(atomic_load(&bench->replicas[1].asked), 0);
+    qw_cache_release(bench->cache, hold);
+    CHECK_EQ(files(bench), 0);
+    bench_free(bench);
+}
+
+/* The same question at the same time is asked once; another cut is another question. */
+TEST(equal_head_inputs_are_shared)
+{
+    struct bench *bench = bench_new();
+    struct qw_hold *first = acquire(bench, 7, 1), *second = acquire(bench, 7, 1);
+    struct qw_hold *other = acquire(bench, 8, 1);
+
+    finish(bench);
+    CHECK_EQ(atomic_load(&bench->replicas[0].asked), 2);
+    CHECK_STR(qw_segment_path(first->segments[0]), qw_segment_path(second->segments[0]));
+    CHECK(strcmp(qw_segment_path(first->segments[0]), qw_segment_path(other->segments[0])) != 0);
+    while (qw_cache_settled(bench->cache))
+        continue;
+    qw_cache_release(bench->cache, first);
+    CHECK_EQ(files(bench), 2);
+    qw_cache_release(bench->cache, second);
+    qw_cache_release(bench->cache, other);
+    bench_free(bench);
+}
+
+/* Nothing that matches is no input, and no file. */
+TEST(an_empty_head_input_is_let_go_of)
+{
+    struct bench *bench = bench_new();
+    struct qw_hold *hold;
+
+    atomic_store(&bench->replicas[0].status, 204);
+    hold = get(bench, 7, 3);
+    CHECK_EQ(hold->rc, QF_OK);
+    qw_cache_tidy(bench->cache, hold);
+    CHECK_EQ(hold->count, 0);
+    CHECK_EQ(hold->head_bytes, 0);
+    qw_cache_release(bench->cache, hold);
+    bench_free(bench);
+}
+
+TEST(another_replica_is_asked_and_busy_ones_again)
+{
+    struct bench *bench = bench_new();
+    struct qw_hold *hold;
+
+    atomic_store(&bench->replicas[0].status, 410);
+    atomic_store(&bench->replicas[1].busy, 2);
+    hold = get(bench, 7, 1);
+    CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg);
+    CHECK_EQ(atomic_load(&bench->replicas[1].asked), 3);
+    qw_cache_release(bench->cache, hold);
+    bench_free(bench);
+}
+
+/* What ends the query's plan, what is tried elsewhere, and what is nobody's to mend. */
+TEST(failures_of_head_inputs_have_their_codes)
+{
+    static const struct {
+        int first, second;
+        qf_rc rc;
+    } cases[] = { { 410, 410, QF_EGONE },        { 410, 503, QF_EGONE },
+                  { 503, 503, QF_EUNAVAILABLE }, { 404, 404, QF_EGONE },
+                  { 400, 200, QF_EINVAL },       { 403, 200, QF_EDENIED },
+                  { 500, 500, QF_EUNAVAILABLE } };
+
+    for (size_t i = 0; i < QF_COUNT_OF(cases); i++) {
+        struct bench *bench = bench_new();
+        struct qw_hold *hold;
+
+        atomic_store(&bench->replicas[0].status, cases[i].first);
+        atomic_store(&bench->replicas[1].status, cases[i].second);
+        hold = get(bench, 7, 1);
+        CHECK_MSG(hold->rc == cases[i].rc, "%d and %d: %s", cases[i].first, cases[i].second,
+                  hold->err.msg);
+        qw_cache_release(bench->cache, hold);
+        bench_free(bench);
+    }
+}
+
+/* Who lets go while it is on its way leaves nothing behind. */
+TEST(a_head_input_that_nobody_waits_for_goes)
+{
+    struct bench *bench = bench_new();
+
+    atomic_store(&bench->replicas[0].busy, 1);
+    atomic_store(&bench->replicas[1].busy, 1);
+    qw_cache_release(bench->cache, acquire(bench, 7, 2));
+    bench_free(bench);
+}
