@@ -45,6 +45,7 @@ struct qw_segment {
 };
 
 struct qw_cache {
+    struct sg_hot *hot;
     struct qw_cache_options options;
     char *dir, *local_root; /* local_root: NULL unless the store is a folder */
     struct qw_segment *buckets[BUCKETS];
@@ -188,6 +189,8 @@ struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_
     cache->dir = qf_xstrdup(options->dir);
     if (qf_str_starts(url, QF_STR("file://")))
         cache->local_root = qf_xmemdup0(url.data + 7, url.len - 7);
+    if (options->hot_bytes_max)
+        cache->hot = sg_hot_new(options->hot_bytes_max);
     if (take_over(cache, err))
         return qw_cache_free(cache);
     return cache;
@@ -200,6 +203,7 @@ struct qw_cache *qw_cache_free(struct qw_cache *cache)
     assert(!cache->waiting && !cache->settled && cache->stats.downloads == 0);
     while (cache->newest)
         drop(cache, cache->newest);
+    cache->hot = sg_hot_free(cache->hot);
     free(cache->dir);
     free(cache->local_root);
     free(cache);
@@ -618,6 +622,11 @@ const char *qw_segment_in_place(const struct qw_segment *segment)
     return segment->name;
 }
 
+struct sg_hot *qw_cache_hot(const struct qw_cache *cache)
+{
+    return cache->hot;
+}
+
 struct sg_store *qw_cache_store(const struct qw_cache *cache)
 {
     return cache->options.store;
@@ -672,5 +681,9 @@ uint64_t qw_cache_evict(struct qw_cache *cache)
 
 struct qw_cache_stats qw_cache_stats(const struct qw_cache *cache)
 {
-    return cache->stats;
+    struct qw_cache_stats stats = cache->stats;
+
+    if (cache->hot)
+        stats.hot = sg_hot_stats(cache->hot);
+    return stats;
 }

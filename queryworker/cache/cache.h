@@ -23,6 +23,7 @@
 #include "proto/codec/control.h"
 #include "queryworker/metrics.h"
 #include "queryworker/work/message.h"
+#include "segments/parquet/hot.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/store/store.h"
 
@@ -39,6 +40,7 @@ struct qw_cache_options {
     struct qw_metrics *metrics;
     size_t readers_max;        /* readers kept open beyond those in use */
     uint64_t reader_bytes_max; /* and their memory */
+    uint64_t hot_bytes_max;    /* of what works read through them and others may read again; 0: none */
     /* Asked before a download: is there room for so many more bytes of cache? */
     bool (*make_room)(void *ctx, uint64_t bytes);
     void *ctx;
@@ -90,6 +92,8 @@ const char *qw_segment_label(const struct qw_segment *segment);
 /* Its name in the store if it is read there, NULL if it is a copy. */
 const char *qw_segment_in_place(const struct qw_segment *segment);
 struct sg_store *qw_cache_store(const struct qw_cache *cache);
+/* Where readers that works open keep what they read (segments/parquet/hot.h); NULL: nowhere. */
+struct sg_hot *qw_cache_hot(const struct qw_cache *cache);
 uint64_t qw_segment_size(const struct qw_segment *segment); /* as announced; 0: unknown */
 struct sg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
 /* Hand in a reader that was opened for @segment; the cache owns it now. If there is one already the
@@ -108,6 +112,7 @@ struct qw_cache_stats {
     uint64_t bytes; /* on disk, downloads under way included */
     size_t segments, readers, downloads;
     uint64_t reader_bytes;
+    struct sg_hot_stats hot;
 };
 struct qw_cache_stats qw_cache_stats(const struct qw_cache *cache);
 

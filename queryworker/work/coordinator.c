@@ -101,6 +101,10 @@ static void update_metrics(struct qw_coordinator *co)
     qf_metric_set(m->cache_bytes, 0, (double)cache.bytes);
     qf_metric_set(m->readers_open, 0, (double)cache.readers);
     qf_metric_set(m->reader_bytes, 0, (double)cache.reader_bytes);
+    qf_metric_set(m->hot_bytes, 0, (double)cache.hot.bytes);
+    qf_metric_set(m->hot_hits, 0, (double)cache.hot.hits);
+    qf_metric_set(m->hot_misses, 0, (double)cache.hot.misses);
+    qf_metric_set(m->hot_evicted, 0, (double)cache.hot.evicted);
     qf_metric_set(m->spool_bytes, 0, (double)(co->spool_bytes + co->memory_bytes));
     qf_metric_set(m->artifacts, 0, (double)(co->unacked.count + co->acked.count));
 }

@@ -28,7 +28,7 @@ static qf_rc open_file(const struct qw_task_segment *segment, int *ret_fd, struc
                       segment->path, strerror(errno));
 }
 
-static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
+static qf_rc open_segment(struct qw_task_segment *segment, struct sg_hot *hot, struct qf_err *err)
 {
     struct stat info;
     int fd = -1;
@@ -45,6 +45,7 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct qf_err *err)
     segment->reader = sg_reader_open_fd(fd, segment->label, err);
     if (!segment->reader)
         return err->rc ? err->rc : QF_EIO;
+    sg_hot_join(hot, segment->reader);
     segment->opened = true;
     return QF_OK;
 }
@@ -72,7 +73,7 @@ static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
         if (atomic_load_explicit(&task->cancel, memory_order_relaxed))
             return qf_err_set(&task->err, QF_ECANCELED, "canceled");
         if (!task->segments[i].reader)
-            rc = open_segment(&task->segments[i], &task->err);
+            rc = open_segment(&task->segments[i], task->hot, &task->err);
         if (rc == QF_OK)
             rc = check_tenant(task, &task->segments[i]);
         if (rc) {

@@ -13,6 +13,7 @@
 #include "queryworker/artifact/spool.h"
 #include "queryworker/work/message.h"
 #include "segments/parquet/artifact.h"
+#include "segments/parquet/hot.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/store/store.h"
 
@@ -38,6 +39,7 @@ struct qw_task {
     struct pb_limits limits;          /* none is 0 */
     struct qw_task_segment *segments; /* owned */
     size_t segment_count;
+    struct sg_hot *hot; /* where readers that it opens keep what they read; NULL: nowhere */
 
     /* out */
     qf_rc rc;

@@ -99,6 +99,7 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
     };
 #undef LESSER
     task->segments = qf_xcalloc(task->segment_count + 1, sizeof(*task->segments));
+    task->hot = qw_cache_hot(co->cache);
     for (size_t i = 0; i < task->segment_count; i++) {
         const struct qw_segment *segment = run->hold->segments[i];
 
