@@ -150,50 +150,66 @@ static void unpack_each(const unsigned char *in, unsigned width, uint64_t least,
 }
 
 #ifdef WIDE_AVX2
-/* Eight values take as many bytes as one has bits, so every eight lie alike. Two values and the bits
- * in front of them are within 16 bytes, from which each lane of 64 bits picks its eight. */
-WIDE_AVX2 static void unpack_avx2(const unsigned char *in, unsigned width, uint64_t least,
-                                  size_t count, uint64_t *out)
-{
-    const __m256i mask = _mm256_set1_epi64x((int64_t)((UINT64_C(1) << width) - 1));
-    const __m256i add = _mm256_set1_epi64x((int64_t)least);
-    const __m256i bytes = _mm256_set_epi8(7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5,
-                                          4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0);
+/* How values of one width lie. Eight of them take as many bytes as one has bits, so every eight lie
+ * alike; two and the bits in front of them are within 16 bytes, from which each lane of 64 bits picks
+ * its eight. */
+struct plan {
+    unsigned width;  /* 0: none yet */
     size_t start[4]; /* of each pair of values */
     __m256i picks[2], shifts[2];
+};
 
+WIDE_AVX2 static void plan_make(struct plan *plan, unsigned width)
+{
+    const __m256i own = _mm256_set_epi8(7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0, 7, 6, 5, 4,
+                                        3, 2, 1, 0, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m256i lowest = _mm256_set_epi64x(0x0808080808080808, 0, 0x0808080808080808, 0);
+    __m256i number = _mm256_set_epi64x(3, 2, 1, 0);
+
+    plan->width = width;
     for (unsigned half = 0; half < 2; half++) {
-        uint64_t at[4], shift[4];
+        __m256i bit = _mm256_mul_epu32(number, _mm256_set1_epi64x((int64_t)width));
+        __m256i at = _mm256_srli_epi64(bit, 3);
+        __m256i first = _mm256_permute4x64_epi64(at, 0xa0); /* of each pair */
+        __m256i behind = _mm256_shuffle_epi8(_mm256_sub_epi64(at, first), lowest);
 
-        for (unsigned k = 0; k < 4; k++) {
-            size_t bit = (size_t)(half * 4 + k) * width;
-
-            if (k % 2 == 0)
-                start[half * 2 + k / 2] = bit / 8;
-            at[k] = (bit / 8 - start[half * 2 + k / 2]) * UINT64_C(0x0101010101010101);
-            shift[k] = bit % 8;
-        }
-        picks[half] = _mm256_add_epi8(bytes, _mm256_loadu_si256((const __m256i *)(void *)at));
-        shifts[half] = _mm256_loadu_si256((const __m256i *)(void *)shift);
+        plan->picks[half] = _mm256_add_epi8(own, behind);
+        plan->shifts[half] = _mm256_and_si256(bit, _mm256_set1_epi64x(7));
+        plan->start[half * 2] = (size_t)(half * 4) * width / 8;
+        plan->start[half * 2 + 1] = (size_t)(half * 4 + 2) * width / 8;
+        number = _mm256_add_epi64(number, _mm256_set1_epi64x(4));
     }
-    for (size_t i = 0; i < count; i += 8, in += width)
+}
+
+WIDE_AVX2 static void unpack_avx2(const struct plan *plan, const unsigned char *in, uint64_t least,
+                                  size_t count, uint64_t *out)
+{
+    const __m256i mask = _mm256_set1_epi64x((int64_t)((UINT64_C(1) << plan->width) - 1));
+    const __m256i add = _mm256_set1_epi64x((int64_t)least);
+
+    for (size_t i = 0; i < count; i += 8, in += plan->width)
         for (unsigned half = 0; half < 2; half++) {
-            const __m128i *low = (const __m128i *)(const void *)(in + start[half * 2]);
-            const __m128i *high = (const __m128i *)(const void *)(in + start[half * 2 + 1]);
+            const __m128i *low = (const __m128i *)(const void *)(in + plan->start[half * 2]);
+            const __m128i *high = (const __m128i *)(const void *)(in + plan->start[half * 2 + 1]);
             __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
                                                    _mm_loadu_si128(high), 1);
             __m256i values =
-                _mm256_srlv_epi64(_mm256_shuffle_epi8(both, picks[half]), shifts[half]);
+                _mm256_srlv_epi64(_mm256_shuffle_epi8(both, plan->picks[half]), plan->shifts[half]);
 
             values = _mm256_add_epi64(_mm256_and_si256(values, mask), add);
             _mm256_storeu_si256((__m256i *)(void *)(out + i + half * 4), values);
         }
 }
+#else
+struct plan {
+    unsigned width;
+};
 #endif
 
-/* The first @count differences of a miniblock; room for all of them is written to. */
-static inline void unpack(const unsigned char *in, unsigned width, uint64_t least, size_t count,
-                          uint64_t *out)
+/* The first @count differences of a miniblock; room for all of them is written to. @plan is kept from
+ * one to the next: most have the same width. */
+static inline void unpack(struct plan *plan, const unsigned char *in, unsigned width,
+                          uint64_t least, size_t count, uint64_t *out)
 {
     if (width == 0) {
         for (size_t i = 0; i < count; i++)
@@ -202,18 +218,23 @@ static inline void unpack(const unsigned char *in, unsigned width, uint64_t leas
     }
 #ifdef WIDE_AVX2
     if (width <= 56 && wide_avx2()) {
-        unpack_avx2(in, width, least, count, out);
+        if (plan->width != width)
+            plan_make(plan, width);
+        unpack_avx2(plan, in, least, count, out);
         return;
     }
 #endif
+    (void)plan;
     unpack_each(in, width, least, count, out);
 }
 
 void delta_read(const struct delta *delta, int64_t *out)
 {
     uint64_t value = (uint64_t)delta->first, diffs[DELTA_MINI_MAX];
+    struct plan plan;
     size_t at = 1;
 
+    plan.width = 0;
     out[0] = delta->first;
     for (size_t b = 0; b < delta->block_count; b++) {
         struct block block = block_at(delta, b);
@@ -221,7 +242,7 @@ void delta_read(const struct delta *delta, int64_t *out)
         for (size_t m = 0; m < MINIS && at < delta->count; m++) {
             size_t left = delta->count - at, count = left < delta->mini ? left : delta->mini;
 
-            unpack(block.minis[m], block.widths[m], block.least, count, diffs);
+            unpack(&plan, block.minis[m], block.widths[m], block.least, count, diffs);
             for (size_t i = 0; i < count; i++)
                 out[at++] = (int64_t)(value += diffs[i]);
         }
@@ -232,8 +253,10 @@ void delta_read_i32(const struct delta *delta, int32_t *out)
 {
     uint64_t diffs[DELTA_MINI_MAX];
     uint32_t value = (uint32_t)(uint64_t)delta->first;
+    struct plan plan;
     size_t at = 1;
 
+    plan.width = 0;
     out[0] = (int32_t)value;
     for (size_t b = 0; b < delta->block_count; b++) {
         struct block block = block_at(delta, b);
@@ -241,7 +264,7 @@ void delta_read_i32(const struct delta *delta, int32_t *out)
         for (size_t m = 0; m < MINIS && at < delta->count; m++) {
             size_t left = delta->count - at, count = left < delta->mini ? left : delta->mini;
 
-            unpack(block.minis[m], block.widths[m], block.least, count, diffs);
+            unpack(&plan, block.minis[m], block.widths[m], block.least, count, diffs);
             for (size_t i = 0; i < count; i++)
                 out[at++] = (int32_t)(value += (uint32_t)diffs[i]);
         }
@@ -276,7 +299,9 @@ void delta_read_back(const struct delta *delta, size_t start, size_t count, int6
     uint64_t value = (uint64_t)last, diffs[DELTA_MINI_MAX];
     /* Difference i is between values i and i + 1; those from @start to @end are needed. */
     size_t end = start + count - 1, mini = delta->mini, size = mini * MINIS;
+    struct plan plan;
 
+    plan.width = 0;
     out[count - 1] = last;
     for (size_t b = (end + size - 1) / size; end > start; b--) {
         struct block block = block_at(delta, b - 1);
@@ -288,7 +313,8 @@ void delta_read_back(const struct delta *delta, size_t start, size_t count, int6
             if (block.widths[m - 1] == 0) {
                 walk_back_evenly(block.least, end - from, &value, out + (from - start));
             } else {
-                unpack(block.minis[m - 1], block.widths[m - 1], block.least, end - first, diffs);
+                unpack(&plan, block.minis[m - 1], block.widths[m - 1], block.least, end - first,
+                       diffs);
                 walk_back(diffs + (from - first), end - from, &value, out + (from - start));
             }
             end = from;

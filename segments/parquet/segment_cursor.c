@@ -350,7 +350,8 @@ static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_
     if (!row->count)
         return QF_OK;
     decode_values(cursor, pick, start, cursor->values + at);
-    memmove(ts, ts + start, row->count * sizeof(*ts));
+    if (start)
+        memmove(ts, ts + start, row->count * sizeof(*ts));
     row->ts = ts;
     row->values = cursor->values + at;
     *ret_first = pick->first + start;
