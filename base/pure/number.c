@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pure/digits.h"
 #include "base/pure/shortest.h"
 
 static size_t put(char *out, const char *text)
@@ -27,15 +28,16 @@ static bool special(double v, char *out, size_t *ret_len)
     return true;
 }
 
-/* Without exponent. From 2^53 on std::to_chars writes all digits of the exact value; what is wanted
- * are the shortest ones that read back as it, followed by zeros. */
+/* Without exponent. Most numbers by our own digits; those with many zeros, and from 2^53 on, where std::to_chars writes all digits of the exact value; what is wanted
+ * are the shortest ones that read back as it, followed by zeros, by others. */
 static size_t fixed(double v, char *out)
 {
     char text[64], *exponent;
     size_t len = 0, digits = 0, wanted = 0;
 
     if (fabs(v) < 0x1p53)
-        return qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
+        return fabs(v) >= 1e-7 || v == 0 ? qf_digits_fixed(v, out)
+                                         : qf_shortest_fixed(v, out, QF_DOUBLE_TEXT_MAX);
     (void)qf_shortest_scientific(v, text, sizeof(text));
     exponent = strchr(text, 'e');
     for (const char *c = exponent + 2; *c; c++) /* behind "e+" */
