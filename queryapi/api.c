@@ -168,6 +168,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .series_max = options->query_series_max,
         .items_max = options->items_max,
         .costs = api->costs,
+        .helpers = api->pool,
         .cost_max_ms = options->query_cost_max_ms,
         .small_scan_us = (uint64_t)options->small_scan_ms * 1000,
         .limits = { .samples_max = options->query_samples_max,

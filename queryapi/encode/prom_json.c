@@ -2,35 +2,17 @@
 #include "queryapi/encode/prom_json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/pure/alloc.h"
+#include "base/pure/digits.h"
 #include "base/pure/number.h"
 #include "promql/histogram/layout.h"
 
 #define NOTES_SHOWN_MAX 10
 
 #define TIME_TEXT_MAX 32
-
-static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233"
-                            "34353637383940414243444546474849505152535455565758596061626364656667"
-                            "6869707172737475767778798081828384858687888990919293949596979899";
-
-/* Two digits at a time, from the right. Seconds of our days have ten. */
-static char *put_digits(char *out, uint64_t value)
-{
-    char digits[20], *at = digits + sizeof(digits);
-    size_t len;
-
-    for (; value > UINT32_MAX; value /= 100)
-        memcpy(at -= 2, pairs + value % 100 * 2, 2);
-    for (uint32_t low = (uint32_t)value; low || at == digits + sizeof(digits); low /= 100)
-        memcpy(at -= 2, pairs + low % 100 * 2, 2);
-    if (*at == '0' && at + 1 < digits + sizeof(digits))
-        at++;
-    len = (size_t)(digits + sizeof(digits) - at);
-    memcpy(out, at, len);
-    return out + len;
-}
 
 /* Seconds, and thousandths where there are any. */
 static char *put_time(char *out, int64_t ms)
@@ -40,7 +22,7 @@ static char *put_time(char *out, int64_t ms)
 
     if (ms < 0)
         *out++ = '-';
-    out = put_digits(out, magnitude / 1000);
+    out += qf_digits_u64(magnitude / 1000, out);
     if (rest) {
         *out++ = '.';
         *out++ = (char)('0' + rest / 100);
@@ -140,6 +122,68 @@ static void put_float_point(struct qf_strbuf *buf, int64_t ms, double value)
     out = put_time(out, ms);
     *out++ = ',';
     *out++ = '"';
+    out += qf_double_json(value, out);
+    *out++ = '"';
+    *out++ = ']';
+    *out = '\0';
+    buf->len += (size_t)(out - start);
+}
+
+/* More points than a query may ask for: what is behind them is written each time. */
+#define TIMES_MAX 16384
+
+struct qa_json_time_text {
+    int64_t ms;
+    unsigned char len; /* 0: not there, or too long */
+    char text[23];     /* "[", the time and "," and a quotation mark */
+};
+
+void qa_json_times_done(struct qa_json_times *times)
+{
+    free(times->items);
+    *times = (struct qa_json_times){ 0 };
+}
+
+static struct qa_json_time_text *time_text(struct qa_json_times *times, size_t index, int64_t ms)
+{
+    struct qa_json_time_text *item;
+    char text[TIME_TEXT_MAX + 3], *end = text;
+
+    if (index >= times->count) {
+        size_t count = QF_MAX(times->count * 2, index + 64);
+
+        times->items = qf_xrealloc(times->items, count * sizeof(*times->items));
+        memset(times->items + times->count, 0, (count - times->count) * sizeof(*times->items));
+        times->count = count;
+    }
+    item = &times->items[index];
+    if (item->len && item->ms == ms)
+        return item;
+    *end++ = '[';
+    end = put_time(end, ms);
+    *end++ = ',';
+    *end++ = '"';
+    item->ms = ms;
+    item->len = (unsigned char)(end - text <= (ptrdiff_t)sizeof(item->text) ? end - text : 0);
+    memcpy(item->text, text, item->len);
+    return item;
+}
+
+void qa_json_float(struct qf_strbuf *buf, struct qa_json_times *times, size_t index, int64_t ms,
+                   double value)
+{
+    const struct qa_json_time_text *time = index < TIMES_MAX ? time_text(times, index, ms) : NULL;
+    char *start, *out;
+
+    if (!time || !time->len) {
+        put_float_point(buf, ms, value);
+        return;
+    }
+    start = out = qf_strbuf_reserve(buf, TIME_TEXT_MAX + QF_DOUBLE_TEXT_MAX + 5);
+    if (!start)
+        return;
+    memcpy(out, time->text, sizeof(time->text)); /* a known size is no call */
+    out += time->len;
     out += qf_double_json(value, out);
     *out++ = '"';
     *out++ = ']';

@@ -25,6 +25,16 @@ void qa_json_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogr
 void qa_json_point(struct qf_strbuf *buf, int64_t ms, double value,
                    const struct pq_histogram *histogram);
 
+/* Texts of times that were written, by their place in a series: series of one query have the same. */
+struct qa_json_times {
+    struct qa_json_time_text *items;
+    size_t count;
+};
+void qa_json_times_done(struct qa_json_times *times);
+/* [time,"value"], point number @index of its series. */
+void qa_json_float(struct qf_strbuf *buf, struct qa_json_times *times, size_t index, int64_t ms,
+                   double value);
+
 /* ,"warnings":[...],"infos":[...]; nothing if there are none. At most 10 of each; a last line tells
  * how many were left out. @query is for line and column; @limited adds the truncation warning. */
 void qa_json_notes(struct qf_strbuf *buf, const struct pq_notes *notes, struct qf_str query,

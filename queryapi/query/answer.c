@@ -7,9 +7,6 @@
 #include "queryapi/query/explain.h"
 #include "segments/parquet/artifact.h"
 
-/* Bytes written at once; between two pieces the stream is asked for room. */
-#define PIECE_BYTES ((size_t)32 << 10)
-
 void qa_answer_begin(struct qa_query *query)
 {
     if (qa_query_kind_format(query->ask.kind) != QA_FORMAT_EVENTS)
@@ -23,6 +20,7 @@ void qa_answer_done(struct qa_query *query)
     if (!query->answer)
         return;
     qf_strbuf_done(&query->answer->piece);
+    (void)qa_ahead_free(query->answer->ahead);
     free(query->answer);
     query->answer = NULL;
 }
@@ -112,17 +110,33 @@ static qf_rc open_parts(struct qa_query *query, struct qf_err *err)
 
 /* --- writing --- */
 
+/* More than one piece: from here on an error can only cut the connection. */
+static void begin_pieces(struct qa_query *query, size_t bytes)
+{
+    if (qa_query_kind_format(query->ask.kind) == QA_FORMAT_JSON)
+        qh_stream_begin(query->stream, 200, "application/json");
+    if (!query->timings.first_ns && bytes)
+        query->timings.first_ns = qf_clock_mono_ns();
+}
+
+bool qa_answer_send(struct qa_query *query, struct qf_str text)
+{
+    struct qf_strbuf *piece = &query->answer->piece;
+
+    begin_pieces(query, text.len);
+    if (piece->len && !qh_stream_write(query->stream, qf_strbuf_view(piece)))
+        return false;
+    qf_strbuf_reset(piece);
+    return qh_stream_write(query->stream, text);
+}
+
 bool qa_answer_flush(struct qa_query *query, bool last)
 {
     struct qf_strbuf *piece = &query->answer->piece;
 
-    if (piece->len < PIECE_BYTES && !last)
+    if (piece->len < QA_PIECE_BYTES && !last)
         return true;
-    /* More than one piece: from here on an error can only cut the connection. */
-    if (qa_query_kind_format(query->ask.kind) == QA_FORMAT_JSON)
-        qh_stream_begin(query->stream, 200, "application/json");
-    if (!query->timings.first_ns && piece->len)
-        query->timings.first_ns = qf_clock_mono_ns();
+    begin_pieces(query, piece->len);
     if (!qh_stream_write(query->stream, qf_strbuf_view(piece)))
         return last;
     qf_strbuf_reset(piece);

@@ -123,6 +123,55 @@ static bool write_series(struct qa_query *query)
     return qa_answer_flush(query, false);
 }
 
+/* Answers of fewer points are written as they are sent. */
+#define AHEAD_POINTS 8192
+
+/* Series from @at on that may be written ahead: histograms may be of any size. */
+static size_t plain_series(const struct qa_query *query)
+{
+    const struct qa_answer *answer = query->answer;
+    size_t end = answer->at;
+
+    if (answer->result.type == PQ_TYPE_VECTOR || query->points < AHEAD_POINTS || answer->opened)
+        return 0;
+    while (end < answer->count && !answer->result.series[end].histograms &&
+           end - answer->at < AHEAD_POINTS)
+        end++;
+    return end - answer->at;
+}
+
+/* Send what was written ahead. False: the stream is full, call again. */
+static bool send_ahead(struct qa_query *query)
+{
+    struct qa_answer *answer = query->answer;
+
+    for (;;) {
+        struct qf_str text = qa_ahead_text(answer->ahead, QA_PIECE_BYTES);
+
+        if (!text.len)
+            break;
+        if (!qa_answer_send(query, text))
+            return false;
+        qa_ahead_take(answer->ahead, text.len);
+        if (!qh_stream_room(query->stream))
+            return false;
+    }
+    answer->ahead = qa_ahead_free(answer->ahead);
+    return true;
+}
+
+/* The next series, one or many. False: the stream is full, call again. */
+static bool write_some(struct qa_query *query)
+{
+    struct qa_answer *answer = query->answer;
+    size_t plain = answer->ahead ? 0 : plain_series(query);
+
+    if (plain)
+        answer->ahead = qa_ahead_new(answer->result.series, answer->at, answer->at + plain,
+                                     query->env->helpers, &answer->at);
+    return answer->ahead ? send_ahead(query) : write_series(query);
+}
+
 static double seconds(int64_t from_ns, int64_t to_ns)
 {
     return to_ns > from_ns && from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
@@ -191,10 +240,10 @@ qf_rc qa_answer_result(struct qa_query *query, struct qf_err *err)
         else
             qf_strbuf_json(&answer->piece, answer->result.string);
     }
-    while (answer->at < answer->count) {
+    while (answer->at < answer->count || answer->ahead) {
         if (atomic_load(&query->canceled))
             return QF_ECANCELED;
-        if (!write_series(query)) {
+        if (!write_some(query)) {
             query->next = QA_NEXT_ROOM;
             return QF_OK;
         }

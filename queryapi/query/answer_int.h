@@ -2,7 +2,11 @@
 #ifndef QUERYAPI_QUERY_ANSWER_INT_H
 #define QUERYAPI_QUERY_ANSWER_INT_H
 
+#include "queryapi/query/ahead.h"
 #include "queryapi/query/query_int.h"
+
+/* Bytes sent at once; between two pieces the stream is asked for room. */
+#define QA_PIECE_BYTES ((size_t)32 << 10)
 
 /* Where writing has come to; survives from turn to turn. */
 struct qa_answer {
@@ -28,12 +32,15 @@ struct qa_answer {
     struct qf_str *words;
     size_t count; /* of what is written: series, sets or words */
     size_t at, point;
+    struct qa_ahead *ahead; /* series before @at, written and not sent yet */
     enum { NOT_OPEN, OPEN, FILLED } values, histograms; /* lists of the series being written */
 };
 
 /* answer.c: send the piece if it is large or @last. False: the stream is full, or nobody reads it.
  */
 bool qa_answer_flush(struct qa_query *query, bool last);
+/* Send what is in the piece, and @text behind it. False as above, and then @text was not taken. */
+bool qa_answer_send(struct qa_query *query, struct qf_str text);
 QF_MUST_CHECK qf_rc qa_answer_no_memory(struct qf_err *err);
 
 /* answer_events.c, answer_batches.c, answer_document.c, answer_list.c: evaluate and write until the stream is full

@@ -60,9 +60,10 @@ struct qa_query_env {
     uint64_t items_max;         /* work items of one query */
     struct pb_limits limits;    /* sent to workers */
     struct qa_costs *costs;
-    int64_t cost_max_ms;    /* scanning that a query may be expected to take; 0: any */
-    struct qa_asker *asker; /* asks ingest nodes what is fresh; NULL: there are none */
-    uint64_t small_scan_us; /* a leaf that takes no longer is one work item; 0: one per shard */
+    struct qf_pool *helpers; /* who may help to write large answers; NULL: nobody */
+    int64_t cost_max_ms;     /* scanning that a query may be expected to take; 0: any */
+    struct qa_asker *asker;  /* asks ingest nodes what is fresh; NULL: there are none */
+    uint64_t small_scan_us;  /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 
 /* One unit of work: a leaf over one shard group, or over all of them if it is small. */

@@ -40,7 +40,7 @@ struct qw_cache_options {
     struct qw_metrics *metrics;
     size_t readers_max;        /* readers kept open beyond those in use */
     uint64_t reader_bytes_max; /* and their memory */
-    uint64_t hot_bytes_max;    /* of what works read through them and others may read again; 0: none */
+    uint64_t hot_bytes_max; /* of what works read through them and others may read again; 0: none */
     /* Asked before a download: is there room for so many more bytes of cache? */
     bool (*make_room)(void *ctx, uint64_t bytes);
     void *ctx;
