@@ -1,7 +1,6 @@
 /* cmd_queue.c - promfabric queue: queues of an ingest node from a terminal. */
 #include <curl/curl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ int cli_queue(int argc, char **argv);
 
 #define BATCH_RECORDS 1000
 #define BATCH_BYTES ((size_t)1 << 20)
-#define FOLLOW_MS 500
+#define FOLLOW_WAIT "5s"
 
 static struct cli_web web;
 static bool json_out, follow, delete_on_consume;
@@ -263,6 +262,8 @@ static bool print_some(const char *name, uint64_t *at, uint64_t *left, bool *ret
     queue_path(&path, name, "");
     param_u64(&path, "from", *at);
     param_u64(&path, "max", QF_MIN(*left, UINT64_C(1000)));
+    if (follow)
+        cli_web_param(&path, "wait", FOLLOW_WAIT);
     answer = ask("GET", &path);
     if (!answer)
         return false;
@@ -285,12 +286,9 @@ static int tail(const char *name)
 
     if (!at && !find_start(name, &at))
         return 1;
-    while (left && !(end && !follow)) {
+    while (left && !(end && !follow))
         if (!print_some(name, &at, &left, &end))
             return 1;
-        if (end && follow)
-            (void)poll(NULL, 0, FOLLOW_MS);
-    }
     return 0;
 }
 

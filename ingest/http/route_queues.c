@@ -73,7 +73,22 @@ static void handle_offer(struct qh_visit *visit)
         (void)qn_ask_free(ask);
 }
 
-/* Consumer, from, max: of all that read. */
+/* How long something may be kept ("7d", "0" for ever) or waited for. */
+static bool param_duration(struct qh_visit *visit, const char *name, int64_t *ret_ms)
+{
+    struct qf_str text = qh_visit_param(visit, name);
+    struct qf_err err = { 0 };
+
+    *ret_ms = 0;
+    if (!text.len || qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
+        return true;
+    (void)qf_err_set(&err, QF_EINVAL, "invalid parameter \"%s\": expected a duration as 7d or 30m",
+                     name);
+    in_fail(visit, &err);
+    return false;
+}
+
+/* Consumer, from, max, wait: of all that read. */
 static void submit_read(struct qh_visit *visit, enum qn_verb verb, uint64_t max_standard)
 {
     struct qn_ask *ask = in_visit_ask(visit, verb, visit->rest);
@@ -81,8 +96,10 @@ static void submit_read(struct qh_visit *visit, enum qn_verb verb, uint64_t max_
 
     if (ask && in_param_text(visit, "consumer", ask->consumer, sizeof(ask->consumer)) &&
         in_param_u64(visit, "from", 0, UINT64_MAX, &ask->from) &&
-        in_param_u64(visit, "max", max_standard, QN_POLL_MAX, &max)) {
+        in_param_u64(visit, "max", max_standard, QN_POLL_MAX, &max) &&
+        param_duration(visit, "wait", &ask->wait_ms)) {
         ask->max = max ? (uint32_t)max : 1;
+        ask->wait_ms = QF_MIN(QF_MAX(ask->wait_ms, INT64_C(0)), (int64_t)QN_WAIT_MS_MAX);
         in_visit_submit(visit, ask);
     } else {
         (void)qn_ask_free(ask);
@@ -128,21 +145,6 @@ static void handle_offsets(struct qh_visit *visit)
     ask = in_visit_ask(visit, QN_OFFSETS, visit->rest);
     if (ask)
         in_visit_submit(visit, ask);
-}
-
-/* How long something may be kept: "7d", "0" for ever. */
-static bool param_duration(struct qh_visit *visit, const char *name, int64_t *ret_ms)
-{
-    struct qf_str text = qh_visit_param(visit, name);
-    struct qf_err err = { 0 };
-
-    *ret_ms = 0;
-    if (!text.len || qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
-        return true;
-    (void)qf_err_set(&err, QF_EINVAL, "invalid parameter \"%s\": expected a duration as 7d or 30m",
-                     name);
-    in_fail(visit, &err);
-    return false;
 }
 
 static bool param_bool(struct qh_visit *visit, const char *name, bool *ret_value)

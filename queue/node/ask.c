@@ -218,7 +218,8 @@ void qn_ask_begin(struct qn_node *node, struct qn_ask *ask)
     size_t base = (size_t)ask->bytes.data;
 
     ask->node = node;
-    ask->due_ms = now + (ask->timeout_ms ? ask->timeout_ms : QN_TIMEOUT_MS);
+    ask->wait_due_ms = now + ask->wait_ms;
+    ask->due_ms = ask->wait_due_ms + (ask->timeout_ms ? ask->timeout_ms : QN_TIMEOUT_MS);
     ask->leader_due_ms =
         now + QF_MIN(ask->leader_wait_ms ? ask->leader_wait_ms : node->options.leader_wait_ms,
                      ask->due_ms - now);

@@ -33,7 +33,8 @@ enum {
     QN_POLL_MAX = 10000,            /* records in one answer */
     QN_POLL_BYTES_MAX = 4 << 20,    /* of them together, but always one */
     QN_RECORD_BYTES_MAX = 16 << 20, /* of one, whatever a role allows */
-    QN_BATCH_BYTES_MAX = 24 << 20
+    QN_BATCH_BYTES_MAX = 24 << 20,
+    QN_WAIT_MS_MAX = 60000
 };
 
 struct qn_record {
@@ -74,7 +75,8 @@ struct qn_ask {
     uint64_t member_id; /* CHANGE; 0: the present one of that name, or asked of the node */
     QF_VEC(struct qf_str) records; /* OFFER commands; borrow from `bytes` once qn_ask() is called */
     struct qf_strbuf bytes;
-    int64_t timeout_ms;     /* 0: 10 s */
+    int64_t timeout_ms; /* 0: 10 s */
+    int64_t wait_ms;    /* POLL, TAKE, PEEK: for records, if there are none; beside the timeout */
     int64_t leader_wait_ms; /* for a leader; 0: as the node's options say */
 
     void (*done)(void *ctx, struct qn_ask *ask);
@@ -87,10 +89,10 @@ struct qn_ask {
     uint32_t parts_open; /* requests that the core has not ended */
     bool answered, forwarded, waiting, invited;
     int phase;
-    int64_t due_ms, leader_due_ms;
+    int64_t due_ms, leader_due_ms, wait_due_ms;
     uint64_t queue_id;
     struct qn_node *node;
-    struct qn_ask *next;                  /* parked, or behind another TAKE */
+    struct qn_ask *next;                  /* parked, waiting, or behind another TAKE */
     struct qn_ask *open_next, *open_prev; /* not answered yet */
 };
 

@@ -72,7 +72,7 @@ void qn_read_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_e
         qn_ask_answer(ask);
         return;
     }
-    if (!read_records(queue, ask, end->index + 1))
+    if (!read_records(queue, ask, end->index + 1) || qn_wait_begin(queue, ask))
         return;
     count_read(queue, ask);
     qn_ask_answer(ask);
@@ -84,7 +84,8 @@ static void taken(struct qn_queue *queue, struct qn_ask *ask)
 {
     if (queue->taking == ask)
         queue->taking = NULL;
-    qn_ask_answer(ask);
+    if (ask->answer.err.rc != QF_OK || !qn_wait_begin(queue, ask))
+        qn_ask_answer(ask);
     qn_take_next(queue);
 }
 

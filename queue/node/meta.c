@@ -41,6 +41,7 @@ static void remove_queue(struct qn_queue *queue)
     qn_takers_fail(queue, "the queue was deleted");
     qn_app_retry(queue, "the queue was deleted");
     qn_offers_fail(queue, "the queue was deleted");
+    qn_wait_fail(queue, "the queue was deleted");
     qn_queue_close_if_idle(queue);
     /* Files that are still open go when they are closed. */
     if (node->options.folders.remove(node->options.folders.ctx, folder, &err) != QF_OK)

@@ -185,6 +185,7 @@ static void tick_queue(struct qn_queue *queue, int64_t now)
         return;
     qn_offers_flush(queue);
     qn_writes_flush(queue);
+    qn_wait_tick(queue, now);
     if (queue->held.count && now >= queue->held_due_ms)
         qn_retry_held(queue);
     if ((uint64_t)now >= qc_deadline(queue->core))
@@ -292,6 +293,7 @@ static void free_all(struct qn_node *node)
         qn_takers_fail(node->queues[node->queue_count - 1], "this node is stopping");
         qn_app_retry(node->queues[node->queue_count - 1], "this node is stopping");
         qn_offers_fail(node->queues[node->queue_count - 1], "this node is stopping");
+        qn_wait_fail(node->queues[node->queue_count - 1], "this node is stopping");
         qn_queue_close(node->queues[node->queue_count - 1]);
     }
     qn_table_clear(&node->table);

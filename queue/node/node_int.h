@@ -120,6 +120,9 @@ struct qn_queue {
     struct qn_ask *deferred, **deferred_end; /* WRITEs that wait for others */
     uint32_t deferred_count;
 
+    struct qn_ask *waiting; /* polls that found nothing: wait.c */
+    uint64_t wait_seen;     /* entries up to here do not wake them */
+    int64_t wait_sweep_ms;
     struct qn_ask *offers, **offers_end; /* of this round of the owner; not submitted yet */
     size_t offers_bytes;
     struct qn_ask *taking; /* the one TAKE under way, and those behind it */
@@ -185,7 +188,7 @@ struct qn_node {
     atomic_uint_fast32_t partitions;
     int64_t partitions_ms; /* when they were last asked for */
     struct qn_ask *parked;
-    uint32_t parked_count;
+    uint32_t parked_count, waiting_count;
     struct qn_ask *open;   /* all that were taken and not answered: for their deadlines */
     struct qn_ask *ghosts; /* answered, but a core has yet to end their requests */
     int64_t housekeeping_ms, asks_ms;
@@ -265,6 +268,11 @@ void qn_ask_tick(struct qn_node *node, int64_t now);
 void qn_propose(struct qn_queue *queue, struct qc_event *event);
 void qn_take_next(struct qn_queue *queue);
 void qn_takers_fail(struct qn_queue *queue, const char *why);
+/* wait.c: @ask, which has read nothing, waits for records; false: it must be answered. */
+bool qn_wait_begin(struct qn_queue *queue, struct qn_ask *ask);
+void qn_wait_wake(struct qn_queue *queue); /* something was applied */
+void qn_wait_tick(struct qn_queue *queue, int64_t now);
+void qn_wait_fail(struct qn_queue *queue, const char *why);
 /* offer.c: submit what was offered in this round; or refuse it. */
 void qn_offers_flush(struct qn_queue *queue);
 void qn_offers_fail(struct qn_queue *queue, const char *why);

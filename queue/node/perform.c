@@ -162,6 +162,8 @@ static void note_leadership(struct qn_queue *queue)
         queue->seen_count = 0;
         queue->trim_asked = 0;
     }
+    if (!leads && queue->led)
+        qn_wait_fail(queue, "the leader has changed: try again");
     queue->led = leads;
     qn_app_lead(queue);
 }
@@ -200,6 +202,8 @@ void qn_perform(struct qn_queue *queue, struct qc_effects effects)
 
         qn_ask_ended(queue, &end);
     }
+    if (applied && !atomic_load(&node->dead))
+        qn_wait_wake(queue);
     if (queue->deferred && (applied || ended) && !atomic_load(&node->dead))
         qn_app_retry(queue, NULL);
 }

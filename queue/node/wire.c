@@ -104,6 +104,8 @@ void qn_ask_encode(struct qf_strbuf *buf, const struct qn_ask *ask)
     put(buf, ask->records.count, 4);
     for (size_t i = 0; i < ask->records.count; i++)
         put_text(buf, qn_ask_record(ask, i));
+    if (ask->wait_ms) /* behind the rest: nodes before it was known can still read other asks */
+        put(buf, (uint64_t)ask->wait_ms, 4);
 }
 
 static void get_options(struct reader *reader, struct qn_queue_options *options)
@@ -150,6 +152,10 @@ qf_rc qn_ask_decode(struct qf_str bytes, struct qn_ask **ret_ask)
     get_name(&reader, ask->consumer, sizeof(ask->consumer));
     get_name(&reader, ask->member, sizeof(ask->member));
     get_records(&reader, ask);
+    if (!reader.bad && reader.rest.len) {
+        ask->wait_ms = (int64_t)get(&reader, 4);
+        reader.bad |= !ask->wait_ms || ask->wait_ms > QN_WAIT_MS_MAX;
+    }
     reader.bad |= ask->max > QN_POLL_MAX || !qn_name_valid(qf_str_from(ask->queue));
     if (reader.bad || reader.rest.len) {
         (void)qn_ask_free(ask);

@@ -1,6 +1,8 @@
 """test_cluster.py - three nodes: joining, forwarding, losing a leader, catching up by snapshot."""
+import concurrent.futures
 import shutil
 import threading
+import time
 import unittest
 
 from harness import NodeTest, wait_for
@@ -62,6 +64,19 @@ class Cluster(NodeTest):
             self.assertEqual([data for _, data in node.read_all("orders")],
                              [b"%d" % i for i in range(30)])
         self.assertGreater(sum(n.metric("promfabric_ingest_queue_forwarded_total") for n in nodes), 0)
+
+    def test_a_poll_waits_at_any_node(self):
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            waiting = [pool.submit(node.request, "GET", "/v1/queues/orders", {"from": 1, "wait": "50s"})
+                       for node in nodes]
+            time.sleep(0.5)
+            self.assertFalse(any(w.done() for w in waiting))
+            self.assertEqual(nodes[0].offer("orders", b"x")[0], 200)
+            for one in waiting:
+                status, answer = one.result(20)
+                self.assertEqual((status, len(answer["records"])), (200, 1))
 
     def test_a_killed_leader_loses_nothing_and_is_replaced(self):
         nodes = self.cluster()

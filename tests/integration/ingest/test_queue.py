@@ -3,6 +3,7 @@ import concurrent.futures
 import os
 import random
 import threading
+import time
 import unittest
 
 from harness import NodeTest, data_of, wait_for
@@ -154,6 +155,39 @@ class Consumers(NodeTest):
         self.a.start()
         self.assertEqual(self.a.request("POST", "/v1/queues/jobs/poll")[1]["records"], [])
 
+    def test_a_poll_that_finds_nothing_waits_for_records(self):
+        self.a.request("PUT", "/v1/queues/later")
+        began = time.monotonic()
+        status, answer = self.a.request("GET", "/v1/queues/later", {"consumer": "c", "wait": "1s"})
+        self.assertEqual((status, answer["records"]), (200, []))
+        self.assertGreaterEqual(time.monotonic() - began, 1)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(self.a.request, "GET", "/v1/queues/later", {"from": 1, "wait": "50s"})
+                       for _ in range(3)]
+            waiting.append(pool.submit(self.a.request, "POST", "/v1/queues/later/poll",
+                                       {"consumer": "c", "wait": "50s"}))
+            time.sleep(0.5)
+            # What is no record wakes nobody.
+            self.a.request("PUT", "/v1/queues/later/offsets", {"consumer": "other", "offset": 1})
+            time.sleep(0.3)
+            self.assertFalse(any(w.done() for w in waiting))
+            self.assertEqual(self.a.offer("later", b"here")[0], 200)
+            for one in waiting:
+                status, answer = one.result(20)
+                self.assertEqual((status, [data_of(r) for r in answer["records"]]), (200, [b"here"]))
+        self.assertEqual(self.a.request("GET", "/v1/queues/later", {"wait": "soon"})[0], 400)
+
+    def test_polls_that_wait_get_each_record_of_a_delete_on_consume_queue_once(self):
+        self.a.request("PUT", "/v1/queues/tasks", {"delete_on_consume": "true"})
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(self.a.request, "POST", "/v1/queues/tasks/poll", {"max": 1, "wait": "50s"})
+                       for _ in range(4)]
+            time.sleep(0.3)
+            for i in range(4):
+                self.assertEqual(self.a.offer("tasks", b"%d" % i)[0], 200)
+            taken = [data_of(r) for w in waiting for r in w.result(20)[1]["records"]]
+        self.assertEqual(sorted(taken), [b"0", b"1", b"2", b"3"])
+
 
 class Retention(NodeTest):
     def test_by_size_what_is_old_goes_and_asking_for_it_is_410(self):
@@ -222,7 +256,7 @@ class Queues(NodeTest):
         for i in range(30):
             self.assertEqual([data for _, data in node.read_all(f"q{i}")], [b"%d" % i])
         names = [q["name"] for q in node.request("GET", "/v1/queues")[1]["queues"]]
-        self.assertEqual(names, ["meta"] + [f"q{i}" for i in range(30)])
+        self.assertEqual(names, ["meta", "metrics-0"] + [f"q{i}" for i in range(30)])
 
     def test_one_tenant_has_at_most_32(self):
         node = self.node().start("--bootstrap")
@@ -276,7 +310,7 @@ class Keys(NodeTest):
         self.assertEqual(ask("operator", "GET", "/v1/queues/meta")[0], 200)
         names = {key: [q["name"] for q in ask(key, "GET", "/v1/queues")[1]["queues"]]
                  for key in ("one", "two", "operator")}
-        self.assertEqual(names, {"one": ["mine"], "two": [], "operator": ["meta", "mine"]})
+        self.assertEqual(names, {"one": ["mine"], "two": [], "operator": ["meta", "metrics-0", "mine"]})
 
 
 class Operation(NodeTest):
@@ -310,7 +344,7 @@ class Operation(NodeTest):
         for path in ("/livez", "/healthz", "/readyz"):
             self.assertEqual(node.request("GET", path)[0], 200)
         self.assertEqual(node.metric("promfabric_ingest_member"), 1)
-        wait_for("meta to be led", lambda: node.metric("promfabric_ingest_queues_led") == 1)
+        wait_for("meta and metrics-0 to be led", lambda: node.metric("promfabric_ingest_queues_led") == 2)
         self.assertEqual(node.metric("promfabric_ingest_queues_leaderless"), 0)
 
 

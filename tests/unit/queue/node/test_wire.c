@@ -46,6 +46,26 @@ TEST(an_ask_comes_out_as_it_went_in)
     (void)qn_ask_free(copy);
 }
 
+/* How long a poll waits is behind the rest, and left out if it does not. */
+TEST(how_long_a_poll_waits_comes_out_as_it_went_in)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf without = QF_STRBUF_INIT, bytes = QF_STRBUF_INIT;
+    struct qn_ask *ask = qn_ask_new(QN_POLL, QF_STR("orders")), *copy = NULL;
+
+    encode(ask, &without);
+    ask->wait_ms = 5000;
+    encode(ask, &bytes);
+    CHECK_EQ(bytes.len, without.len + 4);
+    CHECK_EQ(qn_ask_decode(qf_strbuf_view(&bytes), &copy), QF_OK);
+    CHECK_EQ(copy->wait_ms, 5000);
+    copy = qn_ask_free(copy);
+    ask->wait_ms = QN_WAIT_MS_MAX + 1;
+    qf_strbuf_reset(&bytes);
+    encode(ask, &bytes);
+    CHECK_EQ(qn_ask_decode(qf_strbuf_view(&bytes), &copy), QF_EPROTO);
+    (void)qn_ask_free(ask);
+}
+
 /* Neither shorter, nor longer, nor with a number where none belongs. */
 TEST(bytes_that_are_no_ask_are_refused)
 {
