@@ -23,6 +23,7 @@ struct in_routes {
     struct qh_tenants *tenants;
     uint64_t record_bytes_max;
     atomic_bool ready, draining;
+    atomic_uint watches;
     /* Once there is a transport. Requests of the first moments may not see them: they are refused. */
     struct qp_peers *_Atomic peers;
     const char *_Atomic token; /* what peers show to fetch a snapshot */

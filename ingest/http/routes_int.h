@@ -9,6 +9,7 @@
 extern const struct qh_routes in_write_routes;       /* samples */
 extern const struct qh_routes in_queue_routes;       /* records and offsets */
 extern const struct qh_routes in_admin_routes;       /* queues and members */
+extern const struct qh_routes in_watch_routes;       /* what changes in meta */
 extern const struct qh_routes in_peer_routes;        /* for other nodes, and about them */
 extern const struct qh_routes in_operate_routes;     /* metrics and probes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */

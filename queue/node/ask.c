@@ -191,6 +191,7 @@ static void dispatch(struct qn_node *node, struct qn_ask *ask)
         return;
     if (ask->verb == QN_LIST) {
         qn_show_all(node, ask, &ask->answer.text);
+        ask->answer.next = node->folded + 1;
         qn_ask_answer(ask);
     } else if (!atomic_load(&node->cluster)) {
         qn_ask_fail(ask, QF_EUNAVAILABLE,

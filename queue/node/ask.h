@@ -50,7 +50,7 @@ struct qn_answer {
     uint64_t count;    /* OFFER: records that were acknowledged */
     uint64_t first;    /* OFFER: offset of the first record; else the first offset that is kept */
     uint64_t last;     /* OFFER: offset of the last record */
-    uint64_t next;     /* POLL, TAKE, PEEK: where to go on; OFFSET: the offset */
+    uint64_t next;     /* POLL, TAKE, PEEK: where to go on; OFFSET: the offset; LIST: of meta */
     uint64_t end;      /* POLL, TAKE, PEEK: everything below can be read now */
     QF_VEC(struct qn_record) records; /* borrow from `bytes` */
     struct qf_strbuf bytes;

@@ -122,6 +122,25 @@ class Node:
             if at >= answer["end"]:
                 return records
 
+    def watch(self, start=None):
+        """Events of meta, as (kind, id, data)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", "/v1/watch" + (f"?from={start}" if start else ""))
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise AssertionError((answer.status, answer.read()))
+            event = {}
+            for line in answer:
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    event[name] = value
+                elif event:
+                    yield event["event"], int(event.get("id", 0)), json.loads(event["data"])
+                    event = {}
+        finally:
+            connection.close()
+
     def metric(self, name):
         for line in self.request("GET", "/metrics")[1].decode().splitlines():
             if line.split(" ")[0] == name:

@@ -77,6 +77,12 @@ class Cluster(NodeTest):
             for one in waiting:
                 status, answer = one.result(20)
                 self.assertEqual((status, len(answer["records"])), (200, 1))
+        watches = [node.watch() for node in nodes]
+        for watch in watches:
+            self.assertEqual(next(watch)[0], "state")
+        self.create(nodes, "more")
+        for watch in watches:
+            self.assertIn("more", str(next(e for e in watch if e[0] == "change")[2]))
 
     def test_a_killed_leader_loses_nothing_and_is_replaced(self):
         nodes = self.cluster()

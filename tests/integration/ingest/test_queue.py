@@ -1,5 +1,6 @@
 """test_queue.py - queues of one node through HTTP: what is acknowledged stays, and in its order."""
 import concurrent.futures
+import itertools
 import os
 import random
 import threading
@@ -304,7 +305,7 @@ class Keys(NodeTest):
         self.assertEqual(ask("two", "DELETE", "/v1/queues/mine")[0], 404)
         self.assertEqual(ask("operator", "GET", "/v1/queues/mine")[0], 200)
         for method, path in (("GET", "/v1/queues/meta"), ("POST", "/v1/queues/meta"),
-                             ("PUT", "/v1/queues/metrics-0"), ("POST", "/v1/queues/mine/transfer"),
+                             ("PUT", "/v1/queues/metrics-0"), ("POST", "/v1/queues/mine/transfer"), ("GET", "/v1/watch"),
                              ("POST", "/v1/members?change=add&name=b")):
             self.assertEqual(ask("one", method, path)[0], 403, path)
         self.assertEqual(ask("operator", "GET", "/v1/queues/meta")[0], 200)
@@ -338,6 +339,44 @@ class Operation(NodeTest):
             thread.join()
         node.start()
         self.assertLessEqual(set(acknowledged), {offset for offset, _ in node.read_all("orders")})
+
+    def test_a_watch_of_meta_tells_the_state_then_changes_and_heartbeats(self):
+        node = self.node().start("--bootstrap")
+        node.request("PUT", "/v1/queues/first")
+        events = node.watch()
+        kind, index, state = next(events)
+        self.assertEqual(kind, "state")
+        self.assertEqual(state["index"], index)
+        self.assertIn("first", [q["name"] for q in state["queues"]])
+        node.request("PUT", "/v1/queues/second")
+        seen = {}
+        while "heartbeat" not in seen or "change" not in seen:
+            kind, at, data = next(events)
+            self.assertGreaterEqual(at, index)
+            seen.setdefault(kind, (at, data))
+        self.assertIn("second", str(seen["change"][1]))
+        # Going on from there: the deletion comes, what was before does not.
+        node.request("DELETE", "/v1/queues/first")
+        again = [e for e in itertools.islice(node.watch(seen["change"][0] + 1), 2) if e[0] == "change"]
+        self.assertEqual(len(again), 1)
+        self.assertIn("first", str(again[0][2]))
+        beats = []
+        while len(beats) < 3:
+            kind, _, _ = next(events)
+            if kind == "heartbeat":
+                beats.append(time.monotonic())
+        self.assertLess(beats[2] - beats[0], 6)
+        self.assertGreater(beats[2] - beats[0], 1)
+
+    def test_who_watches_from_what_is_gone_gets_410(self):
+        node = self.node().start("--bootstrap")
+        for i in range(600):  # meta is compacted after a thousand records
+            node.request("PUT", "/v1/queues/q")
+            node.request("DELETE", "/v1/queues/q")
+        wait_for("meta to be trimmed", lambda: node.request("GET", "/v1/queues/meta/status")[1]["first"] > 2)
+        status, answer = node.request("GET", "/v1/watch", {"from": 2})
+        self.assertEqual((status, answer["error"]), (410, "gone"))
+        self.assertEqual(next(node.watch())[0], "state")
 
     def test_probes_and_metrics(self):
         node = self.node().start("--bootstrap")
