@@ -99,7 +99,8 @@ static void submit_read(struct qh_visit *visit, enum qn_verb verb, uint64_t max_
         in_param_u64(visit, "max", max_standard, QN_POLL_MAX, &max) &&
         param_duration(visit, "wait", &ask->wait_ms)) {
         ask->max = max ? (uint32_t)max : 1;
-        ask->wait_ms = QF_MIN(QF_MAX(ask->wait_ms, INT64_C(0)), (int64_t)QN_WAIT_MS_MAX);
+        if (ask->wait_ms < 0 || ask->wait_ms > QN_WAIT_MS_MAX)
+            ask->wait_ms = ask->wait_ms < 0 ? 0 : QN_WAIT_MS_MAX;
         in_visit_submit(visit, ask);
     } else {
         (void)qn_ask_free(ask);
