@@ -61,8 +61,11 @@ static inline bool qc_off(const struct qc_core *core, enum qc_unsafe rule)
     return (core->options.unsafe & rule) != 0;
 }
 
-/* core.c */
+/* update.c */
 void qc_emit_vote(struct qc_core *core);
+void qc_emit_update(struct qc_core *core, const struct qc_update *update);
+
+/* core.c */
 struct qc_effect *qc_emit(struct qc_core *core, enum qc_effect_kind kind);
 void qc_stop(struct qc_core *core, qf_rc rc, const char *why);
 /* Turn what the library wants into effects and go on from there. */
