@@ -59,8 +59,8 @@ struct qa_asker {
     struct qa_question *waiting; /* oldest first */
     struct qa_covered *covered;
     QF_VEC(char *) nodes;
-    size_t node;              /* asked first: it answered last */
-    int64_t failing_since_ms; /* nobody has answered since; 0: somebody did */
+    size_t node;  /* asked first: it answered last */
+    bool in_vain; /* somebody waited for as long as one may, and nobody has answered since */
     struct qf_tls_files *tls;
     char *key, *key_file;
     struct stat key_seen;
@@ -72,6 +72,8 @@ struct qa_question *qa_question_free(struct qa_question *question)
     if (!question)
         return NULL;
     (void)qa_status_drop(question->status);
+    qf_strbuf_done(&question->body);
+    qf_strbuf_done(&question->answer);
     free(question->tenant);
     free(question);
     return NULL;
@@ -99,27 +101,36 @@ static void count(struct qa_asker *asker, enum qa_asked how, const struct qa_que
                           (double)(qf_clock_mono_ms() - question->began_ms) / 1e3);
 }
 
+static void hand_back(struct qa_asker *asker, struct qa_question *question)
+{
+    question->next = NULL;
+    if (question->done)
+        question->done(question);
+    else
+        asker->options.done(asker->options.ctx, question);
+}
+
 static void answer(struct qa_asker *asker, struct qa_question *question, enum qa_asked how,
                    struct qa_status *status)
 {
     question->rc = QF_OK;
     question->status = status;
-    question->next = NULL;
     count(asker, how, question);
-    asker->options.done(asker->options.ctx, question);
+    hand_back(asker, question);
 }
 
 static void give_up(struct qa_asker *asker, struct qa_question *question)
 {
     question->rc = QF_EUNAVAILABLE;
-    question->next = NULL;
+    if (question->deadline_ms - question->began_ms >= asker->options.wait_ms)
+        asker->in_vain = true;
     if (!question->reason[0])
         (void)snprintf(question->reason, sizeof(question->reason),
                        "no ingest node is known, so that no partition can be asked");
     count(asker, QA_ASKED_FAILED, question);
     QF_LOG_WARN("cannot find out what is fresh, a query fails",
                 QF_KV_STR("reason", question->reason), QF_KV_U64("tries", question->tries));
-    asker->options.done(asker->options.ctx, question);
+    hand_back(asker, question);
 }
 
 /* What a node that does not know says: the partition in its words, if it names one. */
@@ -148,8 +159,6 @@ static void retry(struct transfer *transfer, const char *reason)
 
     QF_LOG_DEBUG("an ingest node does not say what is fresh", QF_KV_STR("node", transfer->node),
                  QF_KV_STR("reason", reason));
-    if (!asker->failing_since_ms)
-        asker->failing_since_ms = now;
     if (asker->nodes.count && strcmp(asker->nodes.items[asker->node], transfer->node) == 0)
         asker->node = (asker->node + 1) % asker->nodes.count;
     while (*end)
@@ -183,7 +192,7 @@ static void succeed(struct transfer *transfer, struct qa_status *status)
     struct qa_asker *asker = transfer->asker;
     struct qa_question *question;
 
-    asker->failing_since_ms = 0;
+    asker->in_vain = false;
     take_files(asker, status);
     if (!status->list)
         qa_covered_now(asker->covered, qf_str_from(transfer->questions->tenant), status);
@@ -192,6 +201,17 @@ static void succeed(struct transfer *transfer, struct qa_status *status)
         answer(asker, question, QA_ASKED_OK, qa_status_ref(status));
     }
     (void)qa_status_drop(status);
+}
+
+/* What was asked besides a status: its answer is the asker's to understand. */
+static void relay(struct transfer *transfer)
+{
+    struct qa_question *question = QF_TAKE(transfer->questions);
+
+    transfer->asker->in_vain = false;
+    question->answer = transfer->answer;
+    transfer->answer = (struct qf_strbuf)QF_STRBUF_INIT;
+    answer(transfer->asker, question, QA_ASKED_OK, NULL);
 }
 
 static void conclude(struct transfer *transfer, CURLcode code)
@@ -209,6 +229,9 @@ static void conclude(struct transfer *transfer, CURLcode code)
                        transfer->error[0] ? transfer->error : curl_easy_strerror(code));
     } else if (http != 200) {
         note_refusal(transfer, http, reason, sizeof(reason));
+    } else if (transfer->questions->path) {
+        relay(transfer);
+        return;
     } else {
         status = qa_status_parse(qf_strbuf_view(&transfer->answer), &err);
         if (!status)
@@ -261,6 +284,11 @@ static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
     return size * n;
 }
 
+static bool may_share(const struct qa_question *a, const struct qa_question *b)
+{
+    return !a->path && !b->path && strcmp(a->tenant, b->tenant) == 0;
+}
+
 /* All questions of the first one's tenant that may be sent now, out of the line. */
 static struct qa_question *take_together(struct qa_asker *asker, int64_t now)
 {
@@ -269,8 +297,7 @@ static struct qa_question *take_together(struct qa_asker *asker, int64_t now)
     while (*link) {
         struct qa_question *question = *link;
 
-        if (question->retry_ms > now ||
-            (together && strcmp(question->tenant, together->tenant) != 0)) {
+        if (question->retry_ms > now || (together && !may_share(question, together))) {
             link = &question->next;
             continue;
         }
@@ -326,11 +353,15 @@ static void make_body(struct transfer *transfer)
     const struct qa_question *question = transfer->questions;
     int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
 
+    qf_strbuf_reset(&transfer->body);
+    if (question->path) {
+        qf_strbuf_str(&transfer->body, qf_strbuf_view(&question->body));
+        return;
+    }
     for (; question; question = question->next) {
         min_ts = QF_MIN(min_ts, question->min_ts);
         max_ts = QF_MAX(max_ts, question->max_ts);
     }
-    qf_strbuf_reset(&transfer->body);
     qa_covered_ask(transfer->asker->covered, qf_str_from(transfer->questions->tenant), min_ts,
                    max_ts, &transfer->body);
 }
@@ -346,8 +377,8 @@ static void begin(struct qa_asker *asker, struct qa_question *questions)
     transfer->error[0] = '\0';
     qf_strbuf_reset(&transfer->answer);
     make_body(transfer);
-    qf_strbuf_printf(&url, "%s://%s/v1/heads/status", asker->tls ? "https" : "http",
-                     transfer->node);
+    qf_strbuf_printf(&url, "%s://%s%s", asker->tls ? "https" : "http", transfer->node,
+                     questions->path ? questions->path : "/v1/heads/status");
     (void)curl_easy_setopt(transfer->easy, CURLOPT_URL, qf_strbuf_cstr(&url));
     qf_strbuf_done(&url);
     (void)curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, qf_strbuf_cstr(&transfer->body));
@@ -375,14 +406,14 @@ static void take_question(struct qa_asker *asker, struct qa_question *question)
 {
     struct qa_question **end = &asker->waiting;
     int64_t now = qf_clock_mono_ms();
-    bool failing =
-        asker->failing_since_ms && now - asker->failing_since_ms >= asker->options.wait_ms;
 
     question->began_ms = question->retry_ms = now;
-    question->deadline_ms = now + (failing ? asker->options.patience_ms : asker->options.wait_ms);
+    question->deadline_ms =
+        now + (asker->in_vain ? asker->options.patience_ms : asker->options.wait_ms);
     if (question->timeout_ms > 0)
         question->deadline_ms = QF_MIN(question->deadline_ms, now + question->timeout_ms);
-    if (qa_covered_below(asker->covered, qf_str_from(question->tenant), question->max_ts)) {
+    if (!question->path &&
+        qa_covered_below(asker->covered, qf_str_from(question->tenant), question->max_ts)) {
         answer(asker, question, QA_ASKED_BELOW_FLOOR, qa_status_none());
         return;
     }

@@ -10,6 +10,8 @@
  * there before, so the answer is as fresh as its own would be. One thread drives all transfers
  * (libcurl multi), a bounded number at a time, over connections that are kept.
  *
+ * Other questions that any node can answer (exemplars, metadata) are passed on likewise.
+ *
  * What an answer tells of segments goes to the catalogue before the answer is handed on, and is
  * covered from then on (covered.h). If it says that the store is to be listed, it is covered when
  * qa_asker_listed() says so. A question about times below the covered floor is answered at once, with
@@ -17,6 +19,7 @@
 #ifndef QUERYAPI_FRESH_ASKER_H
 #define QUERYAPI_FRESH_ASKER_H
 
+#include "base/pure/strbuf.h"
 #include "base/sys/metrics.h"
 #include "queryapi/fresh/status.h"
 
@@ -29,10 +32,16 @@ struct qa_question {
     char *tenant; /* owned */
     int64_t min_ts, max_ts;
     int64_t timeout_ms; /* the query's own time is up then; 0: no matter */
+    /* Another question than that for a status: who is told of its end, on the asker's thread. */
+    const char *path; /* NULL: a status */
+    struct qf_strbuf body;
+    void (*done)(struct qa_question *question);
+    void *ctx;
 
     /* How it went. */
     qf_rc rc;                 /* QF_OK, QF_EUNAVAILABLE or QF_ETIMEOUT */
     struct qa_status *status; /* if QF_OK; owned */
+    struct qf_strbuf answer;  /* of another question: the body of the answer */
     char reason[300];         /* if not, for the client: which partition does not answer */
 
     /* The asker's own. */

@@ -28,101 +28,6 @@ static void fail(struct qh_visit *visit, const struct qf_purse *purse, struct qf
     visit->route->fail(visit, err);
 }
 
-static void handle_metadata(struct qh_visit *visit)
-{
-    static const char *const limits[] = { "limit", "limit_per_metric" };
-    struct qf_err err = { 0 };
-    int64_t number;
-
-    for (size_t i = 0; i < QF_COUNT_OF(limits); i++) {
-        struct qf_str text = qh_visit_param(visit, limits[i]);
-
-        if (text.len == 0 || qf_parse_i64(text, &number))
-            continue;
-        (void)qf_err_set(&err, QF_EINVAL, "%s must be a number", limits[i]);
-        visit->route->fail(visit, &err);
-        return;
-    }
-    /* Segments keep no metadata of metrics. */
-    qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":{}}"));
-}
-
-static bool has_selector(const struct pq_expr *node)
-{
-    switch (node->kind) {
-    case PQ_VECTOR_SELECTOR:
-    case PQ_MATRIX_SELECTOR:
-        return true;
-    case PQ_SUBQUERY:
-        return has_selector(node->subquery.expr);
-    case PQ_CALL:
-        for (size_t i = 0; i < node->call.arg_count; i++)
-            if (has_selector(node->call.args[i]))
-                return true;
-        return false;
-    case PQ_AGGREGATE:
-        return has_selector(node->aggregate.expr) ||
-               (node->aggregate.param && has_selector(node->aggregate.param));
-    case PQ_BINARY:
-        return has_selector(node->binary.lhs) || has_selector(node->binary.rhs);
-    case PQ_UNARY:
-        return has_selector(node->unary.expr);
-    case PQ_PAREN:
-        return has_selector(node->paren.expr);
-    case PQ_NUMBER:
-    case PQ_STRING:
-    case PQ_DURATION_EXPR:
-        break;
-    }
-    return false;
-}
-
-/* Segments keep no exemplars either, but what was asked must make sense. */
-static qf_rc check_exemplars(struct qh_visit *visit, struct qf_arena *arena, bool *ret_selector,
-                             struct qf_err *err)
-{
-    struct qf_strbuf text = QF_STRBUF_INIT;
-    qf_time_ms start = INT64_MIN, end = INT64_MAX;
-    struct qf_err cause = { 0 };
-    struct pq_expr *expr;
-    qf_rc rc = qa_param_time_optional("start", qh_visit_param(visit, "start"), &start, err);
-
-    if (rc == QF_OK)
-        rc = qa_param_time_optional("end", qh_visit_param(visit, "end"), &end, err);
-    if (rc == QF_OK && end < start)
-        rc = qf_err_set(err, QF_EINVAL, "end timestamp must not be before start timestamp");
-    if (rc == QF_OK)
-        rc = qa_check_text(qh_visit_param(visit, "query"), err);
-    if (rc)
-        return rc;
-    rc = pq_parse(arena, qh_visit_param(visit, "query"), &qa_routes_of(visit)->env->features.parse,
-                  &expr, &cause);
-    if (rc == QF_OK) {
-        *ret_selector = has_selector(expr);
-        return QF_OK;
-    }
-    pq_parse_error_print(&text, qh_visit_param(visit, "query"), &cause);
-    (void)qf_err_set(err, rc, "%s", rc == QF_EPARSE ? qf_strbuf_cstr(&text) : cause.msg);
-    qf_strbuf_done(&text);
-    return rc;
-}
-
-static void handle_exemplars(struct qh_visit *visit)
-{
-    struct qf_purse purse = purse_of(visit);
-    struct qf_arena *arena = qf_arena_new_from(&purse);
-    struct qf_err err = { 0 };
-    bool selector = false;
-
-    if (check_exemplars(visit, arena, &selector, &err) != QF_OK)
-        fail(visit, &purse, &err);
-    else if (selector)
-        qh_visit_json(visit, 200, QF_STR("{\"status\":\"success\",\"data\":[]}"));
-    else
-        qh_stream_answer(visit->stream, 204, NULL, QF_STR(""));
-    (void)qf_arena_free(arena);
-}
-
 static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = { .limit = PRINTED_BYTES_MAX };
@@ -191,8 +96,6 @@ static void handle_parse_query(struct qh_visit *visit)
 }
 
 static const struct qh_route routes[] = {
-    { "/api/v1/metadata", QH_GET, false, handle_metadata, qa_fail_json },
-    { "/api/v1/query_exemplars", QH_GET_POST, false, handle_exemplars, qa_fail_json },
     { "/api/v1/format_query", QH_GET_POST, false, handle_format_query, qa_fail_json },
     { "/api/v1/parse_query", QH_GET_POST, false, handle_parse_query, qa_fail_json },
 };

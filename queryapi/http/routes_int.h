@@ -11,6 +11,7 @@ extern const struct qh_routes qa_explain_routes;  /* what a query would do */
 extern const struct qh_routes qa_series_routes;   /* series and labels */
 extern const struct qh_routes qa_language_routes; /* what needs no data */
 extern const struct qh_routes qa_about_routes;    /* what Prometheus says of itself */
+extern const struct qh_routes qa_fresh_routes;    /* what ingest nodes keep */
 extern const struct qh_routes qa_operate_routes;  /* metrics, probes, what is going on */
 extern const struct qh_routes qa_page_routes;     /* the page */
 

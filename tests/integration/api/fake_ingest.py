@@ -53,7 +53,7 @@ class FakeIngest:
         self.unavailable = None  # (partition, message) of every status
         self.gone = 0            # so many reads are 410
         self.busy = 0            # so many reads are 503
-        self.statuses, self.reads = [], []
+        self.statuses, self.reads, self.others = [], [], []
         self.lock = threading.Lock()
         self.nodes = [self.serve() for _ in range(nodes)]
 
@@ -72,7 +72,7 @@ class FakeIngest:
 
             def reply(self, status, body=b"", kind="application/json", **headers):
                 if not isinstance(body, bytes):
-                    body = json.dumps(body).encode()
+                    body = json.dumps(body, separators=(",", ":")).encode()
                 head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\n"
                 head += "".join(f"{key}: {value}\r\n" for key, value in headers.items())
                 if status != 204:
@@ -92,6 +92,14 @@ class FakeIngest:
                     elif self.path == "/v1/heads/read":
                         fake.reads.append(ask)
                         fake.read(self, ask)
+                    elif fake.unavailable:
+                        self.reply(*fake.status(ask))
+                    elif self.path == "/v1/heads/metadata":
+                        fake.others.append(ask)
+                        self.reply(200, {"data": {"up": [{"type": "gauge", "help": "h", "unit": ""}]}})
+                    elif self.path == "/v1/heads/exemplars":
+                        fake.others.append(ask)
+                        self.reply(200, {"data": [{"seriesLabels": {"a": "b"}, "exemplars": []}]})
                     else:
                         self.reply(404)
 

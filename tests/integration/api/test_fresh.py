@@ -110,6 +110,18 @@ class Answers(FreshTest):
         self.assertEqual(self.fabric.json("/api/v1/query", {"query": "sum("})[0], 400)
         self.assertEqual(self.ingest.statuses, [])
 
+    def test_metadata_and_exemplars_are_asked_of_ingest_nodes(self):
+        self.assertEqual(self.fabric.data("/api/v1/metadata", {"metric": "up", "limit": 3}),
+                         {"up": [{"type": "gauge", "help": "h", "unit": ""}]})
+        self.assertEqual(self.ingest.others[-1], {"tenant": "default", "metric": "up", "limit": 3,
+                                                  "limit_per_metric": 0})
+        self.assertEqual(self.fabric.data("/api/v1/query_exemplars", {
+            "query": 'sum(rate(a{x="y"}[5m])) / b', "start": 1, "end": 2}),
+            [{"seriesLabels": {"a": "b"}, "exemplars": []}])
+        self.assertEqual(self.ingest.others[-1], {"tenant": "default", "min_ts": 1000, "max_ts": 2000,
+                                                  "match": ['{x="y", __name__="a"}', '{__name__="b"}']})
+        self.assertEqual(self.fabric.get("/api/v1/query_exemplars", {"query": "1"})[0], 204)
+
     def test_many_ask_at_once(self):
         self.head()
         got, threads = [], []
