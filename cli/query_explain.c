@@ -182,9 +182,21 @@ static void put_group(struct qf_strbuf *buf, const json_t *node, const char *key
     qf_strbuf_putc(buf, ')');
 }
 
-/* As deep as the API's plan, whose depth the API bounds and jansson again. */
+/* What node number @at took in the API, once that is known. */
+static void put_figures(struct qf_strbuf *buf, const struct cli_explain *explain, size_t at)
+{
+    const json_t *figures = json_array_get(json_object_get(explain->done, "nodes"), at);
+
+    if (number(figures, "blocks") == 0)
+        return;
+    qf_strbuf_puts(buf, "  (");
+    put_time(buf, (double)number(figures, "self_us"));
+    qf_strbuf_printf(buf, " in the API, %" PRId64 " series)", number(figures, "series"));
+}
+
+/* As deep as the API's plan, whose depth the API bounds and jansson again. @at counts nodes. */
 static void put_node(struct qf_strbuf *buf, const struct cli_explain *explain, const json_t *node,
-                     int indent, bool live)
+                     size_t *at, int indent, bool live)
 {
     const json_t *leaf_id = json_object_get(node, "leaf"), *child;
     size_t i;
@@ -201,11 +213,12 @@ static void put_node(struct qf_strbuf *buf, const struct cli_explain *explain, c
     }
     put_group(buf, node, "by");
     put_group(buf, node, "without");
+    put_figures(buf, explain, (*at)++);
     qf_strbuf_putc(buf, '\n');
     if (leaf_id)
         put_works(buf, explain, json_integer_value(leaf_id), indent + 2, live);
     json_array_foreach(json_object_get(node, "children"), i, child)
-        put_node(buf, explain, child, indent + 2, live);
+        put_node(buf, explain, child, at, indent + 2, live);
 }
 
 static void put_stages(struct qf_strbuf *buf, const struct cli_explain *explain)
@@ -220,6 +233,7 @@ static void put_stages(struct qf_strbuf *buf, const struct cli_explain *explain)
 static void put_tree(struct qf_strbuf *buf, const struct cli_explain *explain, bool live)
 {
     const json_t *estimate = json_object_get(explain->plan, "estimate");
+    size_t at = 0;
 
     put_stages(buf, explain);
     if (!explain->plan)
@@ -230,7 +244,7 @@ static void put_tree(struct qf_strbuf *buf, const struct cli_explain *explain, b
     qf_strbuf_printf(buf, ", about %" PRId64 " samples, ", number(estimate, "samples"));
     put_time(buf, json_number_value(json_object_get(estimate, "seconds")) * 1e6);
     qf_strbuf_puts(buf, " of scanning\n");
-    put_node(buf, explain, json_object_get(json_object_get(explain->plan, "plan"), "tree"), 0,
+    put_node(buf, explain, json_object_get(json_object_get(explain->plan, "plan"), "tree"), &at, 0,
              live);
 }
 

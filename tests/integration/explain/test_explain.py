@@ -302,8 +302,8 @@ class Terminal(Fabrics):
                                stderr=subprocess.PIPE)
         text = ran.stdout.decode()
         self.assertEqual((ran.returncode, ran.stderr), (0, b""), text)
-        self.assertRegex(text, r"(?s)queued at \d+ ms.*scalar_op\n.*leaf: sum by \(job\).*4 of 4 work "
-                               r"items.*work 3: fetched on worker-[01]; 1 segments.*stands on 4 "
+        self.assertRegex(text, r"(?s)queued at \d+ ms.*scalar_op  \(\d+ us in the API, 2 series\)\n.*leaf: sum "
+                               r"by \(job\).*4 of 4 work items.*work 3: fetched on worker-[01]; 1 segments.*stands on 4 "
                                r"segments in 4 work items, checksum [0-9a-f]{16}\n\{job=")
         events = [json.loads(line) for line in self.ask_program(
             "vector(1)", "--json").stdout.decode().splitlines()]
