@@ -131,6 +131,10 @@ struct pb_status {
     uint32_t queue_depth;
     struct qf_str artifact_base_url;
     struct qf_str software;
+    struct pb_disk {
+        uint64_t cache_bytes, bytes, bytes_max;
+        uint32_t cache_segments;
+    } disk;
 };
 
 struct pb_accepted {

@@ -21,6 +21,10 @@ static void fill_status(struct qf_arena *arena, const struct pb_status *in, stat
     out->queue_depth = in->queue_depth;
     out->artifact_base_url = pb_cstr(arena, in->artifact_base_url);
     out->software = pb_cstr(arena, in->software);
+    out->cache_bytes = in->disk.cache_bytes;
+    out->cache_segments = in->disk.cache_segments;
+    out->disk_bytes = in->disk.bytes;
+    out->disk_bytes_max = in->disk.bytes_max;
 }
 
 static void fill_ready(struct qf_arena *arena, const struct pb_ready *in, ready_msg *out)
@@ -121,6 +125,10 @@ static qf_rc take_status(const status_msg *in, struct pb_status *out, struct qf_
         .queue_depth = in->queue_depth,
         .artifact_base_url = qf_str_from(in->artifact_base_url),
         .software = qf_str_from(in->software),
+        .disk = { .cache_bytes = in->cache_bytes,
+                  .bytes = in->disk_bytes,
+                  .bytes_max = in->disk_bytes_max,
+                  .cache_segments = in->cache_segments },
     };
     if (out->worker_id.len == 0 || out->worker_id.len > PB_ID_BYTES_MAX)
         return qf_err_set(err, QF_EPROTO, "WorkerStatus without a usable worker id");

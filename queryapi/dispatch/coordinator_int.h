@@ -65,7 +65,8 @@ struct endpoint {
     bool present;     /* in the latest discovery */
     char *base_url;   /* where its artifacts are, as it said first; NULL before that */
     char name[PB_ID_BYTES_MAX + 1];
-    int64_t lost_ns; /* when the last stream went away; 0: never had one */
+    int64_t lost_ns;     /* when the last stream went away; 0: never had one */
+    struct pb_disk disk; /* as it said last; bytes_max 0: it did not */
 };
 
 /* A query that is over. */

@@ -32,6 +32,7 @@ struct worker_row {
     char name[PB_ID_BYTES_MAX + 1];
     size_t address_len; /* in page->texts */
     struct wc_api_worker_view view;
+    struct pb_disk disk;
 };
 
 struct quarantine_row {
@@ -143,12 +144,19 @@ static void put_worker(const struct page *page, size_t index, size_t *at, struct
                      ",\"state\":\"%s\",\"accepting\":%s,\"draining\":%s,\"available\":%s,"
                      "\"slots\":%" PRIu32 ",\"queue_depth\":%" PRIu32 ",\"assigned\":%" PRIu32
                      ",\"accepted\":%" PRIu32 ",\"ready\":%" PRIu32 ",\"silent_ms\":%" PRId64
-                     ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32 "}",
+                     ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32,
                      wc_peer_state_name(view->state), view->accepting ? "true" : "false",
                      view->draining ? "true" : "false", view->available ? "true" : "false",
                      view->slots, view->queue_depth, view->assigned, view->accepted, view->ready,
                      view->session.v ? page->now - view->heard_at : -1, view->rtt_ms,
                      view->dials_failed);
+    if (row->disk.bytes_max)
+        qf_strbuf_printf(buf,
+                         ",\"cache_bytes\":%" PRIu64 ",\"cache_segments\":%" PRIu32
+                         ",\"disk_bytes\":%" PRIu64 ",\"disk_bytes_max\":%" PRIu64,
+                         row->disk.cache_bytes, row->disk.cache_segments, row->disk.bytes,
+                         row->disk.bytes_max);
+    qf_strbuf_putc(buf, '}');
 }
 
 static void put_quarantine(const struct page *page, size_t index, size_t *at, struct qf_strbuf *buf)
@@ -331,6 +339,7 @@ static void add_workers(struct page *page, size_t limit)
             continue;
         }
         memcpy(row.name, endpoint->name, sizeof(row.name));
+        row.disk = endpoint->disk;
         row.address_len = add_text(page, qf_str_from(endpoint->address));
         QF_VEC_PUSH(&page->workers, row);
     }

@@ -190,6 +190,7 @@ static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
         connect_stream(coord, endpoint, status);
     if (!endpoint->connected)
         return;
+    endpoint->disk = status->disk;
     if (status->draining)
         QF_LOG_INFO("worker drains", QF_KV_STR("worker_id", endpoint->name));
     event->type = WC_API_EV_STATUS;

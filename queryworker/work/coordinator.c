@@ -109,6 +109,17 @@ static void update_metrics(struct qw_coordinator *co)
     qf_metric_set(m->artifacts, 0, (double)(co->unacked.count + co->acked.count));
 }
 
+/* What statuses say of the disk until the next beat: asking it takes a system call. */
+static void keep_disk(struct qw_coordinator *co, const struct qw_budget_usage *usage)
+{
+    size_t segments = co->cache ? qw_cache_stats(co->cache).segments : 0;
+
+    co->disk = (struct pb_disk){ .cache_bytes = usage->cache_bytes,
+                                 .cache_segments = (uint32_t)QF_MIN(segments, (size_t)UINT32_MAX),
+                                 .bytes = usage->cache_bytes + usage->spool_bytes,
+                                 .bytes_max = qw_budget_limit(&co->options.budget, usage) };
+}
+
 static void beat(struct qw_coordinator *co, qf_time_ms now)
 {
     struct qw_budget_usage usage;
@@ -117,6 +128,7 @@ static void beat(struct qw_coordinator *co, qf_time_ms now)
     qw_co_beat(co);
     qw_co_look_after_disk(co);
     usage = qw_co_usage(co);
+    keep_disk(co, &usage);
     qf_metric_set(co->m->disk_free_bytes, 0, (double)usage.disk_free_bytes);
     qf_metric_set(co->m->disk_limit_bytes, 0, (double)qw_budget_limit(&co->options.budget, &usage));
 }

@@ -70,6 +70,7 @@ struct qw_coordinator {
     struct qw_coordinator_options options;
     struct qw_server *server;
     struct qw_cache *cache;
+    struct pb_disk disk; /* as it was at the last beat */
     char *worker_id, *base_url;
     struct wc_worker *wc;
     struct qw_metrics *m;

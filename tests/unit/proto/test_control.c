@@ -256,10 +256,17 @@ TEST(small_worker_messages_keep_every_field)
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
     struct pb_worker_message got;
 
-    got = send_worker(
-        arena, &(struct pb_worker_message){ .kind = PB_WORKER_STATUS,
-                                            .u.status = { 1, QF_STR("w"), true, true, 2, 3, 4,
-                                                          QF_STR("http://h"), QF_STR("s") } });
+    got = send_worker(arena, &(struct pb_worker_message){ .kind = PB_WORKER_STATUS,
+                                                          .u.status = { 1,
+                                                                        QF_STR("w"),
+                                                                        true,
+                                                                        true,
+                                                                        2,
+                                                                        3,
+                                                                        4,
+                                                                        QF_STR("http://h"),
+                                                                        QF_STR("s"),
+                                                                        { 5, 6, 7, 8 } } });
     CHECK_EQ(got.u.status.protocol_version, 1);
     CHECK(str_is(got.u.status.worker_id, "w"));
     CHECK(got.u.status.accepting_work && got.u.status.draining);
@@ -268,6 +275,10 @@ TEST(small_worker_messages_keep_every_field)
     CHECK_EQ(got.u.status.queue_depth, 4);
     CHECK(str_is(got.u.status.artifact_base_url, "http://h"));
     CHECK(str_is(got.u.status.software, "s"));
+    CHECK_EQ(got.u.status.disk.cache_bytes, 5);
+    CHECK_EQ(got.u.status.disk.bytes, 6);
+    CHECK_EQ(got.u.status.disk.bytes_max, 7);
+    CHECK_EQ(got.u.status.disk.cache_segments, 8);
     got = send_worker(
         arena, &(struct pb_worker_message){ .kind = PB_WORKER_ACCEPTED, .u.accepted = { 1, 2 } });
     CHECK_EQ(got.u.accepted.work_id, 1);
