@@ -67,7 +67,7 @@ function WorkRow({ plan, id, level }: { plan: Plan; id: number; level: number })
   const planned = plan.run.plan!.works[id], work = plan.run.works.get(id), parts = partsOf(work), state = work?.state ?? "pending";
   return (
     <tr role="row" aria-level={level} tabIndex={-1} class={"work" + (work?.reason ? " again" : "")}>
-      <td role="gridcell"><span class={"depth d" + Math.min(level, 12)} />work {id}{planned.shards > 1 && ` (${planned.shards} shards)`}</td>
+      <td role="gridcell"><span class={"depth d" + Math.min(level + 1, 12)} />work {id}{planned.shards > 1 && ` (${planned.shards} shards)`}</td>
       <td role="gridcell"><span class={"state " + state}>{state}</span>{work?.hedged && " hedged"}{work && work.attempt > 1 && ` attempt ${work.attempt}`}{work?.reason && <span class="reason">{short(work.reason)}</span>}</td>
       <td role="gridcell">{work?.worker ?? ""}</td>
       <td role="gridcell" class="num">{planned.segments} · {bytes(planned.bytes)}{work?.cache_hits ? <small>{work.cache_hits} cached</small> : null}</td>
@@ -110,10 +110,11 @@ function NodeRow({ plan, node, level }: { plan: Plan; node: PlanNode; level: num
     <>
       <tr role="row" aria-level={level} aria-expanded={inner ? open : undefined} tabIndex={level === 1 ? 0 : -1} class="node" data-fold={inner ? "1" : undefined} onClick={(e) => (e.target as Element).closest(".fold") && setOpen(!open)}>
         <td role="gridcell">
-          <span class={"depth d" + Math.min(level, 12)} />
-          {inner ? <button type="button" class="fold" tabIndex={-1} aria-label={open ? "Fold" : "Unfold"}>{open ? "▾" : "▸"}</button> : <span class="fold" />}
-          <b>{node.node}</b>{leaf ? null : " " + (node.detail ?? "")}{group}
-          <code>{short(leaf ? leaf.text : byteSlice(run.ask.q, ...node.pos), 200)}</code>
+          <div class="tree">
+            <span class={"depth d" + Math.min(level, 12)} />
+            {inner ? <button type="button" class="fold" tabIndex={-1} aria-label={open ? "Fold" : "Unfold"}>{open ? "▾" : "▸"}</button> : <span class="fold" />}
+            <div><b>{node.node}</b>{leaf || node.node === "number" ? null : " " + (node.detail ?? "")}{group} <code>{short(leaf ? leaf.text : byteSlice(run.ask.q, ...node.pos), 200)}</code></div>
+          </div>
         </td>
         <td role="gridcell" class="nowrap">{leaf && (planned.length ? <><progress max={planned.length} value={fetched} aria-label="Work items fetched" /> {fetched} of {planned.length}</> : "nothing to read")}</td>
         <td role="gridcell" class="nowrap">{leaf && works.length > 0 && counted(new Set(works.map((w) => w.worker).filter(Boolean)).size, "worker")}</td>
