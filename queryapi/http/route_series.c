@@ -80,6 +80,7 @@ static void submit(struct qh_visit *visit, struct qa_ask *ask, qf_rc rc, const s
     if (ask->match_count == 0) {
         ask->matches = &all_series;
         ask->match_count = 1;
+        ask->known = ask->kind == QA_QUERY_STORED || qf_str_is(qh_visit_param(visit, "scan"), "0");
     }
     ask->text = ask->matches[0];
     qa_visit_submit(visit, ask, rc, err);
@@ -158,8 +159,20 @@ static void handle_storage(struct qh_visit *visit)
     (void)sg_catalog_snapshot_drop(snapshot);
 }
 
+/* Metrics in the range, and about how much is stored of each. */
+static void handle_stored(struct qh_visit *visit)
+{
+    struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_STORED);
+    struct qf_err err = { 0 };
+    qf_rc rc = read_matches(visit, &ask, &err);
+
+    ask.match_count = 0; /* of all */
+    submit(visit, &ask, rc, &err);
+}
+
 static const struct qh_route routes[] = {
     { "/api/v1/storage", QH_METHOD_GET, false, handle_storage, qa_fail_json },
+    { "/api/v1/storage/metrics", QH_METHOD_GET, false, handle_stored, qa_fail_json },
     { "/api/v1/series", QH_GET_POST, false, handle_series, qa_fail_json },
     { "/api/v1/labels", QH_GET_POST, false, handle_labels, qa_fail_json },
     { "/api/v1/label/*/values", QH_METHOD_GET, false, handle_label_values, qa_fail_json },

@@ -169,7 +169,8 @@ qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err)
     case QA_QUERY_LABELS:
     case QA_QUERY_LABEL_VALUES:
         return qa_answer_list(query, err);
-    case QA_QUERY_EXPLAIN: /* was answered when it was planned */
+    case QA_QUERY_EXPLAIN: /* was answered when it was planned, */
+    case QA_QUERY_STORED:  /* and so was this */
     case QA_QUERY__COUNT:
         break;
     }

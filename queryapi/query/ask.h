@@ -33,6 +33,7 @@ struct qa_ask {
     int64_t lookback_ms;               /* 0: the default */
     uint64_t limit;                    /* series or names in the answer; 0: none */
     bool stats, stats_all, progress;
+    bool known;                   /* names from the catalogue will do, see known.h */
     bool batch, explain;          /* of events: columnar values; what the query does meanwhile */
     const struct qf_str *matches; /* of series and labels */
     size_t match_count;

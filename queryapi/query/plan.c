@@ -6,6 +6,7 @@
 #include "base/sys/log.h"
 #include "promql/functions.h"
 #include "promql/parse.h"
+#include "queryapi/query/known.h"
 #include "queryapi/query/query_int.h"
 #include "workcoord/rendezvous.h"
 
@@ -504,10 +505,14 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
 
 qf_rc qa_query_resume(struct qa_query *query, struct qf_err *err)
 {
-    bool expression = qa_query_kind_asks(query->ask.kind) == QA_ASKS_EXPRESSION;
+    bool expression = qa_query_kind_asks(query->ask.kind) == QA_ASKS_EXPRESSION, answered = false;
     qf_rc rc = take_snapshot(query, err);
 
     if (rc == QF_OK && !expression)
+        rc = qa_answer_known(query, &answered, err);
+    if (rc != QF_OK || answered)
+        return rc;
+    if (!expression)
         rc = plan_matches(query, err);
     if (rc == QF_OK)
         rc = make_items(query, err);

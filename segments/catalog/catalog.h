@@ -180,6 +180,15 @@ struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snaps
                                          struct qf_str tenant, struct sg_catalog_day *days,
                                          size_t day_max);
 
+/* What is in segments, by what they say of themselves. */
+struct sg_contents;
+typedef void sg_catalog_contents_fn(void *ctx, const struct sg_catalog_segment *segment,
+                                    const struct sg_contents *contents);
+/* Hand the contents of each segment of @tenant that reaches into the range to @fn. How many segments are
+ * left out because nothing is known of their contents (yet). No I/O. */
+size_t sg_catalog_contents(const struct sg_catalog_snapshot *snapshot, struct qf_str tenant,
+                           int64_t min_ts, int64_t max_ts, sg_catalog_contents_fn *fn, void *ctx);
+
 /* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
  * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.
  * @fn starts from nothing each time. The answer and @arena's content last as long as @fn runs. */

@@ -19,13 +19,14 @@ static void summary_drop(struct index_summary *summary)
 {
     if (summary && atomic_fetch_sub_explicit(&summary->refs, 1, memory_order_acq_rel) == 1) {
         (void)sg_summary_free(summary->summary);
+        free((char *)summary->contents.data);
         free(summary);
     }
 }
 
 static size_t summary_cost(const struct index_summary *summary)
 {
-    return sizeof(*summary) + sg_summary_bytes(summary->summary);
+    return sizeof(*summary) + sg_summary_bytes(summary->summary) + summary->contents.len;
 }
 
 static void count_summary(struct index_folder *folder, const struct index_summary *summary)
@@ -36,13 +37,16 @@ static void count_summary(struct index_folder *folder, const struct index_summar
 }
 
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct sg_summary *summary)
+                       struct sg_summary *summary, struct qf_str contents)
 {
     struct index_summary *shared = qf_xcalloc(1, sizeof(*shared));
 
     assert(!atomic_load_explicit(&entry->summary, memory_order_relaxed));
     atomic_init(&shared->refs, 1);
     shared->summary = summary;
+    if (contents.len)
+        shared->contents =
+            (struct qf_str){ qf_xmemdup0(contents.data, contents.len), contents.len };
     count_summary(folder, shared);
     atomic_store_explicit(&entry->summary, shared, memory_order_release);
 }

@@ -18,6 +18,7 @@
 struct index_summary {
     atomic_uint refs;
     struct sg_summary *summary;
+    struct qf_str contents; /* owned text for sg_contents_parse(); empty: there is none */
 };
 
 struct index_entry {
@@ -87,10 +88,10 @@ struct index_folder *index_folder_drop(struct index_folder *folder); /* Returns 
 /* The same folder with no summary known. */
 struct index_folder *index_folder_strip(const struct index_folder *folder);
 
-/* Tell what the file of an entry says of itself; takes @summary, which may be NULL. Only one thread
- * at a time does this. */
+/* Tell what the file of an entry says of itself; takes @summary, which may be NULL, and copies
+ * @contents. Only one thread at a time does this. */
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct sg_summary *summary);
+                       struct sg_summary *summary, struct qf_str contents);
 
 /* --- snapshots --- */
 

@@ -13,7 +13,7 @@
 
 static qf_rc read_meta(struct sg_catalog *catalog, const struct sg_catalog_segment *segment,
                        const struct sg_store_call *call, struct qf_arena *arena,
-                       struct sg_summary **ret_summary)
+                       struct sg_summary **ret_summary, struct qf_str *ret_contents)
 {
     QF_CLEANUP(qf_freep) char *name = qf_xmemdup0(segment->name.data, segment->name.len);
     uint64_t want = SG_TAIL_BYTES;
@@ -33,6 +33,7 @@ static qf_rc read_meta(struct sg_catalog *catalog, const struct sg_catalog_segme
             return rc;
         if (!need) {
             *ret_summary = sg_summary_parse(meta.summary);
+            *ret_contents = meta.contents;
             return QF_OK;
         }
         want = need;
@@ -57,6 +58,7 @@ static bool learn_folder(struct sg_catalog *catalog, struct index_folder *folder
     for (size_t i = folder->count; i-- > 0;) {
         struct index_entry *entry = &folder->entries[i];
         struct sg_summary *summary = NULL;
+        struct qf_str contents = QF_STR("");
         qf_rc rc;
 
         if (atomic_load_explicit(&entry->summary, memory_order_relaxed))
@@ -66,10 +68,10 @@ static bool learn_folder(struct sg_catalog *catalog, struct index_folder *folder
         if (qf_clock_mono_ms() >= until_ms)
             return false;
         qf_arena_reset(arena);
-        rc = read_meta(catalog, &entry->segment, call, arena, &summary);
+        rc = read_meta(catalog, &entry->segment, call, arena, &summary, &contents);
         if (passing(rc))
             return false;
-        index_entry_learn(folder, entry, summary);
+        index_entry_learn(folder, entry, summary, contents);
     }
     return true;
 }

@@ -1,5 +1,6 @@
-/* usage.c - what a snapshot says of how much a tenant has stored. */
+/* usage.c - what a snapshot says of what a tenant has stored: how much, and which names. */
 #include "segments/catalog/index.h"
+#include "segments/parquet/contents.h"
 
 /* "tenant=T/date=D/": D. */
 static struct qf_str date_of(const struct index_folder *folder)
@@ -33,4 +34,32 @@ struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snaps
                                                                .bytes = folder->bytes };
     }
     return usage;
+}
+
+static bool tell(const struct index_entry *entry, sg_catalog_contents_fn *fn, void *ctx)
+{
+    const struct index_summary *known = atomic_load_explicit(&entry->summary, memory_order_acquire);
+    struct sg_contents *contents = known ? sg_contents_parse(known->contents) : NULL;
+
+    if (!contents)
+        return false;
+    fn(ctx, &entry->segment, contents);
+    (void)sg_contents_free(contents);
+    return true;
+}
+
+size_t sg_catalog_contents(const struct sg_catalog_snapshot *snapshot, struct qf_str tenant,
+                           int64_t min_ts, int64_t max_ts, sg_catalog_contents_fn *fn, void *ctx)
+{
+    const struct index_tenant *of = index_tenant_find(snapshot, tenant);
+    size_t unknown = 0;
+
+    for (size_t f = 0; of && f < of->count; f++) {
+        const struct index_folder *folder = snapshot->folders[of->first + f];
+
+        for (size_t i = 0; i < folder->count; i++)
+            if (folder->spans[i].min_ts <= max_ts && folder->spans[i].max_ts >= min_ts)
+                unknown += !tell(&folder->entries[i], fn, ctx);
+    }
+    return unknown;
 }

@@ -56,6 +56,7 @@ struct sg_meta {
     uint64_t series_count, sample_count;
     bool has_start_ts, has_histograms; /* the optional columns are there; set by a reader only */
     struct qf_str summary;             /* text for sg_summary_parse(); empty if there is none */
+    struct qf_str contents;            /* text for sg_contents_parse(), likewise */
 };
 
 /* shard = XXH3(labels without __name__) mod shard_count (a power of two). */

@@ -1,5 +1,6 @@
 /* segment_meta.c - the schema of segments and what their metadata say. */
 #include "base/pure/number.h"
+#include "segments/parquet/contents.h"
 #include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
@@ -130,6 +131,7 @@ qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta, struct 
     meta.schema_version = (uint32_t)version;
     meta.name.tenant = colfile_meta(file, SG_KEY_TENANT);
     meta.summary = colfile_meta(file, SG_SUMMARY_KEY);
+    meta.contents = colfile_meta(file, SG_CONTENTS_KEY);
     if (!meta.name.tenant.data || !qf_tenant_valid(meta.name.tenant) ||
         !meta_u64(file, SG_KEY_SHARD, &shard) || !meta_u64(file, SG_KEY_SHARDS, &shards) ||
         !sg_shard_count_valid(shards) || shard >= shards ||
@@ -171,7 +173,8 @@ qf_rc sg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str 
         return rc;
     meta.name.tenant = qf_arena_str(arena, meta.name.tenant);
     meta.summary = qf_arena_str(arena, meta.summary);
-    if (!meta.name.tenant.data || !meta.summary.data)
+    meta.contents = qf_arena_str(arena, meta.contents);
+    if (!meta.name.tenant.data || !meta.summary.data || !meta.contents.data)
         return qf_err_set(err, QF_ELIMIT, "%s: too little memory for its metadata", file);
     *ret_meta = meta;
     return QF_OK;

@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/vec.h"
 #include "segments/parquet/decimals.h"
+#include "segments/parquet/contents.h"
 #include "segments/parquet/summary.h"
 #include "segments/parquet/seg_int.h"
 
@@ -18,6 +19,7 @@ struct sg_writer {
     struct sg_segment_name name;
     char *tenant;
     struct sg_summary_builder *summary;
+    struct sg_contents_builder *contents;
     struct sg_content content;
     uint64_t series_count, sample_count;
     bool unsynced;
@@ -89,6 +91,7 @@ struct sg_writer *sg_writer_new(const struct sg_writer_options *options, struct 
         .generation = options->generation,
     };
     writer->summary = sg_summary_builder_new();
+    writer->contents = sg_contents_builder_new();
     writer->last_arena = qf_arena_new(SIZE_MAX);
     writer->arena = qf_arena_new(SIZE_MAX);
     sg_content_init(&writer->content);
@@ -101,6 +104,7 @@ struct sg_writer *sg_writer_free(struct sg_writer *writer)
         return NULL;
     (void)colfile_writer_free(writer->file);
     (void)sg_summary_builder_free(writer->summary);
+    (void)sg_contents_builder_free(writer->contents);
     sg_content_done(&writer->content);
     (void)qf_arena_free(writer->last_arena);
     (void)qf_arena_free(writer->arena);
@@ -332,6 +336,7 @@ static void begin_series(struct sg_writer *w, struct qf_labels labels)
     qf_strbuf_reset(&w->last_encoded);
     qf_labels_encode(&w->last_encoded, labels);
     sg_summary_builder_add(w->summary, labels);
+    sg_contents_builder_add(w->contents, labels);
     w->series_count++;
 }
 
@@ -392,6 +397,7 @@ qf_rc sg_writer_add_samples(struct sg_writer *w, struct qf_labels labels,
     if (new_series)
         begin_series(w, labels);
     sg_content_add(&w->content, new_series, qf_strbuf_view(&w->last_encoded), samples);
+    sg_contents_builder_count(w->contents, count);
     w->sample_count += count;
     w->last_ts = ts[count - 1];
     w->name.min_ts = QF_MIN(w->name.min_ts, ts[0]);
@@ -443,6 +449,7 @@ static void set_meta(struct sg_writer *w, const char *key, const char *fmt, ...)
 qf_rc sg_writer_finish(struct sg_writer *w, struct sg_segment_name *ret_name, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf summary = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf contents = QF_STRBUF_INIT;
     struct colfile_written written;
     qf_rc rc;
 
@@ -464,6 +471,9 @@ qf_rc sg_writer_finish(struct sg_writer *w, struct sg_segment_name *ret_name, st
     set_meta(w, SG_KEY_ID, "%" PRIu64, w->name.id);
     sg_summary_builder_print(w->summary, &summary);
     colfile_set_meta(w->file, QF_STR(SG_SUMMARY_KEY), qf_strbuf_view(&summary));
+    sg_contents_builder_print(w->contents, &contents);
+    if (contents.len)
+        colfile_set_meta(w->file, QF_STR(SG_CONTENTS_KEY), qf_strbuf_view(&contents));
     rc = colfile_finish(w->file, !w->unsynced, NULL, &written, err);
     if (rc == QF_OK)
         *ret_name = w->name;

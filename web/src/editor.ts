@@ -100,9 +100,11 @@ function place(view: EditorView, message: string): { from: number; to: number } 
   return from < length ? { from, to: Math.min(from + 1, length) } : { from: Math.max(0, length - 1), to: length };
 }
 
-/* Names and values come from the time that is looked at, not from the last hours. */
+/* Names and values come from the time that is looked at, not from the last hours; and without a scan, where
+ * the API knows them. */
 function visible(address: string, range: { start: number; end: number }): string {
   const url = new URL(address, location.origin);
+  url.searchParams.set("scan", "0");
   if (url.searchParams.has("start")) url.searchParams.set("start", String(range.start / 1000));
   if (url.searchParams.has("end")) url.searchParams.set("end", String(range.end / 1000));
   return url.pathname + url.search;

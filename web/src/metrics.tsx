@@ -43,11 +43,15 @@ interface Storage {
   min_ms: number | null;
   max_ms: number | null;
   days: { date: string; segments: number; bytes: number }[];
-  metrics?: { name: string; series: number; samples: number; bytes: number }[];
-  complete?: boolean;
+}
+/* What GET /api/v1/storage/metrics says, of the same day as the names. */
+interface Stored {
+  name: string;
+  samples: number;
+  bytes: number;
 }
 
-function Stored({ storage }: { storage: Storage }) {
+function StoredTiles({ storage }: { storage: Storage }) {
   const most = Math.max(1, ...storage.days.map((day) => day.bytes)), days = storage.days.slice(-60);
   return (
     <section data-testid="storage">
@@ -84,8 +88,8 @@ function LabelRow({ label, series, ask, name }: { label: LabelDetail; series: nu
   );
 }
 
-function One({ detail, storage, ask }: { detail: Detail; storage: Storage | null; ask: (expr: string) => void }) {
-  const of = storage?.metrics?.find((metric) => metric.name === detail.name), counter = /_(total|count|sum|bucket)$/.test(detail.name);
+function One({ detail, stored, ask }: { detail: Detail; stored: Stored[]; ask: (expr: string) => void }) {
+  const of = stored.find((metric) => metric.name === detail.name), counter = /_(total|count|sum|bucket)$/.test(detail.name);
   return (
     <div data-testid="metric">
       <h3>{detail.name}</h3>
@@ -97,8 +101,8 @@ function One({ detail, storage, ask }: { detail: Detail; storage: Storage | null
       <dl class="tiles">
         <div><dt>Series in that day</dt><dd>{detail.series >= SERIES_MAX ? `${number(SERIES_MAX)} or more` : number(detail.series)}</dd></div>
         <div><dt>Labels</dt><dd>{detail.labels.length}</dd></div>
-        {of && <div><dt>Samples stored</dt><dd>{number(of.samples)}</dd></div>}
-        {of && <div><dt>Bytes stored</dt><dd>about {bytes(of.bytes)}</dd></div>}
+        {of && <div><dt>Samples of that day's segments</dt><dd>{number(of.samples)}</dd></div>}
+        {of && <div><dt>Bytes stored for them</dt><dd>about {bytes(of.bytes)}</dd></div>}
       </dl>
       <div class="scroll">
         <table>
@@ -112,12 +116,14 @@ function One({ detail, storage, ask }: { detail: Detail; storage: Storage | null
 
 export function MetricsTab({ ask, until }: { ask: (expr: string) => void; until: number | null }) {
   const [end] = useState((until ?? Date.now()) / 1000);
-  const [names, setNames] = useState<string[] | null>(null), [storage, setStorage] = useState<Storage | null>(null), [filter, setFilter] = useState("");
+  const [names, setNames] = useState<string[] | null>(null), [storage, setStorage] = useState<Storage | null>(null), [stored, setStored] = useState<Stored[]>([]), [filter, setFilter] = useState("");
   const [error, setError] = useState<string | null>(null), [detail, setDetail] = useState<Detail | null>(null), [chosen, setChosen] = useState("");
   const fail = (problem: Error) => setError(problem.message);
   useEffect(() => {
-    data<string[]>(`/api/v1/label/__name__/values?start=${end - 86400}&end=${end}`).then(setNames, fail);
+    const day = `start=${end - 86400}&end=${end}`;
+    data<string[]>("/api/v1/label/__name__/values?scan=0&" + day).then(setNames, fail);
     data<Storage>("/api/v1/storage").then(setStorage, fail);
+    data<Stored[]>("/api/v1/storage/metrics?" + day).then(setStored, fail);
   }, []);
   const choose = (name: string) => {
     setChosen(name);
@@ -125,11 +131,11 @@ export function MetricsTab({ ask, until }: { ask: (expr: string) => void; until:
     look(name, end).then(setDetail, fail);
   };
   const found = names?.filter((name) => name.toLowerCase().includes(filter.toLowerCase())) ?? [];
-  const sizes = new Map(storage?.metrics?.map((metric) => [metric.name, metric.bytes])), most = Math.max(1, ...sizes.values());
+  const sizes = new Map(stored.map((metric) => [metric.name, metric.bytes])), most = Math.max(1, ...sizes.values());
   return (
     <div class="metrics" data-testid="metrics">
       {error && <div class="error" role="alert">{error}</div>}
-      {storage && <Stored storage={storage} />}
+      {storage && <StoredTiles storage={storage} />}
       <section>
         <div class="row">
           <h2>Metrics of the day until {until === null ? "now" : time(until)} {names && <span class="count">{found.length === names.length ? names.length : `${found.length} of ${names.length}`}</span>}</h2>
@@ -150,7 +156,7 @@ export function MetricsTab({ ask, until }: { ask: (expr: string) => void; until:
             ))}
             {found.length > NAMES_SHOWN && <li class="soft">{found.length - NAMES_SHOWN} more: filter to see them.</li>}
           </ul>
-          {detail ? <One detail={detail} storage={storage} ask={ask} /> : names && names.length > 0 && <p class="empty">Choose a metric to see its labels and how many series they make.</p>}
+          {detail ? <One detail={detail} stored={stored} ask={ask} /> : names && names.length > 0 && <p class="empty">Choose a metric to see its labels and how many series they make.</p>}
         </div>
       </section>
     </div>

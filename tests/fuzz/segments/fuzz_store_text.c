@@ -9,6 +9,7 @@
 #include "promql/histogram/codec.h"
 #include "segments/import/histogram_text.h"
 #include "segments/parquet/segment_name.h"
+#include "segments/parquet/contents.h"
 #include "segments/parquet/summary.h"
 #include "segments/parquet/thrift_scan.h"
 #include "segments/store/xml.h"
@@ -54,6 +55,7 @@ static void read_name(struct qf_str text)
 static void read_summary(struct qf_str text)
 {
     (void)sg_summary_free(sg_summary_parse(text));
+    (void)sg_contents_free(sg_contents_parse(text));
 }
 
 static void read_footer(struct qf_str text)

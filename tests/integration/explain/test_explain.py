@@ -198,8 +198,8 @@ class Costly(unittest.TestCase):
     def test_what_would_cost_too_much_is_refused_with_the_estimate(self):
         fabric = Fabric(1, ("--query-cost-max=1ms",))
         self.addCleanup(fabric.close)
-        # Some 200,000 samples, of which a worker is taken to read 40 a microsecond.
-        load(fabric.store, [f'wide{{n="{i}"}} {i}.5+{i}.25x480' for i in range(400)], shards=4)
+        # A worker is taken to read 40 samples of three bytes each in a microsecond.
+        load(fabric.store, [f'wide{{n="{i}"}} {i}.5+{i}.25x480' for i in range(1600)], shards=4)
         fabric.wait_workers(1)
         params = {"query": "sum(wide)", "start": START, "end": END, "step": 60}
         estimate = fabric.data("/api/v1/explain", params)["estimate"]
@@ -251,6 +251,34 @@ class Lists(Fabrics):
         self.assertEqual(self.fabric.get("/api/v1/queries", {"state": "late"})[0], 400)
         self.assertEqual(len(self.fabric.data("/api/v1/queries", {"state": "finished",
                                                                   "limit": 1})), 1)
+
+    def test_names_are_told_without_a_scan_where_the_catalogue_knows_them(self):
+        paths = ("/api/v1/label/__name__/values", "/api/v1/labels", "/api/v1/label/job/values")
+        scanned = [self.fabric.data(path) for path in paths]
+
+        def told():
+            """All lists, if none of them took work."""
+            before = self.fabric.metric("promfabric_api_work_assigned_total")
+            lists = [self.fabric.data(path, {"scan": 0}) for path in paths]
+            return lists if self.fabric.metric(
+                "promfabric_api_work_assigned_total") == before else None
+        self.assertEqual(wait_for("lists without a scan", told), scanned)
+        self.assertIn("temperature", scanned[0])
+        stored = self.fabric.data("/api/v1/storage/metrics")
+        self.assertEqual([row["name"] for row in stored], scanned[0])
+        whole = self.fabric.data("/api/v1/storage")["bytes"]
+        self.assertAlmostEqual(sum(row["bytes"] for row in stored), whole, delta=len(stored))
+        self.assertEqual(next(row["samples"] for row in stored if row["name"] == "temperature"),
+                         12 * 481)
+        # Another time, another tenant: nothing. A limit is one.
+        self.assertEqual(self.fabric.data(paths[0], {"scan": 0, "start": 1, "end": 2}), [])
+        self.assertEqual(self.fabric.data(paths[0], {"scan": 0},
+                                          headers={"X-Scope-OrgID": "nobody"}), [])
+        answer = self.fabric.json(paths[0], {"scan": 0, "limit": 1})[1]
+        self.assertEqual((answer["data"], answer["warnings"]),
+                         (scanned[0][:1], ["results truncated due to limit"]))
+        # Who asks for what matches gets a scan, whatever else is said.
+        self.assertEqual(self.fabric.data(paths[0], {"scan": 0, "match[]": "up"}), ["up"])
 
     def test_who_watches_sees_queries_come_and_go(self):
         def over(events):
