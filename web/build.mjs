@@ -46,7 +46,11 @@ const add = (path, bytes) => assets.push({ path, bytes: Buffer.from(bytes), type
 for (const file of result.outputFiles) add(basename(file.path), file.contents);
 const named = (pattern) => assets.find((asset) => pattern.test(asset.path)).path;
 add("licences.txt", licences(result.metafile));
+/* What the script imports at once is asked for with it, not when it was read. */
+const shell = Object.entries(result.metafile.outputs).find(([path]) => /main-[^/]*\.js$/.test(path))[1];
+const preload = shell.imports.filter((one) => one.kind === "import-statement").map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`);
 const html = readFileSync(join(here, "src/index.html"), "utf8")
+  .replace("@PRELOAD@", preload.join("\n"))
   .replace("@STYLE@", "/assets/" + named(/^main-.*\.css$/))
   .replace("@SCRIPT@", "/assets/" + named(/^main-.*\.js$/));
 add("index.html", html);

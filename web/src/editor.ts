@@ -118,6 +118,7 @@ export function create(host: HTMLElement, text: string, label: string, on: Edito
   let view: EditorView;
   const state = EditorState.create({
     doc: text,
+    selection: { anchor: text.length },
     extensions: [
       /* Completion takes Enter and Escape first, while its list is open. */
       Prec.highest(keymap.of(completionKeymap)),

@@ -91,7 +91,7 @@ function WorkerCard({ worker, past }: { worker: Worker; past: number[] }) {
       {worker.disk_bytes_max !== undefined && worker.disk_bytes_max > 0 && (
         <div class="disk">
           <meter min={0} max={worker.disk_bytes_max} value={Math.min(worker.disk_bytes!, worker.disk_bytes_max)} aria-label="Disk in use" />
-          <span>{bytes(worker.disk_bytes!)} of {bytes(worker.disk_bytes_max)} disk, {counted(worker.cache_segments!, "segment")} cached ({bytes(worker.cache_bytes!)})</span>
+          <span>{bytes(worker.disk_bytes!)} of {bytes(worker.disk_bytes_max)} disk, {counted(worker.cache_segments!, "segment")} at hand{worker.cache_bytes! > 0 && ` (${bytes(worker.cache_bytes!)})`}</span>
         </div>
       )}
     </li>
