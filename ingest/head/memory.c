@@ -166,7 +166,7 @@ static const unsigned char *add_labels(struct in_memory *memory, struct qf_label
     return (const unsigned char *)text;
 }
 
-static void count_bytes(struct in_memory *memory)
+void in_memory_count(struct in_memory *memory)
 {
     atomic_store_explicit(&memory->bytes,
                           sizeof(*memory) + qf_arena_used(memory->arena) +
@@ -196,7 +196,7 @@ void in_memory_define(struct in_memory *memory, uint32_t number, struct qf_label
         QF_VEC_PUSH(&memory->numbers, NULL);
     memory->numbers.items[number] =
         add_series(memory, add_labels(memory, labels), (uint32_t)qf_labels_shard_hash(labels));
-    count_bytes(memory);
+    in_memory_count(memory);
 }
 
 bool in_memory_add(struct in_memory *memory, uint32_t number, uint64_t position,

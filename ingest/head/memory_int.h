@@ -34,6 +34,8 @@ struct in_memory {
     atomic_uint_fast64_t bytes, samples;
 };
 
+/* Let readers know what it takes by now. */
+void in_memory_count(struct in_memory *memory);
 /* Append a sample to the stream of @series and let readers see it. */
 void in_series_append(struct in_memory *memory, struct in_memory_series *series, uint64_t position,
                       const struct in_sample *sample);

@@ -71,6 +71,7 @@ static void append(struct in_memory *memory, struct in_memory_series *series, ui
             else
                 series->first = block;
             series->last = block;
+            in_memory_count(memory);
         }
         memcpy(series->last->bytes + at, from, part);
         from += part;
