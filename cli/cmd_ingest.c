@@ -45,6 +45,19 @@ static const struct cli_flag flags[] = {
       "a tenant's range of samples is closed after this, and goes to the store" },
     { "seal-bytes", CLI_FLAG_BYTES, &o.seal_bytes, "BYTES", "256MiB",
       "a tenant's range is closed when it has so much of the log" },
+    { "store", CLI_FLAG_STR, &o.store, "URL", NULL,
+      "where closed ranges go: a folder or s3://BUCKET/PREFIX; if absent nothing is ever sealed" },
+    { "segment-shards", CLI_FLAG_U64, &o.segment_shards, "N", "4",
+      "series of a range are spread over so many segments, a power of two" },
+    { "query-timeout", CLI_FLAG_DURATION, &o.query_timeout_ms, "DURATION", "2m",
+      "the longest that a query of any API may take: what it was planned with stays readable "
+      "here" },
+    { "head-read-threads", CLI_FLAG_U64, &o.head_read_threads, "N", "2",
+      "threads that read what is fresh for queries" },
+    { "head-reads", CLI_FLAG_U64, &o.head_reads_max, "N", "256",
+      "such reads that wait or are under way, of one tenant half of them; more are refused" },
+    { "head-read-memory", CLI_FLAG_BYTES, &o.head_read_bytes, "BYTES", "256MiB",
+      "memory of such reads together" },
     { "floor-age", CLI_FLAG_DURATION, &o.floor_age_ms, "DURATION", "24h",
       "samples older than this are refused once nothing older waits for the store, so that queries "
       "of older times need no ingest node; 0: never" },
@@ -119,6 +132,24 @@ static bool check_peers(void)
     return true;
 }
 
+static bool check_head_options(void)
+{
+    if (o.data_bytes_max && o.data_bytes_max / 4 < o.log_file_bytes)
+        return cli_bad("--data-bytes: at least four times --log-file-bytes, which go whole; or 0");
+    if (o.segment_shards < 1 || o.segment_shards > 1024 ||
+        (o.segment_shards & (o.segment_shards - 1)) != 0)
+        return cli_bad("--segment-shards: a power of two, at most 1024");
+    if (o.query_timeout_ms < 1000)
+        return cli_bad("--query-timeout: at least 1s");
+    if (o.head_read_threads < 1 || o.head_read_threads > 256)
+        return cli_bad("--head-read-threads: 1 to 256");
+    if (o.head_reads_max < 2 || o.head_reads_max > 65536)
+        return cli_bad("--head-reads: 2 to 65536");
+    if (o.head_read_bytes / o.head_read_threads < UINT64_C(1) << 20)
+        return cli_bad("--head-read-memory: at least 1MiB for each of --head-read-threads");
+    return true;
+}
+
 static bool check_write_options(void)
 {
     if (o.partitions > 128 || (o.partitions & (o.partitions - 1)) != 0)
@@ -139,7 +170,7 @@ static bool check_write_options(void)
         return cli_bad("--seal-age: at least 1s");
     if (o.seal_bytes < UINT64_C(1) << 16)
         return cli_bad("--seal-bytes: at least 64KiB");
-    return true;
+    return check_head_options();
 }
 
 static bool check_options(void)

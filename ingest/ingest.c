@@ -16,6 +16,7 @@
 #include "base/sys/signals.h"
 #include "ingest/accept/accept.h"
 #include "ingest/accept/partition.h"
+#include "ingest/fresh/fresh.h"
 #include "ingest/head/heads.h"
 #include "ingest/head/status.h"
 #include "ingest/http/routes.h"
@@ -27,13 +28,8 @@
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
 #define ACCEPT_QUEUE 1024
-/* Of segments: at least as many as partitions. */
-#define SHARDS 4
 /* Metrics of a tenant whose metadata are kept, between two ranges. */
 #define METADATA_MAX 100000
-#define WINDOW_MS (INT64_C(2) * 3600 * 1000)
-/* The longest that a query may take: what it was planned with stays readable. */
-#define QUERY_MS (INT64_C(10) * 60 * 1000)
 
 struct ingest {
     const struct in_options *options;
@@ -46,6 +42,7 @@ struct ingest {
     atomic_bool leads[QN_PARTITIONS_MAX];
     atomic_uint_fast64_t data_bytes; /* of logs and heads, as of the last tick */
     struct in_accept *accept;
+    struct in_fresh *fresh;
     struct qf_pool *pool;
     struct qh_tenants *tenants;
     qf_time_ms keys_due_ms;
@@ -174,8 +171,8 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
                                .tls_peer_name = options->peer_tls_name };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
-    char base[QP_URL_SIZE];
-    qf_rc rc = make_http_base(ingest, base, sizeof(base), err);
+    char *base = ingest->routes.http_base;
+    qf_rc rc = make_http_base(ingest, base, sizeof(ingest->routes.http_base), err);
 
     for (size_t i = 0; i < options->peer_count; i++) {
         const char *equals = strchr(options->peers[i], '=');
@@ -242,9 +239,8 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf dir = QF_STRBUF_INIT;
-    struct in_heads_options heads = {
-        .of = { .shards = SHARDS, .window_ms = WINDOW_MS, .keep_ms = QUERY_MS }
-    };
+    struct in_heads_options heads = { .of = { .shards = (uint32_t)options->segment_shards,
+                                              .keep_ms = options->query_timeout_ms } };
     const struct in_partitions_options partitions = {
         .limits = { .out_of_order_ms = options->out_of_order_ms,
                     .future_ms = options->future_ms,
@@ -269,6 +265,27 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
         return err->rc;
     ingest->partitions = in_partitions_new(&partitions);
     return QF_OK;
+}
+
+static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct in_fresh_options fresh = { .heads = ingest->heads,
+                                            .node = ingest->node,
+                                            .leads = ingest->leads,
+                                            .data = options->data,
+                                            .store = options->store,
+                                            .read_threads = options->head_read_threads,
+                                            .reads_max = options->head_reads_max,
+                                            .read_bytes = options->head_read_bytes };
+    qf_rc rc = in_fresh_start(&fresh, &ingest->fresh, err);
+
+    ingest->routes.fresh = ingest->fresh;
+    ingest->routes.heads = ingest->heads;
+    ingest->routes.name = ingest->name;
+    if (rc == QF_OK && (!options->store || !*options->store))
+        QF_LOG_WARN("without --store samples stay in --data and are refused at --data-bytes");
+    return rc;
 }
 
 static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
@@ -376,6 +393,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
     if (rc == QF_OK)
         rc = start_accept(ingest, err);
     if (rc == QF_OK)
+        rc = start_fresh(ingest, err);
+    if (rc == QF_OK)
         rc = start_http(ingest, err);
     if (rc == QF_OK)
         rc = start_peers(ingest, err);
@@ -458,6 +477,7 @@ static void drain(struct ingest *ingest, int signal_fd)
 static void stop(struct ingest *ingest)
 {
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
+    ingest->fresh = in_fresh_stop(ingest->fresh);
     in_accept_halt(ingest->accept);
     qn_halt(ingest->node); /* nor does it ask others */
     atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));

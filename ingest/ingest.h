@@ -1,7 +1,8 @@
 /* ingest.h - the ingest role: a node of the cluster that keeps queues (queue/node), and its HTTP.
  *
  * Threads: the caller's, which looks after time and signals; the node's owner and the one that waits
- * for the disk; two that turn records into JSON; those that decode samples; those of the HTTP server;
+ * for the disk; two that turn records into JSON; those that decode samples;
+ * one that makes files of closed ranges, one that seals them, those that read heads for queries; those of the HTTP server;
  * the transport's. */
 #ifndef INGEST_INGEST_H
 #define INGEST_INGEST_H
@@ -34,6 +35,10 @@ struct in_options {
     uint64_t tenant_series_max, tenant_samples_rate;
     int64_t out_of_order_ms, future_ms, seal_age_ms, floor_age_ms, write_leader_wait_ms;
     uint64_t seal_bytes, data_bytes_max;
+    const char *store;        /* of segments; NULL: nothing is sealed */
+    uint64_t segment_shards;  /* a power of two */
+    int64_t query_timeout_ms; /* the longest that a query may take */
+    uint64_t head_read_threads, head_reads_max, head_read_bytes;
     int64_t leader_wait_ms, drain_timeout_ms, election_ms, idle_timeout_ms;
 };
 

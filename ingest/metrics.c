@@ -5,6 +5,8 @@ static const char *const in_status_classes[] = { "2xx", "4xx", "5xx", NULL };
 static const char *const in_protocols[] = { "remote_write_1", "remote_write_2", "text",
                                             "openmetrics", NULL };
 static const char *const in_sample_kinds[] = { "float", "histogram", NULL };
+static const char *const in_range_states[] = { "open", "closed", "sealed", NULL };
+static const char *const in_seal_hows[] = { "put", "present", NULL };
 
 void in_metrics_init(struct in_metrics *metrics)
 {
@@ -15,6 +17,8 @@ void in_metrics_init(struct in_metrics *metrics)
 #define IN_COUNTER_BY(field, name, help, label, values)                                            \
     metrics->field = qf_metrics_counter(r, name, help, label, values);
 #define IN_GAUGE(field, name, help) metrics->field = qf_metrics_gauge(r, name, help, NULL, NULL);
+#define IN_GAUGE_BY(field, name, help, label, values)                                              \
+    metrics->field = qf_metrics_gauge(r, name, help, label, values);
 #define IN_HISTOGRAM(field, name, help) metrics->field = qf_metrics_histogram(r, name, help, NULL);
 #include "ingest/metrics.def"
 }

@@ -9,11 +9,13 @@ struct in_metrics {
 #define IN_COUNTER(field, name, help) struct qf_metric *field;
 #define IN_COUNTER_BY(field, name, help, label, values) struct qf_metric *field;
 #define IN_GAUGE(field, name, help) struct qf_metric *field;
+#define IN_GAUGE_BY(field, name, help, label, values) struct qf_metric *field;
 #define IN_HISTOGRAM(field, name, help) struct qf_metric *field;
 #include "ingest/metrics.def"
 #undef IN_COUNTER
 #undef IN_COUNTER_BY
 #undef IN_GAUGE
+#undef IN_GAUGE_BY
 #undef IN_HISTOGRAM
 };
 

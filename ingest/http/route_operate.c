@@ -1,6 +1,8 @@
 /* route_operate.c - metrics and probes. */
 #include "ingest/accept/accept.h"
 #include "ingest/accept/partition.h"
+#include "ingest/fresh/fresh.h"
+#include "ingest/head/heads.h"
 #include "ingest/http/routes_int.h"
 
 static void read_figures(struct in_routes *routes)
@@ -55,10 +57,38 @@ static void read_write_figures(struct in_routes *routes)
     qf_metric_set(m->series_numbered, 0, of(&partitions->series));
 }
 
+static void read_head_figures(struct in_routes *routes)
+{
+    const struct in_head_figures heads = in_heads_figures(routes->heads);
+    const struct in_fresh_figures fresh = in_fresh_figures(routes->fresh);
+    struct in_metrics *m = routes->metrics;
+
+    qf_metric_set(m->head_memory, 0, (double)heads.memory_bytes);
+    qf_metric_set(m->head_files, 0, (double)heads.file_bytes);
+    qf_metric_set(m->head_series, 0, (double)heads.open_series);
+    qf_metric_set(m->head_unknown, 0, (double)heads.unknown_series);
+    qf_metric_set(m->head_ranges, 0, (double)heads.open_ranges);
+    qf_metric_set(m->head_ranges, 1, (double)heads.closed_ranges);
+    qf_metric_set(m->head_ranges, 2, (double)heads.sealed_ranges);
+    qf_metric_set(m->head_build_failures, 0, (double)fresh.build_failures);
+    qf_metric_set(m->seal_files, 0, (double)fresh.files_put);
+    qf_metric_set(m->seal_files, 1, (double)fresh.files_present);
+    qf_metric_set(m->seal_bytes, 0, (double)fresh.bytes_put);
+    qf_metric_set(m->seal_failures, 0, (double)fresh.seal_failures);
+    qf_metric_set(m->store_away, 0, fresh.store_away);
+    qf_metric_set(m->head_reads, 0, (double)fresh.reads);
+    qf_metric_set(m->head_reads_refused, 0, (double)fresh.reads_refused);
+    qf_metric_set(m->head_reads_gone, 0, (double)fresh.reads_gone);
+    qf_metric_set(m->head_read_samples, 0, (double)fresh.read_samples);
+    qf_metric_set(m->head_read_bytes, 0, (double)fresh.read_bytes);
+    qf_metric_set(m->head_reads_waiting, 0, (double)fresh.reads_waiting);
+}
+
 static void handle_metrics(struct qh_visit *visit)
 {
     read_figures(in_routes_of(visit));
     read_write_figures(in_routes_of(visit));
+    read_head_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
 }
 

@@ -11,12 +11,18 @@
 #include "queue/node/node.h"
 
 struct in_accept;
+struct in_fresh;
+struct in_heads;
 struct in_partition_figures;
 struct qp_peers;
 
 struct in_routes {
     struct qn_node *node;
     struct in_accept *accept;
+    struct in_fresh *fresh;
+    struct in_heads *heads;
+    const char *name;    /* of this node */
+    char http_base[256]; /* where others reach its HTTP; before peers are there: nowhere */
     struct in_partition_figures *partitions;
     struct qf_pool *pool; /* turns records into JSON */
     struct in_metrics *metrics;

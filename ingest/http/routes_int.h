@@ -7,6 +7,7 @@
 #include "ingest/http/routes.h"
 
 extern const struct qh_routes in_write_routes;       /* samples */
+extern const struct qh_routes in_head_routes;        /* what is fresh, for queries */
 extern const struct qh_routes in_queue_routes;       /* records and offsets */
 extern const struct qh_routes in_admin_routes;       /* queues and members */
 extern const struct qh_routes in_watch_routes;       /* what changes in meta */
