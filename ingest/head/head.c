@@ -58,6 +58,7 @@ struct in_head *in_head_new(const struct in_head_options *options, struct qf_err
         head->options.window_ms = WINDOW_MS;
     head->options.dir = head->dir = qf_xstrdup(options->dir);
     head->lock = qf_lock_new();
+    head->extras = in_extras_new(&options->extras);
     head->arena = qf_arena_new(SIZE_MAX);
     return head;
 }
@@ -94,6 +95,7 @@ struct in_head *in_head_free(struct in_head *head)
     QF_VEC_DONE(&head->tenants);
     qf_map_done(&head->names);
     (void)qf_lock_free(head->lock);
+    (void)in_extras_free(head->extras);
     (void)qf_arena_free(head->arena);
     free(head->dir);
     free(head);
@@ -222,6 +224,7 @@ static void apply_samples(struct in_head *head, const struct in_ledger *ledger, 
     /* Nobody takes the memory of an open range away, and this thread alone closes ranges. */
     if (!range->to)
         add_samples(head, range->memory, index, in_ledger_floor(ledger), record);
+    in_extras_add(head->extras, record->tenant, record->extras);
 }
 
 static void apply_seal(struct in_head *head, const struct in_ledger *ledger, uint64_t index,
@@ -292,9 +295,15 @@ void in_head_reset(struct in_head *head)
     forget_all(head);
     atomic_store(&head->applied, 0);
     qf_lock_drop(head->lock);
+    in_extras_clear(head->extras);
 }
 
 /* --- figures --- */
+
+struct in_extras *in_head_extras(struct in_head *head)
+{
+    return head->extras;
+}
 
 uint64_t in_head_applied(const struct in_head *head)
 {

@@ -19,15 +19,17 @@
 #include <stdatomic.h>
 
 #include "ingest/core/ledger.h"
+#include "ingest/head/extras.h"
 #include "promql/ast.h"
 
 struct in_head;
 struct in_files;
 
 struct in_head_options {
-    const char *dir;         /* of this head's files alone: emptied when it begins */
-    uint32_t shards;         /* of segments; a power of two */
-    int64_t window_ms;       /* segments end where a multiple of it begins; 0: two hours */
+    const char *dir;   /* of this head's files alone: emptied when it begins */
+    uint32_t shards;   /* of segments; a power of two */
+    int64_t window_ms; /* segments end where a multiple of it begins; 0: two hours */
+    struct in_extras_limits extras;
     int64_t keep_ms;         /* the longest that a query may take */
     int64_t (*now_ms)(void); /* NULL: qf_clock_mono_ms() */
 };
@@ -62,6 +64,9 @@ struct in_head_figures {
     uint64_t unknown_series; /* samples dropped since the start: nobody defined their series */
 };
 struct in_head_figures in_head_figures(struct in_head *head);
+
+/* Exemplars and metadata of the partition: not only of what is unsealed, but the newest. */
+struct in_extras *in_head_extras(struct in_head *head);
 
 struct in_head_ask {
     struct qf_str tenant;

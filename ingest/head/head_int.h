@@ -39,6 +39,7 @@ struct in_head {
     struct qf_lock *lock; /* of tenants and ranges; held for moments only */
     struct qf_map names;  /* to places in tenants */
     QF_VEC(struct in_head_tenant *) tenants;
+    struct in_extras *extras;
     struct qf_arena *arena; /* of the queue's thread, for one record */
     atomic_uint_fast64_t applied, unknown, serial;
 };
