@@ -7,7 +7,9 @@ import time
 import unittest
 
 from harness import NodeTest, wait_for
+import messages
 from heads import fresh, read, status, stored, write
+from messages import Series, version_1, version_2
 
 NOW = int(time.time() * 1000)
 
@@ -339,6 +341,56 @@ class Three(HeadsTest):
         wait_for("it to catch up", lambda: read(away, partition, generation, match="fresh") ==
                  (200, {"fresh": {NOW: 1}}), 30)
         self.assertGreater(away.metric("promfabric_ingest_queue_installs_total"), 0)
+
+
+class Extras(HeadsTest):
+    def ask(self, node, what, **body):
+        return node.request("POST", f"/v1/heads/{what}", body=json.dumps({"tenant": "default", **body}))
+
+    def exemplars(self, node, *match, **more):
+        code, answer = self.ask(node, "exemplars", match=match, **{"min_ts": 0, "max_ts": NOW * 2, **more})
+        self.assertEqual(code, 200, answer)
+        return answer["data"]
+
+    def test_metadata_of_both_versions_is_answered_and_survives_a_kill(self):
+        node = self.alone(store=False)
+        one = Series({"__name__": "one_total"}, [(NOW, 1.0)])
+        two = Series({"__name__": "two_bytes"}, [(NOW, 1.0)], metadata=(2, "how \"large\"", "bytes"))
+        self.assertEqual(messages.write(node, version_1([one], [(1, "one_total", "old", "")]))[0], 204)
+        self.assertEqual(messages.write(node, version_1([one], [(1, "one_total", "how many", "")]))[0], 204)
+        self.assertEqual(messages.write(node, version_2([two]), version=2)[0], 204)
+        want = {"one_total": [{"type": "counter", "help": "how many", "unit": ""}],
+                "two_bytes": [{"type": "gauge", "help": "how \"large\"", "unit": "bytes"}]}
+        for _ in range(2):
+            self.assertEqual(self.ask(node, "metadata"), (200, {"data": want}))
+            self.assertEqual(self.ask(node, "metadata", metric="one_total")[1]["data"],
+                             {"one_total": want["one_total"]})
+            self.assertEqual(self.ask(node, "metadata", tenant="other"), (200, {"data": {}}))
+            self.assertEqual(len(self.ask(node, "metadata", limit=1)[1]["data"]), 1)
+            node.kill()
+            node.start()
+
+    def test_exemplars_are_answered_by_series_and_time(self):
+        node = self.alone(store=False)
+        def series(name, *exemplars):
+            return Series({"__name__": "m", "s": name}, [(NOW, 1.0)], exemplars=[
+                ([("trace_id", trace)], value, ts) for trace, value, ts in exemplars])
+        self.assertEqual(messages.write(node, version_1([series("a", ("x", 1.5, NOW - 5), ("y", 2.0, NOW - 1)),
+                                                         series("b", ("z", 3.0, NOW - 3))]))[0], 204)
+        self.assertEqual(self.exemplars(node, 'm{s="a"}'), [
+            {"seriesLabels": {"__name__": "m", "s": "a"}, "exemplars": [
+                {"labels": {"trace_id": "x"}, "value": "1.5", "timestamp": (NOW - 5) / 1000},
+                {"labels": {"trace_id": "y"}, "value": "2", "timestamp": (NOW - 1) / 1000}]}])
+        self.assertEqual([s["seriesLabels"]["s"] for s in self.exemplars(node, "m")], ["a", "b"])
+        self.assertEqual([s["seriesLabels"]["s"] for s in self.exemplars(node, "m", min_ts=NOW - 3, max_ts=NOW - 2)],
+                         ["b"])
+        self.assertEqual(len(self.exemplars(node, "m", "n", limit=1)), 1)
+        self.assertEqual(self.exemplars(node, "nothing"), [])
+        for bad in ({}, {"match": []}, {"match": ["m{"]}, {"match": [1]}, {"match": "m"}):
+            self.assertEqual(self.ask(node, "exemplars", min_ts=0, max_ts=1, **bad)[0], 400, bad)
+        node.kill()
+        node.start()
+        self.assertEqual(len(self.exemplars(node, "m")), 2)
 
 
 class Load(HeadsTest):

@@ -1,0 +1,286 @@
+/* route_extras.c - exemplars and metadata for the API. The leaders tell how far this node must have
+ * applied; then it answers out of its own heads, which have all partitions. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/sys/clock.h"
+#include "ingest/head/heads.h"
+#include "ingest/http/heads_int.h"
+#include "promql/parse.h"
+
+/* How long a follower may take to apply what its leader has. */
+#define BEHIND_MS 500
+#define ANSWER_BYTES_MAX ((size_t)128 << 20)
+enum { SELECTORS_MAX = 64 };
+
+/* What was asked; everything in the arena. */
+struct question {
+    struct qf_arena *arena;
+    struct qf_str metric; /* of metadata; empty: all */
+    uint64_t limit;       /* of names or series; 0: none */
+    struct in_exemplars_ask exemplars;
+    const struct pq_matcher *matchers[SELECTORS_MAX];
+    size_t matcher_counts[SELECTORS_MAX];
+};
+
+static void free_question(void *ctx)
+{
+    struct question *question = ctx;
+
+    (void)qf_arena_free(question->arena);
+    free(question);
+}
+
+static struct question *new_question(void)
+{
+    struct question *question = qf_xcalloc(1, sizeof(*question));
+
+    question->arena = qf_arena_new(ANSWER_BYTES_MAX);
+    return question;
+}
+
+static void fail(struct in_round *round, const struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    int status = qf_rc_http_status(err->rc);
+
+    qf_strbuf_puts(&body, "{\"error\":");
+    qf_strbuf_json(&body, qf_str_from(qf_rc_name(err->rc)));
+    qf_strbuf_puts(&body, ",\"message\":");
+    qf_strbuf_json(&body, qf_str_from(err->msg));
+    qf_strbuf_puts(&body, "}\n");
+    if (status == 503)
+        qh_stream_header(round->stream, "Retry-After", "1");
+    qh_stream_answer(round->stream, status, "application/json", qf_strbuf_view(&body));
+}
+
+/* The head of a partition, with everything applied that its leader had. */
+static struct in_head *head_of(struct in_round *round, uint32_t partition, struct qf_err *err)
+{
+    struct in_head *head = in_heads_get(round->routes->heads, partition, NULL);
+    const char *text = strstr(qf_strbuf_cstr(&round->parts[partition].text), "\"applied\":");
+    uint64_t applied = text ? strtoull(text + 10, NULL, 10) : 0;
+    int64_t deadline = qf_clock_mono_ms() + BEHIND_MS;
+
+    while (head && in_head_applied(head) < applied && qf_clock_mono_ms() < deadline)
+        (void)usleep(2000);
+    if (head && in_head_applied(head) >= applied)
+        return head;
+    (void)qf_err_set(err, QF_EUNAVAILABLE, "partition %u: this node is behind: ask another one",
+                     partition);
+    return NULL;
+}
+
+/* --- metadata --- */
+
+static void add_metadata(struct qf_strbuf *body, const struct in_metadata *metadata)
+{
+    qf_strbuf_json(body, metadata->name);
+    qf_strbuf_puts(body, ":[{\"type\":\"");
+    qf_strbuf_puts(body, in_metric_type_text(metadata->type));
+    qf_strbuf_puts(body, "\",\"help\":");
+    qf_strbuf_json(body, metadata->help);
+    qf_strbuf_puts(body, ",\"unit\":");
+    qf_strbuf_json(body, metadata->unit);
+    qf_strbuf_puts(body, "}]");
+}
+
+static void answer_metadata(struct in_round *round)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct question *question = round->ctx;
+    struct in_metadata *items;
+    struct qf_err err = { 0 };
+    uint64_t told = 0;
+    size_t count;
+
+    qf_strbuf_puts(&body, "{\"data\":{");
+    for (uint32_t i = 0; i < round->count && !err.rc; i++) {
+        struct in_head *head = head_of(round, i, &err);
+
+        if (!head ||
+            in_extras_metadata(in_head_extras(head), question->exemplars.tenant, question->metric,
+                               question->arena, &items, &count, &err) != QF_OK)
+            continue;
+        for (size_t j = 0; j < count && (!question->limit || told < question->limit); j++, told++) {
+            qf_strbuf_puts(&body, told ? "," : "");
+            add_metadata(&body, &items[j]);
+        }
+    }
+    qf_strbuf_puts(&body, "}}\n");
+    if (err.rc)
+        fail(round, &err);
+    else
+        qh_stream_answer(round->stream, 200, "application/json", qf_strbuf_view(&body));
+}
+
+static void handle_metadata(struct qh_visit *visit)
+{
+    struct in_status_ask ask = { 0 };
+    json_t *root = in_body_read(visit);
+    struct question *question;
+    const json_t *metric;
+
+    if (!root)
+        return;
+    metric = json_object_get(root, "metric");
+    if (!in_body_tenant(root, &ask.tenant) || (metric && !json_is_string(metric))) {
+        in_body_refuse(visit, QF_EINVAL,
+                       "expected \"tenant\" and perhaps \"metric\" and \"limit\"");
+    } else {
+        question = new_question();
+        question->exemplars.tenant = qf_arena_str(question->arena, ask.tenant);
+        question->metric =
+            qf_arena_str(question->arena, metric ? (struct qf_str){ json_string_value(metric),
+                                                                    json_string_length(metric) }
+                                                 : QF_STR(""));
+        (void)in_body_number(root, "limit", INT64_MAX, &question->limit);
+        ask.min_ts = 1; /* no range is asked for */
+        in_round_begin(visit, &ask, NULL, answer_metadata, question, free_question);
+    }
+    json_decref(root);
+}
+
+/* --- exemplars --- */
+
+static void add_exemplar(struct qf_strbuf *body, const struct in_found_exemplar *exemplar)
+{
+    char value[QF_DOUBLE_TEXT_MAX];
+
+    (void)qf_double_f(exemplar->value, value);
+    qf_strbuf_puts(body, "{\"labels\":");
+    qf_labels_json(body, exemplar->labels);
+    qf_strbuf_printf(body, ",\"value\":\"%s", value);
+    qf_strbuf_printf(body, "\",\"timestamp\":%s%lld.%03lld}", exemplar->ts < 0 ? "-" : "",
+                     (long long)(exemplar->ts < 0 ? -exemplar->ts : exemplar->ts) / 1000,
+                     (long long)(exemplar->ts < 0 ? -exemplar->ts : exemplar->ts) % 1000);
+}
+
+/* Those of one partition, which has a series alone; returns how many series. */
+static uint64_t add_exemplars(struct qf_strbuf *body, const struct in_found_exemplar *items,
+                              size_t count, uint64_t told, uint64_t limit)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool begins = i == 0 || qf_labels_cmp(items[i - 1].series, items[i].series) != 0;
+
+        if (begins && limit && told == limit)
+            break;
+        if (begins) {
+            qf_strbuf_puts(body, told++ ? ",{\"seriesLabels\":" : "{\"seriesLabels\":");
+            qf_labels_json(body, items[i].series);
+            qf_strbuf_puts(body, ",\"exemplars\":[");
+        } else {
+            qf_strbuf_putc(body, ',');
+        }
+        add_exemplar(body, &items[i]);
+        if (i + 1 == count || qf_labels_cmp(items[i].series, items[i + 1].series) != 0)
+            qf_strbuf_puts(body, "]}");
+    }
+    return told;
+}
+
+static int by_series(const void *a, const void *b)
+{
+    const struct in_found_exemplar *x = a, *y = b;
+    int order = qf_labels_cmp(x->series, y->series);
+
+    return order ? order : (x->ts > y->ts) - (x->ts < y->ts);
+}
+
+static void answer_exemplars(struct in_round *round)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct question *question = round->ctx;
+    struct in_found_exemplar *all = NULL, *items;
+    struct qf_err err = { 0 };
+    size_t total = 0, count;
+
+    for (uint32_t i = 0; i < round->count && !err.rc; i++) {
+        struct in_head *head = head_of(round, i, &err);
+
+        if (!head || in_extras_exemplars(in_head_extras(head), &question->exemplars,
+                                         question->arena, &items, &count, &err) != QF_OK)
+            continue;
+        all = qf_arena_grow(question->arena, all, total, total + count, sizeof(*all));
+        if (count && !all)
+            (void)qf_err_set(&err, QF_ELIMIT, "more exemplars than memory allows");
+        else if (count)
+            memcpy(all + total, items, count * sizeof(*all));
+        total += count;
+    }
+    if (err.rc) {
+        fail(round, &err);
+        return;
+    }
+    if (round->count > 1 && total)
+        qsort(all, total, sizeof(*all), by_series);
+    qf_strbuf_puts(&body, "{\"data\":[");
+    (void)add_exemplars(&body, all, total, 0, question->limit);
+    qf_strbuf_puts(&body, "]}\n");
+    qh_stream_answer(round->stream, 200, "application/json", qf_strbuf_view(&body));
+}
+
+static qf_rc parse_selectors(const json_t *match, struct question *question, struct qf_err *err)
+{
+    struct in_exemplars_ask *ask = &question->exemplars;
+    size_t count = json_array_size(match);
+    qf_rc rc = QF_OK;
+
+    if (!count || count > SELECTORS_MAX)
+        return qf_err_set(err, QF_EINVAL, "\"match\" is not a list of 1 to %d selectors",
+                          SELECTORS_MAX);
+    for (size_t i = 0; i < count && rc == QF_OK; i++) {
+        const json_t *item = json_array_get(match, i);
+        struct qf_str text = { json_string_value(item), json_string_length(item) };
+
+        if (!text.data)
+            return qf_err_set(err, QF_EINVAL, "\"match\" has something that is no selector");
+        text = qf_arena_str(question->arena, text);
+        rc = pq_parse_selector(question->arena, text, NULL, &question->matchers[i],
+                               &question->matcher_counts[i], err);
+    }
+    ask->matchers = question->matchers;
+    ask->matcher_counts = question->matcher_counts;
+    ask->selector_count = count;
+    return rc;
+}
+
+static void handle_exemplars(struct qh_visit *visit)
+{
+    struct in_status_ask ask = { 0 };
+    json_t *root = in_body_read(visit);
+    struct question *question;
+    struct qf_err err = { 0 };
+    qf_rc rc = QF_OK;
+
+    if (!root)
+        return;
+    question = new_question();
+    if (!in_body_tenant(root, &ask.tenant) ||
+        !in_body_int(root, "min_ts", &question->exemplars.min_ts) ||
+        !in_body_int(root, "max_ts", &question->exemplars.max_ts))
+        rc = qf_err_set(
+            &err, QF_EINVAL,
+            "expected \"tenant\", \"min_ts\", \"max_ts\", \"match\" and perhaps \"limit\"");
+    if (rc == QF_OK)
+        rc = parse_selectors(json_object_get(root, "match"), question, &err);
+    if (rc == QF_OK) {
+        question->exemplars.tenant = qf_arena_str(question->arena, ask.tenant);
+        (void)in_body_number(root, "limit", INT64_MAX, &question->limit);
+        ask.min_ts = 1;
+        in_round_begin(visit, &ask, NULL, answer_exemplars, question, free_question);
+    } else {
+        in_fail(visit, &err);
+        free_question(question);
+    }
+    json_decref(root);
+}
+
+static const struct qh_route routes[] = {
+    { "/v1/heads/metadata", QH_METHOD_POST, false, handle_metadata, in_fail },
+    { "/v1/heads/exemplars", QH_METHOD_POST, false, handle_exemplars, in_fail },
+};
+const struct qh_routes in_extra_routes = { routes, QF_COUNT_OF(routes) };
