@@ -330,31 +330,60 @@ static void decode_values(const struct sg_cursor *cursor, const struct pick *pic
     decimals_decode((const int64_t *)(const void *)out, count, series->scale[pick->row], out);
 }
 
+/* How many samples at the end of a row are probably not before @min_ts, and some. */
+static size_t guess_tail(const struct sg_series *series, const struct pick *pick, int64_t min_ts)
+{
+    int64_t first = series->min_ts[pick->row], last = series->max_ts[pick->row];
+    double part;
+
+    if (min_ts <= first || last <= first || pick->count < 64)
+        return pick->count;
+    part = ((double)last - (double)min_ts) / ((double)last - (double)first);
+    return QF_MIN(pick->count, (size_t)(part * 1.1 * (double)pick->count) + 8);
+}
+
+/* Decode the timestamps of a row from its end, as far as they may be selected. How many there are in
+ * @ts; 0: they are malformed. */
+static size_t decode_times(const struct sg_cursor *cursor, const struct pick *pick, int64_t *ts)
+{
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    int64_t min_ts = cursor->select->min_ts;
+    size_t tail = guess_tail(series, pick, min_ts);
+
+    for (;;) {
+        colfile_numbers_read_back(cursor->parts[SG_PART_TS]->numbers,
+                                  pick->first + pick->count - tail, tail, series->max_ts[pick->row],
+                                  ts);
+        if (tail == pick->count || ts[0] < min_ts)
+            break;
+        tail = QF_MIN(pick->count, tail * 2);
+    }
+    if (!times_good(ts, tail) || (tail == pick->count && ts[0] != series->min_ts[pick->row]))
+        return 0;
+    return tail;
+}
+
 /* Decode a row to place @at of the cursor's memory and cut it to the selected times. */
 static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_t at,
                         struct sg_row *row, size_t *ret_first, struct qf_err *err)
 {
-    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
     const struct pq_select *select = cursor->select;
     int64_t *ts = cursor->ts + at;
-    size_t start, end;
+    size_t tail = decode_times(cursor, pick, ts), start, end;
 
-    colfile_numbers_read_back(cursor->parts[SG_PART_TS]->numbers, pick->first, pick->count,
-                              series->max_ts[pick->row], ts);
-    if (ts[0] != series->min_ts[pick->row] || !times_good(ts, pick->count))
+    if (!tail)
         return sg_corrupt(cursor->reader, "samples are out of order", err);
-    start = lower_bound(ts, pick->count, select->min_ts);
-    end = select->max_ts == INT64_MAX ? pick->count
-                                      : lower_bound(ts, pick->count, select->max_ts + 1);
+    start = lower_bound(ts, tail, select->min_ts);
+    end = select->max_ts == INT64_MAX ? tail : lower_bound(ts, tail, select->max_ts + 1);
     row->count = end > start ? end - start : 0;
     if (!row->count)
         return QF_OK;
-    decode_values(cursor, pick, start, cursor->values + at);
+    decode_values(cursor, pick, pick->count - tail + start, cursor->values + at);
     if (start)
         memmove(ts, ts + start, row->count * sizeof(*ts));
     row->ts = ts;
     row->values = cursor->values + at;
-    *ret_first = pick->first + start;
+    *ret_first = pick->first + pick->count - tail + start;
     return QF_OK;
 }
 

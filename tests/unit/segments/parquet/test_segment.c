@@ -326,6 +326,33 @@ TEST(any_split_into_files_gives_the_same_answer_and_the_newest_wins)
     }
 }
 
+/* Rows of many samples at uneven distances, of which a window is read from the end. */
+TEST(any_window_of_long_rows_has_its_samples_and_no_others)
+{
+    QF_CLEANUP(folder_done) struct folder folder = folder_make();
+    QF_CLEANUP(readers_done) struct readers readers = { 0 };
+    struct qf_prng prng = { 77 };
+    struct series *world = make_world(folder.arena, &prng, 30, 3000);
+    int64_t first = 1700000000000;
+
+    for (size_t i = 0; i < 30; i++) /* most of them at the start, or at the end */
+        for (size_t k = 0; k < world[i].count; k++)
+            world[i].ts[k] = i % 3 == 0   ? first + (int64_t)(k * k)
+                             : i % 3 == 1 ? first + 9000000 - (int64_t)((3000 - k) * (3000 - k))
+                                          : world[i].ts[k];
+    readers_add(&readers, write_part(&folder, world, 30, plain, NULL, NULL));
+    for (int round = 0; round < 60; round++) {
+        struct pq_select select = everything;
+
+        select.min_ts = first - 1000 + (int64_t)qf_prng_below(&prng, 50000000);
+        if (round % 3)
+            select.min_ts = first + 9000000 - (int64_t)qf_prng_below(&prng, 9000000);
+        if (round % 2)
+            select.max_ts = select.min_ts + (int64_t)qf_prng_below(&prng, 2000000);
+        (void)check_source(&readers, world, 30, &select);
+    }
+}
+
 TEST(any_number_of_shards_holds_every_series_once)
 {
     for (uint32_t shards = 1; shards <= 8; shards *= 2) {
