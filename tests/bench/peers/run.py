@@ -221,48 +221,57 @@ def report(args, servers, samples):
           "processor time of all of a server's processes; * marks range queries over >= 1 M samples\n")
     print(f"{'query':<15}{'samples':>9}" + "".join(f"{s.name:>15}: cold{'warm':>8}{'cpu':>8}" for s in servers)
           + f"{'/prometheus':>13}{'/victoria':>11}  answer")
-    ratios = {(peer, heavy): [] for peer in ("prometheus", "victoria") for heavy in (False, True)}
+    ratios = {(peer, kind): [] for peer in ("prometheus", "victoria")
+              for kind in ("heavy", "range", "instant", "cold", "cpu")}
     for name, kind, text in queries():
         path, params = params_of(args, kind, text)
         touched = samples_read(servers[0], path, params)
         heavy = kind == "range" and touched >= 1_000_000
-        row, warm = f"{name + ('*' if heavy else ''):<15}{touched:>9}", {}
+        row, warm, cold, cpus = f"{name + ('*' if heavy else ''):<15}{touched:>9}", {}, {}, {}
         for s in servers:
             runs = taken[name, s.name]
             if any(seconds is None for seconds, _ in runs):
                 row += f"{'failed':>36}"
                 continue
             warm[s.name] = statistics.median(seconds for seconds, _ in runs[1:])
-            cpu = statistics.median(cpu for _, cpu in runs[1:])
-            row += f"{runs[0][0] * 1000:>20.1f}{warm[s.name] * 1000:>8.1f}{cpu * 1000:>8.1f}"
+            cold[s.name] = runs[0][0]
+            cpus[s.name] = statistics.median(cpu for _, cpu in runs[1:])
+            row += f"{runs[0][0] * 1000:>20.1f}{warm[s.name] * 1000:>8.1f}{cpus[s.name] * 1000:>8.1f}"
         for peer, width in (("prometheus", 13), ("victoria", 11)):
             if "promfabric" not in warm or peer not in warm:
                 row += f"{'-':>{width}}"
                 continue
             ratio = warm["promfabric"] / warm[peer]
             row += f"{ratio:>{width}.2f}"
-            if kind == "range":
-                ratios[peer, heavy].append(ratio)
+            ratios[peer, kind].append(ratio)
+            if heavy:
+                ratios[peer, "heavy"].append(ratio)
+            ratios[peer, "cold"].append(cold["promfabric"] / cold[peer])
+            ratios[peer, "cpu"].append(max(cpus["promfabric"], 1e-5) / max(cpus[peer], 1e-5))
         asked = {k: v for k, v in params.items() if k != "nocache"}
         ours, theirs = (compare.ask(s.base, path, asked) for s in servers[:2])
         print(row + "  " + (compare.difference(text, ours, theirs, 1e-9) or "same"), flush=True)
     print()
     for peer in ("prometheus", "victoria"):
-        print_means(peer, ratios[peer, True], ratios[peer, False])
+        print_means(peer, ratios)
     for s in servers:
         size = folder_bytes(s.data)
         print(f"{s.name}: peak memory {peak_mib(s.process):.0f} MiB, {size / 2**20:.1f} MiB or "
               f"{size / samples:.2f} bytes a sample on disk")
 
 
-def print_means(peer, heavy, light):
-    if heavy:
-        print(f"our time / {peer}, range queries over >= 1 M samples: geometric mean "
-              f"{statistics.geometric_mean(heavy):.2f}, worst {max(heavy):.2f} of {len(heavy)}")
-    if heavy + light:
-        print(f"our time / {peer}, all range queries: geometric mean "
-              f"{statistics.geometric_mean(heavy + light):.2f}, worst {max(heavy + light):.2f} of "
-              f"{len(heavy + light)}")
+def print_means(peer, ratios):
+    """Geometric means of our time divided by a peer's, over several choices of queries."""
+    every = ratios[peer, "range"] + ratios[peer, "instant"]
+    for what, values in (("range queries over >= 1 M samples", ratios[peer, "heavy"]),
+                         ("all range queries", ratios[peer, "range"]),
+                         ("instant queries", ratios[peer, "instant"]),
+                         ("all queries", every),
+                         ("all queries, cold", ratios[peer, "cold"]),
+                         ("all queries, processor time", ratios[peer, "cpu"])):
+        if values:
+            print(f"our time / {peer}, {what}: geometric mean {statistics.geometric_mean(values):.2f}, "
+                  f"worst {max(values):.2f} of {len(values)}")
 
 
 if __name__ == "__main__":
