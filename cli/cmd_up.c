@@ -1,7 +1,8 @@
 /* cmd_up.c - promfabric up: an API and its workers on this machine, as child processes.
  *
  * The parent only watches: it starts the same executable in its other roles, restarts what dies,
- * and on Ctrl-C ends the API first, so that running queries still have their workers. */
+ * and on Ctrl-C ends the API first, so that running queries still have their workers, and ingest
+ * nodes last. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,20 +28,24 @@
 #include "base/sys/private_dir.h"
 #include "base/sys/signals.h"
 #include "cli/flags.h"
+#include "cli/up_ingest.h"
 
 int cli_up(int argc, char **argv);
 
 #define WORKERS_MAX 64
-#define ARGS_MAX (2 * WORKERS_MAX + 32)
+#define INGEST_MAX 7
+#define ARGS_MAX (2 * WORKERS_MAX + 48)
 /* A child that dies at once is started again only after a pause. */
 #define RESTART_PAUSE_MS 500
 #define READY_TIMEOUT_MS 30000
 
 static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
-static uint64_t worker_count;
+static const char *write_listen, *ingest_data;
+static uint64_t worker_count, ingest_count;
 static int64_t drain_timeout_ms;
 static bool demo;
-static char http_address[512]; /* choose_address() */
+static char http_address[512], write_address[512]; /* choose_address() */
+static char ingest_folder[1100];                   /* choose_ingest_data() */
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &store, "DIR", NULL,
@@ -48,11 +53,21 @@ static const struct cli_flag flags[] = {
     { "workers", CLI_FLAG_U64, &worker_count, "N", "0",
       "worker processes; 0: one per core, at most 64" },
     { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL,
-      "put the last hours of demo data into the store first; without --store into one of its own" },
+      "put the last hours of demo data into the store first, then keep writing; without --store "
+      "into one of its own" },
     { "http-listen", CLI_FLAG_STR, &listen_on, "HOST:PORT", "127.0.0.1:8080",
       "the API; port 0 takes a free one" },
     { "cors-origin", CLI_FLAG_STR, &cors_origin, "ORIGIN", NULL,
       "let pages of this origin (\"*\": of any) ask from a browser" },
+    { "ingest-nodes", CLI_FLAG_U64, &ingest_count, "N", "1",
+      "ingest nodes, which take samples: 1, 3, 5 or 7; 0: none" },
+    { "write-listen", CLI_FLAG_STR, &write_listen, "HOST:PORT", NULL,
+      "where the first ingest node takes samples; 127.0.0.1:8083 if absent, a free port with port "
+      "0, "
+      "or if --http-listen has port 0" },
+    { "ingest-data", CLI_FLAG_STR, &ingest_data, "DIR", NULL,
+      "what ingest nodes keep until it is in the store; STORE-ingest if absent, ./ingest for a "
+      "bucket" },
     { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
       "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
     { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
@@ -63,7 +78,9 @@ static const struct cli_flag flags[] = {
 
 static const struct cli_spec spec = {
     .usage = "promfabric up [FLAG...]",
-    .summary = "Starts an API and workers on this machine and keeps them running until Ctrl-C.",
+    .summary =
+        "Starts an API, workers and an ingest node on this machine and keeps them running until\n"
+        "Ctrl-C.",
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
@@ -77,9 +94,11 @@ struct child {
     char name[32];
 };
 
-static struct child children[1 + WORKERS_MAX]; /* the API first */
-static size_t child_count;
-static char state[512], own_store[600];
+static struct child
+    children[1 + WORKERS_MAX + INGEST_MAX + 1]; /* the API first, then workers, ... */
+static size_t child_count, first_ingest;        /* ... ingest nodes and the demo */
+static struct up_node nodes[INGEST_MAX];
+static char state[512], own_store[600], demo_end[32];
 
 static void add_arg(struct child *child, const char *fmt, ...) QF_PRINTF(2, 3);
 static void add_arg(struct child *child, const char *fmt, ...)
@@ -102,7 +121,7 @@ static void free_children(void)
 }
 
 /* Sockets that keep the ports found so far: the system may well give a free one twice. */
-static int held[1 + 2 * WORKERS_MAX];
+static int held[2 + 2 * WORKERS_MAX + 2 * INGEST_MAX];
 static size_t held_count;
 
 /* A port of the loopback that is free now, and held until release_ports(). */
@@ -172,6 +191,42 @@ static void start(struct child *child)
     }
 }
 
+static void describe_ingest(uint64_t i)
+{
+    struct child *node = &children[child_count++];
+
+    (void)snprintf(node->name, sizeof(node->name), "%s", nodes[i].name);
+    add_arg(node, "promfabric");
+    add_arg(node, "ingest");
+    add_arg(node, "--data=%s/%s", ingest_folder, nodes[i].name);
+    add_arg(node, "--store=%s", store);
+    add_arg(node, "--ingest-id=%s", nodes[i].name);
+    add_arg(node, "--http-listen=%s", nodes[i].http);
+    add_arg(node, "--peer-listen=%s", nodes[i].peer);
+    if (i == 0)
+        add_arg(node, "--bootstrap");
+    for (uint64_t k = 0; k < ingest_count; k++)
+        if (k != i)
+            add_arg(node, "--peer=%s=%s", nodes[k].name, nodes[k].peer);
+    add_arg(node, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
+    add_arg(node, "--log-level=%s", log_level);
+    add_arg(node, "--log-format=%s", log_format);
+}
+
+/* What goes on where load_demo() has ended. */
+static void describe_demo(void)
+{
+    struct child *writer = &children[child_count++];
+
+    (void)snprintf(writer->name, sizeof(writer->name), "demo");
+    add_arg(writer, "promfabric");
+    add_arg(writer, "demo-data");
+    add_arg(writer, "--quiet");
+    add_arg(writer, "--store=%s", store);
+    add_arg(writer, "--end=%s", demo_end);
+    add_arg(writer, "--follow=http://%s", nodes[0].http);
+}
+
 static void describe_children(void)
 {
     struct child *api = &children[child_count++];
@@ -187,6 +242,8 @@ static void describe_children(void)
     add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
     add_arg(api, "--log-level=%s", log_level);
     add_arg(api, "--log-format=%s", log_format);
+    for (uint64_t i = 0; i < ingest_count; i++)
+        add_arg(api, "--ingest=%s", nodes[i].http);
     for (uint64_t i = 0; i < worker_count; i++) {
         struct child *worker = &children[child_count++];
         int control = free_port();
@@ -205,6 +262,11 @@ static void describe_children(void)
         add_arg(worker, "--log-level=%s", log_level);
         add_arg(worker, "--log-format=%s", log_format);
     }
+    first_ingest = child_count;
+    for (uint64_t i = 0; i < ingest_count; i++)
+        describe_ingest(i);
+    if (demo && ingest_count)
+        describe_demo();
     release_ports();
 }
 
@@ -230,6 +292,8 @@ static bool load_demo(void)
     add_arg(&load, "promfabric");
     add_arg(&load, "demo-data");
     add_arg(&load, "--store=%s", store);
+    (void)snprintf(demo_end, sizeof(demo_end), "%lld", (long long)(qf_clock_wall_ms() / 1000));
+    add_arg(&load, "--end=%s", demo_end);
     code = run_once(&load);
     for (size_t k = 0; k < load.arg_count; k++)
         free(load.args[k]);
@@ -328,6 +392,11 @@ static void greet(const char *address)
 {
     char program[4096];
 
+    if (ingest_count)
+        printf("write to it: http://%s/api/v1/write  (Prometheus remote write; %d ingest node%s, "
+               "data in "
+               "%s)\n",
+               nodes[0].http, (int)ingest_count, ingest_count > 1 ? "s" : "", ingest_folder);
     printf("promfabric is up: http://%s  (%d workers, store %s)\n"
            "Open that address in a browser, or try one of these in a terminal.\n\n"
            "three things to try:\n"
@@ -385,6 +454,19 @@ static void remove_state(void)
     (void)nftw(state, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
+/* The first node is there and the others belong to its cluster, as they may have for long. */
+static bool ingest_ready(void)
+{
+    for (uint64_t i = 0; i < ingest_count; i++) {
+        if (!nodes[i].joined)
+            nodes[i].joined =
+                i == 0 ? is_ready(nodes[0].http) : up_ingest_join(&nodes[0], &nodes[i]);
+        if (!nodes[i].joined)
+            return false;
+    }
+    return true;
+}
+
 /* How starting went. */
 enum start { START_SERVES, START_STOPPED /* a signal came first */, START_FAILED };
 
@@ -395,13 +477,14 @@ static enum start bring_up(const char *address, int signal_fd)
 
     for (size_t i = 0; i < child_count; i++)
         start(&children[i]);
-    while (!is_ready(address)) {
+    while (!is_ready(address) || !ingest_ready()) {
         if (wait_signal(signal_fd, 50))
             return START_STOPPED;
         reap(true);
         if (children[0].pid == 0 || qf_clock_mono_ms() > deadline) {
             if (children[0].pid != 0) /* else it has said why */
-                fprintf(stderr, "error: the API did not start within %d s\n",
+                fprintf(stderr, "error: %s did not start within %d s\n",
+                        is_ready(address) ? "the ingest nodes" : "the API",
                         READY_TIMEOUT_MS / 1000);
             return START_FAILED;
         }
@@ -421,8 +504,10 @@ static int run(int signal_fd)
         reap(false);
         restart_due();
     }
+    end_group(first_ingest + ingest_count, child_count, signal_fd);
     end_group(0, 1, signal_fd);
-    end_group(1, child_count, signal_fd);
+    end_group(1, first_ingest, signal_fd);
+    end_group(first_ingest, first_ingest + ingest_count, signal_fd);
     return began == START_FAILED ? 1 : 0;
 }
 
@@ -469,6 +554,54 @@ static bool choose_address(void)
     return true;
 }
 
+/* Where ingest nodes listen. They are not told to anybody but the first one's address, so that free
+ * ports will do. */
+static bool choose_ingest(void)
+{
+    QF_CLEANUP(qf_freep) char *host = NULL;
+    struct qf_err err = { 0 };
+    bool any = strlen(listen_on) > 2 && strcmp(listen_on + strlen(listen_on) - 2, ":0") == 0;
+    const char *first = write_listen ? write_listen : any ? "127.0.0.1:0" : "127.0.0.1:8083";
+    uint16_t port;
+
+    if (ingest_count > INGEST_MAX || (ingest_count && ingest_count % 2 == 0)) {
+        fprintf(stderr, "error: --ingest-nodes: 0, 1, 3, 5 or 7\n");
+        return false;
+    }
+    if (qf_address_split(first, &host, &port, &err)) {
+        fprintf(stderr, "error: --write-listen: %s\n", err.msg);
+        return false;
+    }
+    (void)snprintf(write_address, sizeof(write_address), strchr(host, ':') ? "[%s]:%d" : "%s:%d",
+                   host, port ? port : free_port());
+    for (uint64_t i = 0; i < ingest_count; i++) {
+        (void)snprintf(nodes[i].name, sizeof(nodes[i].name), "ingest-%d", (int)i);
+        (void)snprintf(nodes[i].peer, sizeof(nodes[i].peer), "127.0.0.1:%d", free_port());
+        if (i == 0)
+            (void)snprintf(nodes[i].http, sizeof(nodes[i].http), "%s", write_address);
+        else
+            (void)snprintf(nodes[i].http, sizeof(nodes[i].http), "127.0.0.1:%d", free_port());
+    }
+    return !ingest_count || !port || port_is_free(write_address);
+}
+
+/* Beside the store: what was acknowledged belongs to it. */
+static bool choose_ingest_data(void)
+{
+    struct qf_err err = { 0 };
+
+    if (ingest_data)
+        (void)snprintf(ingest_folder, sizeof(ingest_folder), "%s", ingest_data);
+    else if (strstr(store, "://"))
+        (void)snprintf(ingest_folder, sizeof(ingest_folder), "./ingest");
+    else
+        (void)snprintf(ingest_folder, sizeof(ingest_folder), "%s-ingest", store);
+    if (!ingest_count || qf_private_dir(ingest_folder, &err) == QF_OK)
+        return true;
+    fprintf(stderr, "error: %s\n", err.msg);
+    return false;
+}
+
 static bool prepare(void)
 {
     long cores = QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
@@ -479,7 +612,7 @@ static bool prepare(void)
         fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
         return false;
     }
-    if (!choose_address() || !make_state())
+    if (!choose_address() || !choose_ingest() || !make_state())
         return false;
     if (!store && demo) /* data that end now would not fit those of an earlier time */
         (void)snprintf(own_store, sizeof(own_store), "%s/store", state);
@@ -491,7 +624,7 @@ static bool prepare(void)
             (void)rmdir(state);
         return false;
     }
-    return true;
+    return choose_ingest_data();
 }
 
 int cli_up(int argc, char **argv)

@@ -1,4 +1,5 @@
 """test_up.py - promfabric up: everything on one machine, with one command."""
+import json
 import os
 import re
 import shutil
@@ -66,13 +67,52 @@ class Up(unittest.TestCase):
         want = self.query(url, f"--end={END}", "sum by (job) (rate(http_requests_total[5m]))")
         self.assertEqual(want.returncode, 0, want.stderr)
         self.assertEqual(len(want.stdout.splitlines()), 2)
-        api, *workers = self.children()
+        _api, *workers, _ingest = self.children()
         self.assertEqual(len(workers), 2)
         os.kill(workers[0], signal.SIGKILL)
-        wait_for("a new worker", lambda: len(self.children()) == 3 and
+        wait_for("a new worker", lambda: len(self.children()) == 4 and
                  workers[0] not in self.children())
         again = self.query(url, f"--end={END}", "sum by (job) (rate(http_requests_total[5m]))")
         self.assertEqual(again.stdout, want.stdout)
+        self.end()
+
+    def write(self, line):
+        """Through the URL that is printed first; true once it is acknowledged."""
+        url = re.search(r"write to it: (http://\S+)/api/v1/write", self.text()).group(1)
+        try:
+            with urllib.request.urlopen(f"{url}/api/v1/import/prometheus", (line + "\n").encode(),
+                                        timeout=10) as answer:
+                return answer.status == 204
+        except OSError:
+            return False
+
+    def test_samples_are_taken_and_stay(self):
+        for start in range(2):
+            url = self.start("--workers=1", f"--store={self.folder}/store")
+            self.assertLess(self.text().index("write to it"), self.text().index("is up"))
+            if start == 0:
+                self.assertTrue(self.write("taken 42"))
+            run = self.query(url, "last_over_time(taken[1h])")
+            self.assertIn("42", run.stdout, run.stderr)
+            self.end()
+
+    def test_three_ingest_nodes_of_which_one_dies(self):
+        url = self.start("--workers=1", "--ingest-nodes=3", f"--store={self.folder}/store")
+        self.assertTrue(self.write("taken 42"))
+        children = self.children()
+        self.assertEqual(len(children), 5)
+        os.kill(children[-1], signal.SIGKILL)
+        wait_for("an acknowledgement", lambda: self.write("taken 43"))
+        self.assertIn("43", wait_for("an answer", lambda: self.query(url, "taken").stdout))
+        wait_for("a new node", lambda: len(self.children()) == 5)
+        self.end()
+
+    def test_the_demo_goes_on(self):
+        url = self.start("--workers=1", "--demo")
+        began = time.time()
+        newest = url + "/api/v1/query?query=max(timestamp(process_load))"
+        wait_for("a sample of now", lambda: float(json.loads(urllib.request.urlopen(newest).read())
+                                                  ["data"]["result"][0]["value"][1]) > began, 60)
         self.end()
 
     def test_demo_data_has_something_to_show(self):
