@@ -43,7 +43,7 @@ class Target:
 
     def large(self, path="/api/v1/query_range"):
         return (f"GET {path}?query=temperature&start={self.start}&end={self.end}&step=1 HTTP/1.1\r\n"
-                f"Host: x\r\nX-Scope-OrgID: {self.tenant}\r\n\r\n").encode()
+                f"Host: localhost\r\nX-Scope-OrgID: {self.tenant}\r\n\r\n").encode()
 
 
 def reset(sock):
@@ -60,7 +60,7 @@ def slow_reader(target):
     else:
         body = json.dumps({"q": "temperature", "s": target.start, "e": target.end,
                            "step": "1s", "progress": "true"}).encode()
-        sock.sendall(b"POST /api/v1/metrics/query HTTP/1.1\r\nHost: x\r\nContent-Type: "
+        sock.sendall(b"POST /api/v1/metrics/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                      b"application/json\r\nX-Scope-OrgID: " + target.tenant.encode() +
                      b"\r\nAccept-Encoding: " + random.choice([b"gzip", b"zstd", b"identity"]) +
                      b"\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body)
@@ -74,7 +74,7 @@ def slow_reader(target):
 
 def half_request(target):
     """A request that never ends: in its line, its headers or its body."""
-    whole = (f"POST /api/v1/query HTTP/1.1\r\nHost: x\r\nX-Scope-OrgID: {target.tenant}\r\n"
+    whole = (f"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nX-Scope-OrgID: {target.tenant}\r\n"
              "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n\r\n"
              + "query=" + "x" * 100_000).encode()
     sock = target.connect()
@@ -170,9 +170,9 @@ def garbage(target):
     sock.sendall(random.choice([
         bytes(random.getrandbits(8) for _ in range(2000)),
         b"GET / HTTP/1.1\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"POST /api/v1/query HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
-        b"GET /api/v1/query?" + b"a=b&" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /api/v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
+        b"GET /api/v1/query?" + b"a=b&" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 200]))
     try:

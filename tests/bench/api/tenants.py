@@ -54,7 +54,7 @@ def slow_reader(fabric):
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader.connect(("127.0.0.1", fabric.api_port))
     reader.sendall((f"GET /api/v1/query_range?query=temperature&start={START}&end={END}&step=1 "
-                    "HTTP/1.1\r\nHost: x\r\nX-Scope-OrgID: a\r\n\r\n").encode())
+                    "HTTP/1.1\r\nHost: localhost\r\nX-Scope-OrgID: a\r\n\r\n").encode())
     return reader
 
 

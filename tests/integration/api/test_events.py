@@ -47,7 +47,7 @@ class Outcomes(unittest.TestCase):
         client.settimeout(60)
         client.connect(("127.0.0.1", fabric.api_port))
         client.sendall(f"GET /api/v1/metrics/query?q={query}&s={start}&e={end}&step={step} "
-                       "HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                       "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         return client
 
     def read(self, client):

@@ -223,9 +223,9 @@ class Limits(unittest.TestCase):
         fabric = Fabric(1, ("--worker-wait=60s",), start_workers=False)
         try:
             load(fabric.store, standard_lines(2, 50))
-            for request in (f"GET /api/v1/query?query=up&time={START} HTTP/1.1\r\nHost: x\r\n\r\n",
+            for request in (f"GET /api/v1/query?query=up&time={START} HTTP/1.1\r\nHost: localhost\r\n\r\n",
                             f"GET /api/v1/metrics/query?q=up&s={START}&e={START} HTTP/1.1\r\n"
-                            "Host: x\r\n\r\n"):
+                            "Host: localhost\r\n\r\n"):
                 client = socket.create_connection(("127.0.0.1", fabric.api_port))
                 client.sendall(request.encode())
                 wait_for("the query", lambda: fabric.scaling()["work"]["inflight"] > 0)

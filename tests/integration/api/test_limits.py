@@ -69,7 +69,7 @@ class Bounds(FabricCase):
         holder = socket.socket()
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         holder.connect(("127.0.0.1", fabric.api_port))
-        holder.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        holder.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait_for("its answer", lambda: [q for q in fabric.data("/api/v1/queries")
                                         if q["state"] == "answering"])
         held = 0

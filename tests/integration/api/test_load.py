@@ -49,7 +49,7 @@ class Load(FabricTest):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         client.settimeout(120)
         client.connect(("127.0.0.1", self.fabric.api_port))
-        client.sendall(f"GET /api/v1/metrics/query?{query} HTTP/1.1\r\nHost: x\r\n"
+        client.sendall(f"GET /api/v1/metrics/query?{query} HTTP/1.1\r\nHost: localhost\r\n"
                        "Connection: close\r\n\r\n".encode())
         return client
 
@@ -118,7 +118,7 @@ class Load(FabricTest):
 
         def ask(path, leaves, pause):
             client = socket.create_connection(("127.0.0.1", self.fabric.api_port), timeout=60)
-            client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             if leaves:
                 time.sleep(pause)
                 client.close()

@@ -45,7 +45,7 @@ class TenantCase(unittest.TestCase):
         self.addCleanup(reader.close)
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         reader.connect(("127.0.0.1", fabric.api_port))
-        reader.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Scope-OrgID: {tenant}\r\n\r\n".encode())
+        reader.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Scope-OrgID: {tenant}\r\n\r\n".encode())
         return reader
 
     def ask(self, fabric, tenant, path="/api/v1/query", params=None):
@@ -102,7 +102,7 @@ class Limits(TenantCase):
         """Queued behind the query that turns out to be its tenant's last slow reader: 429, and soon."""
         fabric = self.fabric("a streams=1 queries=1\n")
         self.slow_reader(fabric, "a")
-        wait_for("its query", lambda: fabric.data("/api/v1/queries"))
+        wait_for("its query", lambda: fabric.data("/api/v1/queries", headers=as_tenant("a")))
         status, headers, answer = self.ask(fabric, "a", params={
             "query": "up", "time": END, "timeout": "60s"})
         self.assertEqual(status, 429, answer)
@@ -141,7 +141,7 @@ class Worst(TenantCase):
         def half_requests():
             while not stop.is_set():
                 with socket.create_connection(("127.0.0.1", fabric.api_port)) as half:
-                    half.sendall(b"POST /api/v1/query HTTP/1.1\r\nHost: x\r\nContent-Le")
+                    half.sendall(b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Le")
                     time.sleep(0.01)
 
         want = self.ask(fabric, "b")[2]["data"]
