@@ -97,6 +97,7 @@ CURL *cli_web_open(const struct cli_web *web, const char *path, const char *cont
     (void)curl_easy_setopt(easy, CURLOPT_URL, qf_strbuf_cstr(&target));
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, *ret_headers);
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "127.0.0.1,localhost,[::1]");
     if (web->tls_ca) {
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, web->tls_ca);

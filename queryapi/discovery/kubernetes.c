@@ -245,6 +245,7 @@ static void perform(struct get *get, const char *url)
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
     (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL); /* the cluster's own authority, no other */
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, get->write);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, get->ctx);
     (void)curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_at_stop);

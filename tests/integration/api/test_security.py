@@ -4,11 +4,13 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import tempfile
 import threading
 import unittest
+import warnings
 
 from certificates import make_certificate, make_certificates
 from harness import BINARY, START, Fabric, load, standard_lines, wait_for
@@ -285,6 +287,56 @@ class Tls(unittest.TestCase):
         self.assertEqual(code, 1, text)
         # The API keeps no queues, but its certificate is believed.
         self.assertIn("answered HTTP status 404", ask("queue", ca, "ls")[1])
+
+    def context(self, side, version):
+        """One that speaks this version and no other."""
+        context = ssl.SSLContext(side)
+        context.load_verify_locations(f"{self.folder}/ca.crt")
+        context.load_cert_chain(f"{self.folder}/tls.crt", f"{self.folder}/tls.key")
+        context.set_ciphers("ALL:@SECLEVEL=0")  # else Python would not even offer the old ones
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = context.maximum_version = version
+        return context
+
+    def shakes_hands(self, port, version, protocols):
+        context = self.context(ssl.PROTOCOL_TLS_CLIENT, version)
+        context.set_alpn_protocols(protocols)
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, \
+                    context.wrap_socket(plain, server_hostname="localhost"):
+                return True
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+    def asked_by_client(self, version):
+        """Whether the client talks to a server that speaks this version."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            client = subprocess.Popen([BINARY, "query", f"--tls-ca={self.folder}/ca.crt", "1+1",
+                                       f"--url=https://127.0.0.1:{listening.getsockname()[1]}"],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(client.wait)
+            self.addCleanup(client.kill)
+            plain, _ = listening.accept()
+            plain.settimeout(20)
+            with plain:
+                try:
+                    with self.context(ssl.PROTOCOL_TLS_SERVER, version).wrap_socket(
+                            plain, server_side=True) as tls:
+                        return tls.recv(4) in (b"GET ", b"POST")
+                except (ssl.SSLError, ConnectionError):
+                    return False
+
+    def test_tls_1_2_is_the_least(self):
+        fabric = self.fabric(self.api_flags(), self.worker_flags())
+        fabric.wait_workers(1)
+        old, least, best = ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+        for port, protocols in ((fabric.control_ports[0], ["h2"]), (fabric.http_ports[0], []),
+                                (self.https_fabric().api_port, [])):
+            self.assertEqual([self.shakes_hands(port, version, protocols)
+                              for version in (old, least, best)], [False, True, True], port)
+        self.assertEqual([self.asked_by_client(version) for version in (old, least, best)],
+                         [False, True, True])
 
     def test_an_api_without_a_certificate_gets_no_worker(self):
         worker = (f"--control-tls-cert={self.folder}/tls.crt",
