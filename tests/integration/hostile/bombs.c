@@ -109,10 +109,12 @@ static void group_done(struct group *group)
     free(group->numbers);
 }
 
-static void write_group(struct colfile_writer *writer, const struct group *group)
+/* Values as decimals are in a column of their own, and then none are doubles. */
+static void write_group(struct colfile_writer *writer, const struct group *group, bool decimals)
 {
     const uint32_t *lengths = (const uint32_t *)group->samples;
-    size_t rows = group->rows;
+    size_t rows = group->rows, doubles = decimals ? 0 : group->sample_count;
+    QF_CLEANUP(qf_freep) uint32_t *none = qf_xcalloc(rows, sizeof(*none));
     struct colfile_data columns[SG_COL__COUNT] = {
         [SG_COL_METRIC] = { group->metrics, rows, rows, NULL },
         [SG_COL_LABEL_NAMES] = { group->names, rows, rows, group->label_counts },
@@ -121,11 +123,14 @@ static void write_group(struct colfile_writer *writer, const struct group *group
         [SG_COL_MIN_TS] = { group->min_ts, rows, rows, NULL },
         [SG_COL_MAX_TS] = { group->max_ts, rows, rows, NULL },
         [SG_COL_TS] = { group->ts, group->sample_count, rows, lengths },
-        [SG_COL_VALUE] = { group->numbers, group->sample_count, rows, lengths },
+        [SG_COL_VALUE] = { group->numbers, doubles, rows, decimals ? none : lengths },
+        [SG_COL_SCALE] = { none, rows, rows, NULL },
+        [SG_COL_LAST] = { group->min_ts, rows, rows, NULL },
+        [SG_COL_DIGITS] = { group->ts, group->sample_count, rows, lengths },
     };
     struct qf_err err = { 0 };
 
-    for (size_t i = 0; i < SG_COL__COUNT; i++)
+    for (size_t i = 0; i < (decimals ? SG_COL__COUNT : SG_COL__COUNT_V1); i++)
         must(colfile_write(writer, &columns[i], &err), &err);
 }
 
@@ -145,7 +150,6 @@ static void set_number(struct colfile_writer *writer, const char *key, int64_t v
 static void set_name(struct colfile_writer *writer, const struct sg_segment_name *name,
                      const char *tenant, const struct group *group)
 {
-    set_number(writer, SG_KEY_VERSION, SG_SCHEMA_VERSION);
     set_meta(writer, SG_KEY_TENANT, tenant);
     set_number(writer, SG_KEY_SHARD, 0);
     set_number(writer, SG_KEY_SHARDS, 1);
@@ -162,7 +166,8 @@ static void write_segment(enum bomb bomb, const char *tenant, struct sg_segment_
 {
     size_t len = bomb == BOMB_PAGES ? BOMB_TEXT_BYTES : bomb == BOMB_RUNS ? RUN_TEXT_BYTES : 1;
     size_t rows = bomb == BOMB_PAGES ? BOMB_TEXTS : bomb == BOMB_RUNS ? RUN_ROWS : 1;
-    size_t samples = bomb == BOMB_SAMPLES ? BOMB_ROWS : rows;
+    size_t samples = bomb == BOMB_SAMPLES || bomb == BOMB_DIGITS ? BOMB_ROWS : rows;
+    uint32_t version = bomb == BOMB_DIGITS ? 2 : 1;
     char *text = qf_xmalloc(len);
     struct group group;
     struct sg_schema schema;
@@ -172,7 +177,7 @@ static void write_segment(enum bomb bomb, const char *tenant, struct sg_segment_
     memset(text, 'x', len);
     group = group_new(rows, samples, (struct qf_str){ text, len }, name->min_ts);
     name->max_ts = group.max_ts[0];
-    sg_schema_init(&schema, false, false);
+    sg_schema_init(&schema, version, false, false);
     if (bomb == BOMB_PAGES) {
         schema.columns[SG_COL_LABEL_VALUES].encoding = COLFILE_PLAIN;
         schema.columns[SG_COL_LABEL_VALUES].codec = COLFILE_ZSTD;
@@ -180,9 +185,11 @@ static void write_segment(enum bomb bomb, const char *tenant, struct sg_segment_
     }
     schema.columns[SG_COL_TS].codec = COLFILE_ZSTD;
     schema.columns[SG_COL_VALUE].codec = COLFILE_ZSTD;
+    schema.columns[SG_COL_DIGITS].codec = COLFILE_ZSTD;
     writer = colfile_writer_new(&schema.file, NULL, &err);
     must(writer ? QF_OK : err.rc, &err);
-    write_group(writer, &group);
+    write_group(writer, &group, version == 2);
+    set_number(writer, SG_KEY_VERSION, version);
     set_name(writer, name, tenant, &group);
     finish(writer, bytes);
     group_done(&group);
@@ -257,5 +264,5 @@ void bomb_artifact(enum bomb bomb, struct qf_strbuf *bytes)
     if (bomb == BOMB_FOOTER || bomb == BOMB_FOOTERS)
         write_footer(footer_count(bomb), bytes);
     else
-        write_artifact(bomb != BOMB_SAMPLES, bytes);
+        write_artifact(bomb != BOMB_SAMPLES && bomb != BOMB_DIGITS, bytes);
 }

@@ -13,6 +13,7 @@ enum bomb {
     BOMB_PAGES,   /* a label's values: pages that decompress to a gigabyte */
     BOMB_RUNS,    /* a label's values: one of a mebibyte, thousands of times */
     BOMB_SAMPLES, /* millions of samples of one series in one row group */
+    BOMB_DIGITS,  /* the same as decimals, in a file of version 2; the others are of version 1 */
     BOMB_FOOTER,  /* a footer that announces a hundred thousand structures: less than may be */
     BOMB_FOOTERS, /* and almost a million of them */
     BOMB__COUNT
@@ -20,7 +21,8 @@ enum bomb {
 void bomb_segment(enum bomb bomb, const char *tenant, int64_t start_ms, struct qf_strbuf *key,
                   struct qf_strbuf *bytes);
 
-/* The same as artifacts: histograms, rows, and footers. BOMB_RUNS is BOMB_PAGES here. */
+/* The same as artifacts: histograms, rows and footers. BOMB_RUNS is BOMB_PAGES here, and BOMB_DIGITS
+ * BOMB_SAMPLES. */
 void bomb_artifact(enum bomb bomb, struct qf_strbuf *bytes);
 
 #endif

@@ -20,7 +20,7 @@ import harness  # noqa: E402
 from harness import START, Fabric, load, standard_lines, wait_for  # noqa: E402
 
 MIB = 1 << 20
-BOMBS = ("pages", "runs", "samples", "footer", "footers")  # as in bombs.h
+BOMBS = ("pages", "runs", "samples", "digits", "footer", "footers")  # as in bombs.h
 EDITED = 300
 # A footer may cost 256 MiB, whatever a work may use; the rest is for two budgets of 32 MiB and threads.
 HEADROOM = 400 * MIB
