@@ -1,6 +1,8 @@
 /* utf8.c - strict UTF-8. */
 #include "base/pure/utf8.h"
 
+#include <string.h>
+
 #include "base/pure/macros.h"
 
 static bool continues(unsigned char c)
@@ -68,9 +70,25 @@ size_t qf_utf8_encode(uint32_t rune, char *out)
     return 4;
 }
 
+/* How many of the first bytes are ASCII, eight at a time: most text is nothing else. */
+static size_t skip_ascii(struct qf_str s)
+{
+    size_t i = 0;
+    uint64_t word;
+
+    for (; s.len - i >= sizeof(word); i += sizeof(word)) {
+        memcpy(&word, s.data + i, sizeof(word));
+        if (word & UINT64_C(0x8080808080808080))
+            return i;
+    }
+    while (i < s.len && (unsigned char)s.data[i] < 0x80)
+        i++;
+    return i;
+}
+
 bool qf_utf8_valid(struct qf_str s)
 {
-    for (size_t i = 0; i < s.len;) {
+    for (size_t i = s.len ? skip_ascii(s) : 0; i < s.len;) {
         uint32_t rune;
         size_t len = qf_utf8_decode(qf_str_sub(s, i, s.len), &rune);
 

@@ -26,6 +26,10 @@ static inline size_t qf_varint_get(struct qf_str bytes, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
+    if (bytes.len && (unsigned char)bytes.data[0] < 0x80) { /* most are short */
+        *ret_value = (unsigned char)bytes.data[0];
+        return 1;
+    }
     for (size_t i = 0; i < bytes.len && i < QF_VARINT_MAX; i++) {
         uint64_t c = (unsigned char)bytes.data[i];
 

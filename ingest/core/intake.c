@@ -11,7 +11,7 @@
 #include "ingest/core/extras.h"
 #include "ingest/core/series_table.h"
 
-enum { BUCKETS = 4096, LABELS_SHOWN = 200 };
+enum { BUCKETS = 4096, LABELS_SHOWN = 200, AHEAD = 16 };
 /* So few ranges are left for SEALs that a range can always be opened behind one. */
 #define RANGES_LEFT 2
 /* A tenant's rate is looked at over so many seconds. */
@@ -301,8 +301,9 @@ struct taking {
     struct in_intake *intake;
     struct tenant *tenant;
     struct in_outcome *outcome;
-    int64_t oldest, newest; /* samples before and behind these are refused */
-    int64_t min_ts, max_ts; /* of what is taken */
+    int64_t oldest, newest;     /* samples before and behind these are refused */
+    int64_t min_ts, max_ts;     /* of what is taken */
+    struct in_series_hash hash; /* of the series that is looked at */
 };
 
 static void count(struct in_amounts *amounts, const struct in_raw_sample *sample)
@@ -371,7 +372,7 @@ static struct in_known_series *number_series(struct taking *taking, struct in_ra
 
     if (tenant->series.count >= intake->limits.series_max || tenant->next_number >= IN_SERIES_MAX)
         return NULL;
-    known = in_series_table_put(&tenant->series, intake->seed, series->labels, &series->fresh);
+    known = in_series_table_put(&tenant->series, taking->hash, &series->fresh);
     known->number = tenant->next_number++;
     return known;
 }
@@ -418,8 +419,7 @@ static bool take_series(struct taking *taking, struct in_record_cursor *cursor,
                         struct in_raw_series *series)
 {
     struct in_intake *intake = taking->intake;
-    struct in_known_series *known =
-        in_series_table_get(&taking->tenant->series, intake->seed, series->labels);
+    struct in_known_series *known = in_series_table_get(&taking->tenant->series, taking->hash);
     size_t first = intake->samples.count, wanted = series->sample_count;
     struct in_raw_sample sample;
 
@@ -442,16 +442,41 @@ static bool take_series(struct taking *taking, struct in_record_cursor *cursor,
     return true;
 }
 
+/* Hashes of the series to come, a few ahead, so that their places are in the cache by then. */
+struct ahead {
+    struct in_record_cursor cursor;
+    uint32_t left, at;
+    struct in_series_hash hashes[AHEAD];
+};
+
+static void look_ahead(struct taking *taking, struct ahead *ahead)
+{
+    struct in_raw_series series;
+
+    if (!ahead->left || !in_record_next_raw_series(&ahead->cursor, &series))
+        return; /* malformed: whoever takes the series will find it */
+    ahead->left--;
+    ahead->hashes[ahead->at % AHEAD] = in_series_hash(taking->intake->seed, series.labels);
+    in_series_table_prefetch(&taking->tenant->series, ahead->hashes[ahead->at % AHEAD]);
+    ahead->at++;
+}
+
 static bool take_all(struct taking *taking, const struct in_record *batch)
 {
     struct in_intake *intake = taking->intake;
     struct in_record_cursor cursor = in_record_series_of(batch);
+    struct ahead ahead = { .cursor = cursor, .left = batch->series_count };
     struct in_raw_series series;
 
     intake->picked.count = intake->samples.count = 0;
-    for (uint32_t i = 0; i < batch->series_count; i++)
+    for (size_t i = 0; i < AHEAD - 1; i++)
+        look_ahead(taking, &ahead);
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        look_ahead(taking, &ahead);
+        taking->hash = ahead.hashes[i % AHEAD];
         if (!in_record_next_raw_series(&cursor, &series) || !take_series(taking, &cursor, &series))
             return false;
+    }
     for (size_t i = 0; i < intake->picked.count; i++)
         intake->picked.items[i].samples =
             intake->samples.items + (uintptr_t)intake->picked.items[i].samples;
@@ -467,7 +492,7 @@ static bool take_extra(struct taking *taking, const struct in_extra *extra)
 
     if (extra->kind == IN_EXTRA_METADATA) {
         if (told->count < intake->limits.metadata_max)
-            (void)in_series_table_put(told, intake->seed, extra->bytes, &fresh);
+            (void)in_series_table_put(told, in_series_hash(intake->seed, extra->bytes), &fresh);
         return fresh;
     }
     if (extra->ts > taking->newest || extra->ts < taking->oldest) {

@@ -74,13 +74,52 @@ static unsigned flags_of(const struct in_record_series *series)
     return flags;
 }
 
+/* Where bytes that have room are written to. */
+static char *write_varint(char *at, uint64_t value)
+{
+    return at + qf_varint_put((unsigned char *)at, value);
+}
+
+static char *write_bytes(char *at, const void *bytes, size_t len)
+{
+    if (len)
+        memcpy(at, bytes, len);
+    return at + len;
+}
+
+static char *write_text(char *at, struct qf_str text)
+{
+    return write_bytes(write_varint(at, text.len), text.data, text.len);
+}
+
+static size_t varint_len(uint64_t value)
+{
+    size_t len = 1;
+
+    while (value >= 0x80) {
+        value >>= 7;
+        len++;
+    }
+    return len;
+}
+
+/* What qf_labels_encode() writes, behind its length, at once. */
 static void put_labels(struct qf_strbuf *buf, struct qf_labels labels)
 {
-    struct qf_strbuf text = QF_STRBUF_INIT;
+    size_t len = 0;
+    char *at;
 
-    qf_labels_encode(&text, labels);
-    put_text(buf, qf_strbuf_view(&text));
-    qf_strbuf_done(&text);
+    for (size_t i = 0; i < labels.count; i++) {
+        const struct qf_label *label = &labels.items[i];
+
+        len += varint_len(label->name.len) + label->name.len + varint_len(label->value.len) +
+               label->value.len;
+    }
+    at = qf_strbuf_reserve(buf, QF_VARINT_MAX + len);
+    at = write_varint(at, len);
+    for (size_t i = 0; i < labels.count; i++)
+        at = write_text(write_text(at, labels.items[i].name), labels.items[i].value);
+    buf->len = (size_t)(at - buf->data);
 }
 
 static void put_histogram(struct qf_strbuf *buf, const struct pq_histogram *histogram)
@@ -158,16 +197,43 @@ static unsigned raw_flags_of(const struct in_raw_series *series)
     return flags;
 }
 
-static void put_raw_sample(struct qf_strbuf *buf, const struct in_raw_sample *sample,
-                           unsigned flags)
+static char *write_raw_sample(char *at, const struct in_raw_sample *sample, int64_t before,
+                              unsigned flags)
 {
+    at = write_varint(at, qf_zigzag(difference(sample->ts, before)));
     if (flags & SERIES_STARTS)
-        put_varint(buf, qf_zigzag(sample->start_ts));
+        at = write_varint(at, qf_zigzag(sample->start_ts));
     if (flags & SERIES_HISTOGRAMS)
-        put_varint(buf, sample->histogram ? VALUE_HISTOGRAM : VALUE_FLOAT);
+        at = write_varint(at, sample->histogram ? VALUE_HISTOGRAM : VALUE_FLOAT);
     if (sample->histogram)
-        put_varint(buf, sample->value.len);
-    qf_strbuf_str(buf, sample->value);
+        at = write_varint(at, sample->value.len);
+    return write_bytes(at, sample->value.data, sample->value.len);
+}
+
+/* Before labels and values: four numbers at most. */
+#define NUMBERS_BYTES ((size_t)4 * QF_VARINT_MAX)
+
+static void put_raw_series(struct qf_strbuf *buf, const struct in_raw_series *series,
+                           uint32_t number_before, int64_t *ts)
+{
+    unsigned flags = raw_flags_of(series);
+    char *at = qf_strbuf_reserve(buf, NUMBERS_BYTES + series->labels.len);
+
+    assert(series->number < IN_SERIES_MAX);
+    at = write_varint(at, qf_zigzag((int64_t)series->number - number_before));
+    at = write_varint(at, flags);
+    if (series->fresh)
+        at = write_text(at, series->labels);
+    at = write_varint(at, series->sample_count);
+    buf->len = (size_t)(at - buf->data);
+    for (size_t i = 0; i < series->sample_count; i++) {
+        const struct in_raw_sample *sample = &series->samples[i];
+
+        at = qf_strbuf_reserve(buf, NUMBERS_BYTES + sample->value.len);
+        at = write_raw_sample(at, sample, *ts, flags);
+        *ts = sample->ts;
+        buf->len = (size_t)(at - buf->data);
+    }
 }
 
 void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
@@ -178,20 +244,8 @@ void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
 
     put_samples_head(buf, record, count);
     for (size_t i = 0; i < count; i++) {
-        unsigned flags = raw_flags_of(&series[i]);
-
-        assert(series[i].number < IN_SERIES_MAX);
-        put_varint(buf, qf_zigzag((int64_t)series[i].number - number));
+        put_raw_series(buf, &series[i], number, &ts);
         number = series[i].number;
-        put_varint(buf, flags);
-        if (series[i].fresh)
-            put_text(buf, series[i].labels);
-        put_varint(buf, series[i].sample_count);
-        for (size_t j = 0; j < series[i].sample_count; j++) {
-            put_varint(buf, qf_zigzag(difference(series[i].samples[j].ts, ts)));
-            ts = series[i].samples[j].ts;
-            put_raw_sample(buf, &series[i].samples[j], flags);
-        }
     }
 }
 

@@ -47,43 +47,41 @@ static void grow(struct in_series_table *table)
     *table = larger;
 }
 
-static void hash(uint64_t seed, struct qf_str labels, uint64_t *ret_low, uint64_t *ret_high)
+struct in_series_hash in_series_hash(uint64_t seed, struct qf_str labels)
 {
     XXH128_hash_t value = XXH3_128bits_withSeed(labels.data, labels.len, seed);
 
-    *ret_low = value.low64;
-    *ret_high = value.high64 | (!value.low64 && !value.high64);
+    return (struct in_series_hash){ value.low64, value.high64 | (!value.low64 && !value.high64) };
 }
 
-struct in_known_series *in_series_table_put(struct in_series_table *table, uint64_t seed,
-                                            struct qf_str labels, bool *ret_new)
+struct in_known_series *in_series_table_put(struct in_series_table *table,
+                                            struct in_series_hash hash, bool *ret_new)
 {
     struct in_known_series *place;
-    uint64_t low, high;
 
-    hash(seed, labels, &low, &high);
     if (table->count >= table->capacity - table->capacity / 4)
         grow(table);
-    place = find(table, low, high);
+    place = find(table, hash.low, hash.high);
     *ret_new = is_free(place);
     if (*ret_new) {
-        *place = (struct in_known_series){ .low = low, .high = high, .ts = INT64_MIN };
+        *place = (struct in_known_series){ .low = hash.low, .high = hash.high, .ts = INT64_MIN };
         table->count++;
     }
     return place;
 }
 
-struct in_known_series *in_series_table_get(struct in_series_table *table, uint64_t seed,
-                                            struct qf_str labels)
+struct in_known_series *in_series_table_get(struct in_series_table *table,
+                                            struct in_series_hash hash)
 {
-    struct in_known_series *place;
-    uint64_t low, high;
+    struct in_known_series *place = table->capacity ? find(table, hash.low, hash.high) : NULL;
 
-    if (!table->capacity)
-        return NULL;
-    hash(seed, labels, &low, &high);
-    place = find(table, low, high);
-    return is_free(place) ? NULL : place;
+    return !place || is_free(place) ? NULL : place;
+}
+
+void in_series_table_prefetch(const struct in_series_table *table, struct in_series_hash hash)
+{
+    if (table->capacity)
+        __builtin_prefetch(&table->places[(uint32_t)hash.low & (table->capacity - 1)]);
 }
 
 uint64_t in_hash_value(uint64_t seed, struct qf_str bytes)

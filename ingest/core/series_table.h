@@ -24,13 +24,20 @@ struct in_series_table {
 };
 
 void in_series_table_clear(struct in_series_table *table); /* and free; a zeroed one is empty */
-/* The series with @labels (encoded); one that is new has ts INT64_MIN and *@ret_new set. Good until the
- * next call. */
-struct in_known_series *in_series_table_put(struct in_series_table *table, uint64_t seed,
-                                            struct qf_str labels, bool *ret_new);
+struct in_series_hash {
+    uint64_t low, high;
+};
+/* Of labels, encoded. */
+struct in_series_hash in_series_hash(uint64_t seed, struct qf_str labels);
+/* The series with that hash; one that is new has ts INT64_MIN and *@ret_new set. Good until the next
+ * call. */
+struct in_known_series *in_series_table_put(struct in_series_table *table,
+                                            struct in_series_hash hash, bool *ret_new);
 /* The same, but NULL if it is not there. */
-struct in_known_series *in_series_table_get(struct in_series_table *table, uint64_t seed,
-                                            struct qf_str labels);
+struct in_known_series *in_series_table_get(struct in_series_table *table,
+                                            struct in_series_hash hash);
+/* Have its place in the cache soon: tables are large, and series come in any order. */
+void in_series_table_prefetch(const struct in_series_table *table, struct in_series_hash hash);
 
 uint64_t in_hash_value(uint64_t seed, struct qf_str bytes);
 

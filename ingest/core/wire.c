@@ -12,7 +12,7 @@ static bool bad(struct in_wire *wire)
     return false;
 }
 
-bool in_wire_varint(struct in_wire *wire, uint64_t *ret_value)
+bool in_wire_varint_slow(struct in_wire *wire, uint64_t *ret_value)
 {
     struct qf_str rest = { wire->at, (size_t)(wire->end - wire->at) };
     size_t used;
@@ -31,8 +31,7 @@ static bool read_fixed(struct in_wire *wire, size_t size, uint64_t *ret_value)
 
     if ((size_t)(wire->end - wire->at) < size)
         return bad(wire);
-    for (size_t i = 0; i < size; i++)
-        value |= (uint64_t)(uint8_t)wire->at[i] << (8 * i);
+    memcpy(&value, wire->at, size); /* this machine's order, too */
     wire->at += size;
     *ret_value = value;
     return true;
@@ -54,7 +53,7 @@ static bool read_bytes(struct in_wire *wire, struct qf_str *ret_bytes)
     return true;
 }
 
-bool in_wire_next(struct in_wire *wire, struct in_field *ret_field)
+bool in_wire_next_slow(struct in_wire *wire, struct in_field *ret_field)
 {
     uint64_t key, value = 0;
 

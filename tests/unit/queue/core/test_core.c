@@ -306,6 +306,24 @@ TEST(commands_that_come_together_are_written_and_sent_together)
     CHECK_EQ(find(&node, QC_EFFECT_DONE, 0)->index, last + 3);
 }
 
+/* Chained: what comes behind one that is refused may stand on it, and is refused as well. */
+TEST(chained_commands_fall_together)
+{
+    const struct qc_request commands[] = { { 61, QF_STR_INIT("\1a"), QC_LEVEL_QUORUM },
+                                           { 62, QF_STR_INIT("?"), QC_LEVEL_QUORUM },
+                                           { 63, QF_STR_INIT("\1c"), QC_LEVEL_QUORUM } };
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t last;
+
+    lead_three(&node, 0);
+    last = ql_log_last(node.store.log);
+    step(&node, (struct qc_event){
+                    .kind = QC_EVENT_COMMANDS, .commands = commands, .count = 3, .chained = true });
+    CHECK(answered(&node, 62, QF_EINVAL));
+    CHECK(answered(&node, 63, QF_EINVAL));
+    CHECK_EQ(ql_log_last(node.store.log), last + 1);
+}
+
 TEST(of_commands_that_come_together_each_is_refused_by_itself)
 {
     QF_CLEANUP(node_done) struct node node;
