@@ -182,7 +182,7 @@ static void run(struct bench *bench, int version, int64_t ts)
     struct qf_arena *arena = qf_arena_new((size_t)1 << 30);
     struct in_request request;
     struct in_outcome outcome;
-    struct in_pending *pending;
+    struct in_pending *pending = NULL;
     struct in_record batch, record;
     double at = seconds();
 

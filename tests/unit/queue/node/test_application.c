@@ -1,6 +1,7 @@
 /* test_application.c - the application of a queue: what it is given, keeps, and answers. */
 #include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
