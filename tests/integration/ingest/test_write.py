@@ -188,6 +188,38 @@ class Writing(NodeTest):
         node.start()
         self.assertEqual(write_series(node, *series)[0], 204)
 
+    def test_without_space_samples_are_503_until_there_is_some(self):
+        node, now = self.start(), now_ms()
+        body = version_1([Series(UP, [(now, 1.0)])])
+        self.assertEqual(write(node, body)[0], 204)
+        node.stop()
+        node.args = ["--disk-reserve", "1000TiB"]  # as if the disk were full but for its reserve
+        node.start()
+        status, why, headers = write_series(node, Series(UP, [(now + 1, 2.0)]))
+        self.assertEqual((status, headers["Retry-After"]), (503, "1"), why)
+        self.assertIn(b"no space", why)
+        self.assertEqual(write(node, body)[0], 204)  # what is written is known all the same
+        node.stop()
+        node.args = []
+        node.start()
+        self.assertEqual(write_series(node, Series(UP, [(now + 1, 2.0)]))[0], 204)
+        self.assertEqual(log_of(node).value(UP, now + 1), 2.0)
+
+    def test_too_much_that_waits_for_the_store_is_503(self):
+        node, now = self.start("--log-file-bytes", "1MiB", "--data-bytes", "4MiB"), now_ms()
+        statuses = set()
+
+        def refused():
+            nonlocal now
+            now += 1
+            series = [Series({"__name__": "m", "i": str(i), "x": f"{now}" * 400}, [(now, 1.0)])
+                      for i in range(100)]
+            status, why, _ = write_series(node, *series)
+            statuses.add(status)
+            return status == 503 and b"waits to be sealed" in why
+        wait_for("503", refused)
+        self.assertEqual(statuses, {204, 503})
+
     def test_the_records_of_partitions_are_nobodys_to_write(self):
         node = self.start()
         self.assertEqual(node.offer("metrics-0", b"x")[0], 400)
