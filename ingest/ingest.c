@@ -24,6 +24,7 @@
 #include "queue/peer/peer.h"
 
 #define TICK_MS 250
+#define CLOSE_MS 2200
 #define KEYS_INTERVAL_MS 1000
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
@@ -453,7 +454,19 @@ static bool is_idle(struct ingest *ingest)
            atomic_load(&qn_figures(ingest->node)->to_hand_over) == 0;
 }
 
-/* Hand leadership over, answer what is under way. */
+/* Ranges end with their leader: whoever leads next begins new ones. Those that cannot be closed within
+ * two rounds of the node's housekeeping stay open. */
+static void close_ranges(struct ingest *ingest)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + CLOSE_MS;
+
+    in_partitions_seal_all(ingest->partitions);
+    while (atomic_load(&in_partitions_figures(ingest->partitions)->open) &&
+           qf_clock_mono_ms() < deadline)
+        (void)poll(NULL, 0, 20);
+}
+
+/* Close ranges, hand leadership over, answer what is under way. */
 static void drain(struct ingest *ingest, int signal_fd)
 {
     qf_time_ms deadline = qf_clock_mono_ms() + ingest->options->drain_timeout_ms;
@@ -461,8 +474,8 @@ static void drain(struct ingest *ingest, int signal_fd)
     atomic_store(&ingest->routes.ready, false);
     atomic_store(&ingest->routes.draining, true);
     qf_metric_set(ingest->metrics.draining, 0, 1);
-    in_partitions_seal_all(ingest->partitions);
     QF_LOG_INFO("draining", QF_KV_U64("led", atomic_load(&qn_figures(ingest->node)->led)));
+    close_ranges(ingest);
     qn_drain(ingest->node);
     while (!is_idle(ingest)) {
         if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {

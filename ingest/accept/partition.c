@@ -39,7 +39,7 @@ struct in_partitions {
     struct in_partition_figures figures;
     _Atomic(struct qn_node *) node;
     atomic_uint_fast64_t seal_round;
-    uint64_t series[QN_PARTITIONS_MAX]; /* of the node's thread */
+    uint64_t series[QN_PARTITIONS_MAX], open[QN_PARTITIONS_MAX]; /* of the node's thread */
 };
 
 static void add(atomic_uint_fast64_t *figure, uint64_t amount)
@@ -376,16 +376,20 @@ static void tick(void *ctx)
 {
     struct partition *partition = ctx;
     struct in_partitions *all = partition->all;
-    uint64_t series = 0;
+    uint64_t series = 0, open = 0;
 
     if (partition->leads) {
         close_ranges(partition, qf_clock_mono_ms());
         move_floor(partition, qf_clock_mono_ms());
     }
     all->series[partition->number] = partition->leads ? in_intake_series(partition->intake) : 0;
-    for (size_t i = 0; i < QN_PARTITIONS_MAX; i++)
+    all->open[partition->number] = in_intake_open(partition->intake);
+    for (size_t i = 0; i < QN_PARTITIONS_MAX; i++) {
         series += all->series[i];
+        open += all->open[i];
+    }
     atomic_store(&all->figures.series, series);
+    atomic_store(&all->figures.open, open);
 }
 
 /* --- opening and closing --- */
@@ -394,7 +398,7 @@ static void close_partition(void *ctx)
 {
     struct partition *partition = ctx;
 
-    partition->all->series[partition->number] = 0;
+    partition->all->series[partition->number] = partition->all->open[partition->number] = 0;
     partition->intake = in_intake_free(partition->intake);
     partition->ledger = in_ledger_free(partition->ledger);
     free(partition);

@@ -27,7 +27,7 @@ struct in_partition_figures {
     atomic_uint_fast64_t repeated;                       /* requests that were written before */
     atomic_uint_fast64_t seals, sealed, floors;          /* records applied */
     atomic_uint_fast64_t bad;                            /* records that counted for nothing */
-    atomic_uint_fast64_t series;                         /* numbered, of partitions led; now */
+    atomic_uint_fast64_t series, open; /* numbered; ranges that are open: of partitions led, now */
 };
 
 struct in_partitions_options {

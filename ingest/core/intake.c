@@ -713,3 +713,12 @@ uint64_t in_intake_series(const struct in_intake *intake)
         series += intake->tenants.items[i]->series.count;
     return series;
 }
+
+uint64_t in_intake_open(const struct in_intake *intake)
+{
+    uint64_t open = 0;
+
+    for (size_t i = 0; intake->leads && i < intake->tenants.count; i++)
+        open += intake->tenants.items[i]->open;
+    return open;
+}

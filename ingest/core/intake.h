@@ -93,5 +93,7 @@ bool in_intake_due(const struct in_intake *intake, size_t *i, int64_t mono_ms, i
                    uint64_t bytes, struct qf_str *ret_tenant);
 /* Series of all open ranges that it knows numbers of. */
 uint64_t in_intake_series(const struct in_intake *intake);
+/* Ranges that are open, if it leads. */
+uint64_t in_intake_open(const struct in_intake *intake);
 
 #endif

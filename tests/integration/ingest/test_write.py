@@ -11,6 +11,11 @@ from messages import (STALE_BITS, Series, histogram, log_of, now_ms, text, versi
 UP = {"__name__": "up", "job": "a"}
 
 
+def kinds_of(log):
+    """Of its records, floors aside, which come when the leader thinks of them."""
+    return [kind for kind, _ in log.kinds if kind != 4]
+
+
 class Writing(NodeTest):
     def start(self, *args):
         return self.node(args=args).start("--bootstrap")
@@ -149,9 +154,17 @@ class Writing(NodeTest):
         wait_for("a SEAL", lambda: node.metric("promfabric_ingest_ranges_closed_total") == 1)
         self.assertEqual(write_series(node, Series(UP, [(now + 1, 2.0)]))[0], 204)
         log = log_of(node)
-        self.assertEqual([kind for kind, _ in log.kinds][:3], [1, 2, 1])
+        self.assertEqual(kinds_of(log)[:3], [1, 2, 1])
         self.assertEqual(log.value(UP, now + 1), 2.0)
         self.assertEqual(log.fresh, 2)
+
+    def test_a_node_that_drains_closes_its_ranges(self):
+        node, now = self.start(), now_ms()
+        self.assertEqual(write_series(node, Series(UP, [(now, 1.0)]))[0], 204)
+        wait_for("its housekeeping", lambda: node.metric("promfabric_ingest_series") == 1)
+        self.assertEqual(node.stop(), 0)
+        node.start()
+        self.assertEqual(kinds_of(log_of(node))[:2], [1, 2])
 
     def test_limits_of_a_tenant_are_429_and_the_rest_is_written(self):
         node, now = self.start("--tenant-series", "2"), now_ms()
