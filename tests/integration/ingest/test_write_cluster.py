@@ -91,6 +91,10 @@ class WritingCluster(test_cluster.Cluster):
         # (Those whose answer was lost are repetitions, which write nothing.)
         for log in logs:
             self.assertEqual(log.doubled, 0)
+        # Nobody met a number without its labels, or a record that counts for nothing.
+        for node in nodes:
+            self.assertEqual(node.metric("promfabric_ingest_head_unknown_series_total"), 0)
+            self.assertEqual(node.metric("promfabric_ingest_records_void_total"), 0)
 
     def test_without_a_leader_writes_fail_within_a_second(self):
         nodes, now = self.write_cluster(1), now_ms()
