@@ -61,6 +61,9 @@ static const struct cli_flag flags[] = {
     { "floor-age", CLI_FLAG_DURATION, &o.floor_age_ms, "DURATION", "24h",
       "samples older than this are refused once nothing older waits for the store, so that queries "
       "of older times need no ingest node; 0: never" },
+    { "head-bytes", CLI_FLAG_BYTES, &o.head_bytes_max, "BYTES", "2GiB",
+      "memory for what is not in the store yet: beyond it ranges are closed early, beyond twice as "
+      "much samples are refused; 0: no bound" },
     { "data-bytes", CLI_FLAG_BYTES, &o.data_bytes_max, "BYTES", "64GiB",
       "of --data: with more waiting for the store samples are refused" },
     { "tenant-series", CLI_FLAG_U64, &o.tenant_series_max, "N", "5000000",

@@ -41,7 +41,8 @@ struct ingest {
     struct in_heads *heads;
     struct in_partitions *partitions;
     atomic_bool leads[QN_PARTITIONS_MAX];
-    atomic_uint_fast64_t data_bytes; /* of logs and heads, as of the last tick */
+    /* As of the last tick: of logs and heads on the disk, of heads in memory. */
+    atomic_uint_fast64_t data_bytes, head_bytes;
     struct in_accept *accept;
     struct in_fresh *fresh;
     struct qf_pool *pool;
@@ -231,6 +232,11 @@ static void note_leads(void *ctx, uint32_t partition, uint64_t queue_id, bool le
     atomic_store(&((struct ingest *)ctx)->leads[partition], leads);
 }
 
+static uint64_t head_bytes(void *ctx)
+{
+    return atomic_load(&((struct ingest *)ctx)->head_bytes);
+}
+
 static uint64_t data_bytes(void *ctx)
 {
     return atomic_load(&((struct ingest *)ctx)->data_bytes);
@@ -253,6 +259,8 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
         .floor_age_ms = options->floor_age_ms,
         .data_bytes_max = options->data_bytes_max,
         .data_bytes = data_bytes,
+        .head_bytes_max = options->head_bytes_max,
+        .head_bytes = head_bytes,
         .open_head = open_head,
         .answer = answer_question,
         .leads = note_leads,
@@ -424,11 +432,12 @@ static void refresh_keys(struct ingest *ingest, qf_time_ms now)
 static void tick(struct ingest *ingest)
 {
     struct qn_figures *figures = qn_figures(ingest->node);
+    struct in_head_figures heads = in_heads_figures(ingest->heads);
 
     qh_listener_tick(ingest->listener);
     refresh_keys(ingest, qf_clock_mono_ms());
-    atomic_store(&ingest->data_bytes,
-                 atomic_load(&figures->log_bytes) + in_heads_figures(ingest->heads).file_bytes);
+    atomic_store(&ingest->data_bytes, atomic_load(&figures->log_bytes) + heads.file_bytes);
+    atomic_store(&ingest->head_bytes, heads.memory_bytes);
     atomic_store(&ingest->routes.ready,
                  atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0 &&
                      qn_partitions(ingest->node) != 0 &&

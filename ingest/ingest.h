@@ -34,7 +34,7 @@ struct in_options {
     uint64_t labels_max, label_name_bytes_max, label_value_bytes_max;
     uint64_t tenant_series_max, tenant_samples_rate;
     int64_t out_of_order_ms, future_ms, seal_age_ms, floor_age_ms, write_leader_wait_ms;
-    uint64_t seal_bytes, data_bytes_max;
+    uint64_t seal_bytes, data_bytes_max, head_bytes_max;
     const char *store;        /* of segments; NULL: nothing is sealed */
     uint64_t segment_shards;  /* a power of two */
     int64_t query_timeout_ms; /* the longest that a query may take */

@@ -14,6 +14,8 @@
 /* Ranges closed in one second, and how often the floor is looked at. */
 #define SEALS_AT_ONCE 64
 #define FLOOR_EVERY_MS 60000
+/* How old a range must be to be closed for want of memory: one that was just opened frees little. */
+#define PRESSED_MS INT64_C(5000)
 /* Floors are multiples of this: each is a record. */
 #define FLOOR_STEP_MS (INT64_C(10) * 60 * 1000)
 
@@ -176,6 +178,15 @@ static enum qn_proposal refuse(struct qn_ask *ask, qf_rc rc, const char *why)
     return QN_ANSWERED;
 }
 
+/* Memory of heads is above @times its bound. */
+static bool is_head_above(const struct partition *partition, uint64_t times)
+{
+    const struct in_partitions_options *options = &partition->all->options;
+
+    return options->head_bytes_max && options->head_bytes &&
+           options->head_bytes(options->ctx) / times > options->head_bytes_max;
+}
+
 static bool is_full(struct partition *partition)
 {
     const struct in_partitions_options *options = &partition->all->options;
@@ -195,6 +206,8 @@ static enum qn_proposal propose_samples(struct partition *partition, struct qn_a
     if (is_full(partition))
         return refuse(ask, QF_ENOSPC,
                       "too much waits to be sealed into the store: is the store reachable?");
+    if (is_head_above(partition, 2))
+        return refuse(ask, QF_ENOSPC, "the memory for what is not in the store yet is used up");
     verdict = in_intake_take(partition->intake, partition->ledger, batch, qf_clock_wall_ms(),
                              qf_clock_mono_ms(), record, &outcome, ret_pending);
     switch (verdict) {
@@ -348,6 +361,8 @@ static void close_ranges(struct partition *partition, int64_t mono_ms)
     size_t i = 0;
 
     partition->seal_round = round;
+    if (is_head_above(partition, 1))
+        age = QF_MIN(age, PRESSED_MS);
     for (int n = 0; n < SEALS_AT_ONCE && in_intake_due(partition->intake, &i, mono_ms, age,
                                                        options->seal_bytes, &tenant);
          n++) {

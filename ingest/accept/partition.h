@@ -38,6 +38,10 @@ struct in_partitions_options {
     uint64_t data_bytes_max; /* of what waits to be sealed; 0: no bound */
     /* Bytes on the disk that count for data_bytes_max; may be NULL. */
     uint64_t (*data_bytes)(void *ctx);
+    /* Memory of heads: beyond it ranges are closed early, beyond twice as much samples are refused;
+     * 0: no bound. What it is now; may be NULL. */
+    uint64_t head_bytes_max;
+    uint64_t (*head_bytes)(void *ctx);
     /* The head of a partition, made when its queue is opened; may be NULL, or give NULL. */
     struct in_head *(*open_head)(void *ctx, uint32_t partition, uint64_t queue_id);
     /* Answer a question about @partition, with what the ledger says. */

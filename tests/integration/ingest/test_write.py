@@ -158,6 +158,17 @@ class Writing(NodeTest):
         self.assertEqual(log.value(UP, now + 1), 2.0)
         self.assertEqual(log.fresh, 2)
 
+    def test_ranges_are_closed_early_when_memory_is_short(self):
+        node, now = self.start("--head-bytes", "1KiB"), now_ms()
+        series = [Series({"__name__": "m", "i": str(i)}, [(now, 1.0)]) for i in range(100)]
+        self.assertEqual(write_series(node, *series)[0], 204)
+
+        def refused():
+            status, why, _ = write_series(node, Series(UP, [(now_ms(), 1.0)]))
+            return status == 503 and b"memory" in why
+        wait_for("503", refused)
+        wait_for("a SEAL", lambda: node.metric("promfabric_ingest_ranges_closed_total") == 1)
+
     def test_a_node_that_drains_closes_its_ranges(self):
         node, now = self.start(), now_ms()
         self.assertEqual(write_series(node, Series(UP, [(now, 1.0)]))[0], 204)
