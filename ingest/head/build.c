@@ -68,7 +68,8 @@ static qf_rc file_of(struct shard_build *b, int64_t window, struct open_file **r
         return QF_OK;
     }
     file = &b->open[b->open_count];
-    *file = (struct open_file){ .window = window, .path = in_head_new_path(b->build->head) };
+    *file = (struct open_file){ .window = window,
+                                .path = in_head_new_path(b->build->head, ".parquet") };
     options.path = file->path;
     file->writer = sg_writer_new(&options, err);
     if (!file->writer) {

@@ -1,8 +1,6 @@
 /* head.c - tenants and ranges: opened, closed, sealed, let go. */
 #include "ingest/head/head.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,32 +10,12 @@
 #include "base/sys/clock.h"
 #include "base/sys/private_dir.h"
 #include "ingest/head/head_int.h"
+#include "ingest/head/manifest.h"
 #include "segments/parquet/segment.h"
 
 #define WINDOW_MS (INT64_C(2) * 3600 * 1000)
-#define FILE_SUFFIX ".parquet"
 
 /* --- made and freed --- */
-
-static bool is_ours(const char *name)
-{
-    return qf_str_ends(qf_str_from(name), QF_STR(FILE_SUFFIX));
-}
-
-/* Files of a head before this one: what is not sealed comes again out of the log. */
-static qf_rc empty_folder(const char *path, struct qf_err *err)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-
-    if (!dir)
-        return qf_err_set(err, QF_EIO, "%s: %s", path, strerror(errno));
-    while ((entry = readdir(dir)))
-        if (is_ours(entry->d_name))
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
-    (void)closedir(dir);
-    return QF_OK;
-}
 
 struct in_head *in_head_new(const struct in_head_options *options, struct qf_err *err)
 {
@@ -48,8 +26,6 @@ struct in_head *in_head_new(const struct in_head_options *options, struct qf_err
         rc = qf_err_set(err, QF_EINVAL, "a head needs a power of two as number of shards");
     if (rc == QF_OK)
         rc = qf_private_dir(options->dir, err);
-    if (rc == QF_OK)
-        rc = empty_folder(options->dir, err);
     if (rc != QF_OK)
         return NULL;
     head = qf_xcalloc(1, sizeof(*head));
@@ -60,7 +36,7 @@ struct in_head *in_head_new(const struct in_head_options *options, struct qf_err
     head->lock = qf_lock_new();
     head->extras = in_extras_new(&options->extras);
     head->arena = qf_arena_new(SIZE_MAX);
-    return head;
+    return in_manifest_load(head, err) == QF_OK ? head : in_head_free(head);
 }
 
 static void free_range(struct in_head_range *range)
@@ -79,6 +55,13 @@ static void free_tenant(struct in_head_tenant *tenant)
     free(tenant);
 }
 
+static void forget_kept(struct in_head *head)
+{
+    for (size_t i = 0; i < head->kept.count; i++)
+        in_kept_done(&head->kept.items[i]);
+    head->kept.count = 0;
+}
+
 static void forget_all(struct in_head *head)
 {
     for (size_t i = 0; i < head->tenants.count; i++)
@@ -87,11 +70,28 @@ static void forget_all(struct in_head *head)
     qf_map_clear(&head->names);
 }
 
+/* Files of ranges that are not sealed are for the next process. */
+static void let_files_stay(struct in_head *head)
+{
+    for (size_t i = 0; i < head->tenants.count; i++)
+        for (size_t j = 0; j < head->tenants.items[i]->ranges.count; j++) {
+            struct in_head_range *range = head->tenants.items[i]->ranges.items[j];
+
+            if (range->files && range->files->manifest && !range->sealed)
+                range->files->stay = true;
+        }
+    for (size_t i = 0; i < head->kept.count; i++)
+        head->kept.items[i].files->stay = true;
+}
+
 struct in_head *in_head_free(struct in_head *head)
 {
     if (!head)
         return NULL;
+    let_files_stay(head);
     forget_all(head);
+    forget_kept(head);
+    QF_VEC_DONE(&head->kept);
     QF_VEC_DONE(&head->tenants);
     qf_map_done(&head->names);
     (void)qf_lock_free(head->lock);
@@ -107,12 +107,12 @@ int64_t in_head_now(const struct in_head *head)
     return head->options.now_ms ? head->options.now_ms() : qf_clock_mono_ms();
 }
 
-char *in_head_new_path(const struct in_head *head)
+char *in_head_new_path(const struct in_head *head, const char *suffix)
 {
     struct qf_strbuf path = QF_STRBUF_INIT;
     uint64_t serial = atomic_fetch_add(&((struct in_head *)head)->serial, 1);
 
-    qf_strbuf_printf(&path, "%s/%016" PRIx64 FILE_SUFFIX, head->dir, serial);
+    qf_strbuf_printf(&path, "%s/%016" PRIx64 "%s", head->dir, serial, suffix);
     return qf_strbuf_take(&path);
 }
 
@@ -136,8 +136,12 @@ struct in_files *in_files_drop(struct in_files *files)
 {
     if (!files || atomic_fetch_sub(&files->refs, 1) > 1)
         return NULL;
+    if (files->manifest && !files->stay)
+        (void)unlink(files->manifest); /* first: without it the files are nobody's */
+    free(files->manifest);
     for (size_t i = 0; i < files->items.count; i++) {
-        (void)unlink(files->items.items[i].path);
+        if (!files->stay)
+            (void)unlink(files->items.items[i].path);
         free(files->items.items[i].path);
         free(files->items.items[i].name);
     }
@@ -177,7 +181,27 @@ static struct in_head_tenant *make_tenant(struct in_head *head, struct qf_str na
     return tenant;
 }
 
-static struct in_head_range *make_range(struct in_head_tenant *tenant, const struct in_range *like)
+/* The files of a range that was closed before this process began: its records need not be read. */
+static struct in_files *claim_kept(struct in_head *head, const struct in_head_tenant *tenant,
+                                   const struct in_range *like)
+{
+    for (size_t i = 0; i < head->kept.count; i++) {
+        struct in_kept *kept = &head->kept.items[i];
+        struct in_files *files;
+
+        if (kept->generation != like->generation || kept->from != like->from ||
+            strcmp(kept->tenant, tenant->name) != 0 || (like->to && kept->to != like->to))
+            continue;
+        files = in_files_ref(kept->files);
+        in_kept_done(kept);
+        *kept = head->kept.items[--head->kept.count];
+        return files;
+    }
+    return NULL;
+}
+
+static struct in_head_range *make_range(struct in_head *head, struct in_head_tenant *tenant,
+                                        const struct in_range *like)
 {
     struct in_head_range *range = in_head_range(tenant, like->generation);
 
@@ -186,7 +210,9 @@ static struct in_head_range *make_range(struct in_head_tenant *tenant, const str
     range = qf_xcalloc(1, sizeof(*range));
     range->generation = like->generation;
     range->from = like->from;
-    range->memory = in_memory_new();
+    range->files = claim_kept(head, tenant, like);
+    if (!range->files)
+        range->memory = in_memory_new();
     QF_VEC_PUSH(&tenant->ranges, range);
     return range;
 }
@@ -219,10 +245,10 @@ static void apply_samples(struct in_head *head, const struct in_ledger *ledger, 
     if (!like || in_ledger_is_void(ledger, index))
         return;
     qf_lock_take(head->lock);
-    range = make_range(make_tenant(head, record->tenant), like);
+    range = make_range(head, make_tenant(head, record->tenant), like);
     qf_lock_drop(head->lock);
     /* Nobody takes the memory of an open range away, and this thread alone closes ranges. */
-    if (!range->to)
+    if (!range->to && range->memory)
         add_samples(head, range->memory, index, in_ledger_floor(ledger), record);
     in_extras_add(head->extras, record->tenant, record->extras);
 }
@@ -293,6 +319,8 @@ void in_head_reset(struct in_head *head)
 {
     qf_lock_take(head->lock);
     forget_all(head);
+    if (atomic_load(&head->applied)) /* else it is only about to begin */
+        forget_kept(head);
     atomic_store(&head->applied, 0);
     qf_lock_drop(head->lock);
     in_extras_clear(head->extras);
@@ -332,7 +360,7 @@ static void count_range(const struct in_head_range *range, struct in_head_figure
     figures->closed_ranges += range->to && !range->sealed;
     figures->sealed_ranges += range->sealed;
     figures->waiting_ranges += range->to && !range->sealed && !range->files;
-    if (!range->to)
+    if (!range->to && range->memory)
         figures->open_series += in_memory_view(range->memory).series_count;
 }
 

@@ -8,7 +8,8 @@
  *     sealed   in the store. What is here stays for `keep_ms`: queries that were planned before read it
  *
  * It is built from the log, record by record, and from nothing else: after a restart, or a snapshot
- * of another node, it is built again. Equal logs give equal heads.
+ * of another node, it is built again; files that are there already spare the work (manifest.h). Equal
+ * logs give equal heads.
  *
  * The queue's thread applies and never waits: it takes a lock only to find a range, and nobody holds
  * that lock while reading, writing or encoding anything. Any number of other threads read, build
@@ -26,7 +27,7 @@ struct in_head;
 struct in_files;
 
 struct in_head_options {
-    const char *dir;   /* of this head's files alone: emptied when it begins */
+    const char *dir;   /* of this head's files alone */
     uint32_t shards;   /* of segments; a power of two */
     int64_t window_ms; /* segments end where a multiple of it begins; 0: two hours */
     struct in_extras_limits extras;
@@ -36,7 +37,8 @@ struct in_head_options {
 
 /* NULL and @err filled: QF_EINVAL, QF_EIO, QF_EDENIED. */
 struct in_head *in_head_new(const struct in_head_options *options, struct qf_err *err);
-/* Nobody may use it any more. Its files stay. Accepts NULL, returns NULL. */
+/* Nobody may use it any more. Files of ranges that are not sealed stay for the next process. Accepts
+ * NULL, returns NULL. */
 struct in_head *in_head_free(struct in_head *head);
 
 /* --- the queue's thread --- */

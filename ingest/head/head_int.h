@@ -13,6 +13,8 @@ struct in_files {
     atomic_uint refs;
     QF_VEC(struct in_head_file) items;
     uint64_t bytes;
+    char *manifest; /* says whose they are; NULL: nothing does */
+    bool stay;      /* they outlive the process: not removed */
 };
 struct in_files *in_files_new(void);
 struct in_files *in_files_ref(struct in_files *files);
@@ -28,6 +30,13 @@ struct in_head_range {
     int64_t closed_ms, sealed_ms;
 };
 
+/* Files of a range of a process before this one (manifest.h). */
+struct in_kept {
+    char *tenant;
+    uint64_t generation, from, to;
+    struct in_files *files;
+};
+
 struct in_head_tenant {
     char *name;
     QF_VEC(struct in_head_range *) ranges; /* oldest first */
@@ -39,6 +48,7 @@ struct in_head {
     struct qf_lock *lock; /* of tenants and ranges; held for moments only */
     struct qf_map names;  /* to places in tenants */
     QF_VEC(struct in_head_tenant *) tenants;
+    QF_VEC(struct in_kept) kept; /* not claimed yet; behind the lock */
     struct in_extras *extras;
     struct qf_arena *arena; /* of the queue's thread, for one record */
     atomic_uint_fast64_t applied, unknown, serial;
@@ -59,6 +69,6 @@ struct in_build {
 };
 QF_MUST_CHECK qf_rc in_build_files(const struct in_build *build, struct qf_err *err);
 /* A path in the head's folder that nobody else gets. */
-char *in_head_new_path(const struct in_head *head);
+char *in_head_new_path(const struct in_head *head, const char *suffix);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/pure/alloc.h"
 #include "ingest/head/head_int.h"
+#include "ingest/head/manifest.h"
 
 /* --- building --- */
 
@@ -43,6 +44,7 @@ qf_rc in_head_build(struct in_head *head, bool *ret_built, struct qf_err *err)
     struct in_memory *memory = NULL;
     struct in_head_range *range;
     char *tenant = NULL;
+    uint64_t from = 0, to = 0;
     qf_rc rc = QF_OK;
 
     qf_lock_take(head->lock);
@@ -50,6 +52,8 @@ qf_rc in_head_build(struct in_head *head, bool *ret_built, struct qf_err *err)
     if (range) {
         build.memory = memory = in_memory_ref(range->memory);
         build.generation = range->generation;
+        from = range->from;
+        to = range->to;
         tenant = qf_xmemdup0(build.tenant.data, build.tenant.len);
         build.tenant.data = tenant;
     }
@@ -60,6 +64,7 @@ qf_rc in_head_build(struct in_head *head, bool *ret_built, struct qf_err *err)
     build.files = in_files_new();
     rc = in_build_files(&build, err);
     if (rc == QF_OK) {
+        in_manifest_save(head, build.tenant, build.generation, from, to, build.files);
         qf_lock_take(head->lock);
         settle(head, &build);
         qf_lock_drop(head->lock);
@@ -117,6 +122,15 @@ void in_head_tick(struct in_head *head)
     qf_lock_take(head->lock);
     for (size_t i = 0; i < head->tenants.count; i++)
         tick_tenant(head, head->tenants.items[i], now, &leaving);
+    for (size_t i = head->kept.count; i > 0; i--) { /* the log went by and did not want them */
+        struct in_kept *kept = &head->kept.items[i - 1];
+
+        if (kept->to > in_head_applied(head))
+            continue;
+        leave(&leaving, NULL, in_files_ref(kept->files));
+        in_kept_done(kept);
+        *kept = head->kept.items[--head->kept.count];
+    }
     qf_lock_drop(head->lock);
     for (size_t i = 0; i < leaving.memory.count; i++)
         (void)in_memory_drop(leaving.memory.items[i]);

@@ -42,7 +42,7 @@ static qf_rc find(struct in_head *head, const struct in_head_ask *ask, struct fo
     range = in_head_range(in_head_tenant(head, ask->tenant), ask->generation);
     if (range && range->memory)
         ret_found->memory = in_memory_ref(range->memory);
-    else if (range && range->files && range->to <= ask->cut)
+    else if (range && range->files && range->to && range->to <= ask->cut)
         ret_found->files = in_files_ref(range->files);
     qf_lock_drop(head->lock);
     if (!ret_found->memory && !ret_found->files)

@@ -14,21 +14,31 @@ static int64_t now_ms(void)
     return rig_now;
 }
 
-void rig_begin(struct rig *rig, uint32_t shards)
+static void open_head(struct rig *rig)
 {
+    struct in_head_options options = {
+        .dir = rig->dir, .shards = rig->shards, .keep_ms = RIG_KEEP_MS, .now_ms = now_ms
+    };
     struct qf_err err = { 0 };
-    struct in_head_options options = { .shards = shards, .keep_ms = RIG_KEEP_MS, .now_ms = now_ms };
 
-    *rig = (struct rig){ .dir = "/tmp/test_head.XXXXXX" };
-    CHECK(mkdtemp(rig->dir));
-    options.dir = rig->dir;
-    rig->ledger = in_ledger_new();
     rig->head = in_head_new(&options, &err);
     CHECK_MSG(rig->head, "%s", err.msg);
 }
 
+void rig_begin(struct rig *rig, uint32_t shards)
+{
+    *rig = (struct rig){ .dir = "/tmp/test_head.XXXXXX", .shards = shards };
+    CHECK(mkdtemp(rig->dir));
+    rig->ledger = in_ledger_new();
+    open_head(rig);
+}
+
 void rig_end(struct rig *rig)
 {
+    if (rig->head) {
+        in_head_advance(rig->head, rig->index + 1);
+        in_head_reset(rig->head); /* and its files go */
+    }
     rig->head = in_head_free(rig->head);
     rig->ledger = in_ledger_free(rig->ledger);
     for (size_t i = 0; i < rig->log.count; i++)
@@ -98,13 +108,17 @@ enum in_verdict rig_sealed(struct rig *rig, const char *tenant)
     return rig_append(rig, qf_strbuf_view(&buf));
 }
 
-void rig_restart(struct rig *rig)
+static void start_again(struct rig *rig, bool again)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
 
     in_ledger_encode(&bytes, rig->ledger);
     rig->ledger = in_ledger_free(rig->ledger);
     CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &rig->ledger), QF_OK);
+    if (again) {
+        rig->head = in_head_free(rig->head);
+        open_head(rig);
+    }
     in_head_reset(rig->head);
     for (uint64_t i = in_ledger_needed_from(rig->ledger); i <= rig->index; i++) {
         struct in_record record;
@@ -116,6 +130,16 @@ void rig_restart(struct rig *rig)
         in_head_apply(rig->head, rig->ledger, i, &record);
     }
     in_head_advance(rig->head, rig->index);
+}
+
+void rig_restart(struct rig *rig)
+{
+    start_again(rig, true);
+}
+
+void rig_install(struct rig *rig)
+{
+    start_again(rig, false);
 }
 
 uint64_t rig_generation(const struct rig *rig, const char *tenant)

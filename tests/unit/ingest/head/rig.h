@@ -13,6 +13,7 @@ struct rig {
     char dir[64];
     struct in_ledger *ledger;
     struct in_head *head;
+    uint32_t shards;
     uint64_t index;
     QF_VEC(char *) log; /* entry i is of index i + 1; each with its length before it */
     QF_VEC(size_t) lengths;
@@ -33,8 +34,10 @@ enum in_verdict rig_sample(struct rig *rig, const char *tenant, uint32_t number,
                            int64_t ts, double value);
 enum in_verdict rig_seal(struct rig *rig, const char *tenant);
 enum in_verdict rig_sealed(struct rig *rig, const char *tenant);
-/* As after a restart: another ledger out of the bytes of this one, the head from the log. */
+/* As after a restart: another ledger out of the bytes of this one, another head from the log. */
 void rig_restart(struct rig *rig);
+/* As after a snapshot of a peer: the same head begins again. */
+void rig_install(struct rig *rig);
 
 /* The generation of the tenant's last range. */
 uint64_t rig_generation(const struct rig *rig, const char *tenant);

@@ -1,5 +1,6 @@
 #include "ingest/head/head.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,5 +439,95 @@ TEST(a_restart_gives_the_same_head)
     }
     (void)rig_sample(&rig, "t", 0, false, 200, 9);
     CHECK_READ(&rig, "t", g[2], rig.index, ONE " 100:2 200:9\n");
+    rig_end(&rig);
+}
+
+static size_t count_files(const struct rig *rig)
+{
+    DIR *dir = opendir(rig->dir);
+    struct dirent *entry;
+    size_t count = 0;
+
+    while ((entry = readdir(dir)))
+        count += entry->d_name[0] != '.';
+    (void)closedir(dir);
+    return count;
+}
+
+/* Its samples are not held in memory meanwhile, however many closed ranges wait for the store. */
+TEST(files_of_a_closed_range_outlive_the_process)
+{
+    struct in_head_sealable sealable;
+    struct rig rig;
+    uint64_t g;
+    bool built;
+
+    rig_begin(&rig, 1);
+    (void)rig_sample(&rig, "t", 0, true, 100, 1);
+    (void)rig_sample(&rig, "t", 0, false, 200, 2);
+    g = rig_generation(&rig, "t");
+    (void)rig_seal(&rig, "t");
+    CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+    CHECK_EQ(count_files(&rig), 2);
+    rig_restart(&rig);
+    CHECK_EQ(in_head_figures(rig.head).memory_bytes, 0);
+    CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+    CHECK(!built);
+    CHECK_READ(&rig, "t", g, 3, ONE " 100:1 200:2\n");
+    CHECK_READ(&rig, "t", g, 1, "not_found");
+    CHECK(in_head_next_sealable(rig.head, NULL, &sealable));
+    CHECK(sealable.from == 1 && sealable.to == 3 && sealable.file_count == 1);
+    in_head_sealable_done(&sealable);
+    CHECK_EQ(rig_sealed(&rig, "t"), IN_APPLIED);
+    rig_now += RIG_KEEP_MS;
+    in_head_tick(rig.head);
+    CHECK_EQ(count_files(&rig), 0);
+    rig_end(&rig);
+}
+
+/* A file that is missing, cut or of another boot: the range comes out of the log. */
+TEST(what_is_not_whole_is_made_again)
+{
+    for (int wrong = 0; wrong < 3; wrong++) {
+        struct rig rig;
+        char command[256];
+        uint64_t g;
+        bool built;
+
+        rig_begin(&rig, 1);
+        (void)rig_sample(&rig, "t", 0, true, 100, 1);
+        g = rig_generation(&rig, "t");
+        (void)rig_seal(&rig, "t");
+        CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+        (void)snprintf(command, sizeof(command),
+                       wrong == 0   ? "rm %s/*.parquet"
+                       : wrong == 1 ? "echo x >> $(echo %s/*.parquet)"
+                                    : "sed -i 's/range 1 ./range 1 x/' %s/*.range",
+                       rig.dir);
+        CHECK_EQ(system(command), 0);
+        rig_restart(&rig);
+        CHECK_EQ(count_files(&rig), 0);
+        CHECK_READ(&rig, "t", g, 2, ONE " 100:1\n");
+        CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+        CHECK(built);
+        rig_end(&rig);
+    }
+}
+
+/* Sealed by another node while this one was away. */
+TEST(files_of_a_range_that_was_sealed_meanwhile_go)
+{
+    struct rig rig;
+    bool built;
+
+    rig_begin(&rig, 1);
+    (void)rig_sample(&rig, "t", 0, true, 100, 1);
+    (void)rig_seal(&rig, "t");
+    CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+    rig_restart(&rig);
+    CHECK_EQ(rig_sealed(&rig, "t"), IN_APPLIED);
+    rig_restart(&rig); /* the ledger has it sealed, the head never hears of it */
+    in_head_tick(rig.head);
+    CHECK_EQ(count_files(&rig), 0);
     rig_end(&rig);
 }

@@ -146,13 +146,19 @@ static void do_sealed(struct world *w)
     range->sealed_ms = rig_now;
 }
 
+/* A new process has files of closed ranges, if there were any, and no positions. */
 static void do_restart(struct world *w)
 {
-    rig_restart(&w->rig);
+    bool process = below(w, 2);
+
+    if (process)
+        rig_restart(&w->rig);
+    else
+        rig_install(&w->rig);
     for (size_t i = 0; i < w->ranges.count; i++) {
         w->ranges.items[i].lost |= w->ranges.items[i].sealed_ms >= 0;
         if (w->ranges.items[i].to)
-            w->ranges.items[i].closed_ms = rig_now;
+            w->ranges.items[i].closed_ms = process ? rig_now - RIG_KEEP_MS : rig_now;
     }
 }
 
