@@ -29,7 +29,7 @@ def wait_for(what, look, seconds=60):
 
 
 def address(log):
-    return wait_for("the API", lambda: re.search(r"http://127\.0\.0\.1:\d+", log.read_text()))[0]
+    return wait_for("the API", lambda: re.search(r"is up: (http://127\.0\.0\.1:\d+)", log.read_text()))[1]
 
 
 def take(url):
@@ -60,7 +60,7 @@ def main():
                        stdout=subprocess.DEVNULL)
         with log.open("wb") as out:
             fabric = subprocess.Popen([BINARY, "up", f"--store={store}", "--http-listen=127.0.0.1:0",
-                                       "--workers=3", f"--state={folder}/state"], stdout=out, stderr=out)
+                                       "--workers=3", "--ingest-nodes=0", f"--state={folder}/state"], stdout=out, stderr=out)
         try:
             take(address(log))
         finally:
