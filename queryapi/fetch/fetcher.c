@@ -313,8 +313,11 @@ static void conclude(struct transfer *transfer, CURLcode code)
     long status = 0;
 
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_OK && transfer->received == fetch->size_bytes &&
-        hash.high64 == fetch->checksum.high && hash.low64 == fetch->checksum.low) {
+    if (status >= 300 && status < 400) { /* Nobody is followed: what else it says is no artifact. */
+        fetch->error = WC_FETCH_IO;
+        (void)snprintf(fetch->detail, sizeof(fetch->detail), "HTTP status %ld", status);
+    } else if (code == CURLE_OK && transfer->received == fetch->size_bytes &&
+               hash.high64 == fetch->checksum.high && hash.low64 == fetch->checksum.low) {
         fetch->ok = true;
     } else if (code == CURLE_OK || transfer->too_long) {
         fetch->error = WC_FETCH_CHECKSUM;

@@ -23,10 +23,19 @@ struct fixture {
     char dir[64];
 };
 
+/* Where the right bytes are, for who goes where a worker sends him. */
+static void redirect(struct qh_stream *stream)
+{
+    qh_stream_header(stream, "Location", "/good");
+    qh_stream_answer(stream, 302, "text/plain", QF_STR("elsewhere"));
+}
+
 static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
     (void)ctx;
-    if (qf_str_is(request->path, "/missing"))
+    if (qf_str_is(request->path, "/moved"))
+        redirect(stream);
+    else if (qf_str_is(request->path, "/missing"))
         qh_stream_answer(stream, 404, "text/plain", QF_STR("gone"));
     else if (qf_str_is(request->path, "/broken"))
         qh_stream_answer(stream, 500, "text/plain", QF_STR("sorry"));
@@ -141,10 +150,9 @@ TEST(what_is_not_the_announced_artifact_is_refused)
     static const struct {
         const char *path;
         enum wc_fetch_error error;
-    } cases[] = { { "/missing", WC_FETCH_EXPIRED },
-                  { "/broken", WC_FETCH_IO },
-                  { "/short", WC_FETCH_CHECKSUM },
-                  { "/long", WC_FETCH_CHECKSUM },
+    } cases[] = { { "/missing", WC_FETCH_EXPIRED }, { "/broken", WC_FETCH_IO },
+                  { "/moved", WC_FETCH_IO }, /* nobody is followed */
+                  { "/short", WC_FETCH_CHECKSUM },  { "/long", WC_FETCH_CHECKSUM },
                   { "/changed", WC_FETCH_CHECKSUM } };
     struct fixture fixture = { 0 };
 
