@@ -67,6 +67,8 @@ static void work(void *arg)
                                             job->bundle.count, &job->store.log, &job->err);
         break;
     case WORK_CLEAR:
+        qp_bundle_close(&job->bundle); /* large files take their time to go */
+        (void)unlink(job->path);
         job->rc = ql_store_clear(job->store.disk, job->generation, &job->err);
         break;
     case WORK_SAVE:
@@ -306,7 +308,7 @@ static bool begin_fetch(struct qn_queue *queue, const struct qc_message *message
  * the leader then offers again. */
 void qn_fetch(struct qn_queue *queue, const struct qc_message *message)
 {
-    if (!queue->fetching && !begin_fetch(queue, message))
+    if (queue->clearing || (!queue->fetching && !begin_fetch(queue, message)))
         queue->fetch_failed = true; /* told when the step is over */
 }
 
@@ -326,15 +328,6 @@ void qn_on_fetched(struct qn_node *node, const struct qn_note *note)
         qn_fetch_failed(queue);
 }
 
-/* The files of @generation are of no use: let the other thread remove them. */
-static void clear_later(struct qn_queue *queue, uint64_t generation)
-{
-    struct qn_bundling *job = new_job(queue, WORK_CLEAR);
-
-    job->generation = generation;
-    (void)submit(queue, job); /* else opening removes them */
-}
-
 static void check_failed(struct qn_queue *queue, const struct qn_bundling *job)
 {
     QF_LOG_WARN(job->rc != QF_OK ? "a fetched snapshot is damaged, will be fetched again"
@@ -344,16 +337,28 @@ static void check_failed(struct qn_queue *queue, const struct qn_bundling *job)
     qn_fetch_failed(queue);
 }
 
-static void on_checked(struct qn_queue *queue, struct qn_bundling *job)
+/* What was fetched, and the files of a log that does not count, are of no use: let the other thread
+ * remove them. */
+static void clear_later(struct qn_queue *queue, struct qn_bundling *job, uint64_t generation)
 {
+    job->work = WORK_CLEAR;
+    job->generation = generation;
+    queue->clearing = submit(queue, job); /* else the next fetch, and opening, remove them */
+}
+
+/* True: @job goes on with other work. */
+static bool on_checked(struct qn_queue *queue, struct qn_bundling *job)
+{
+    uint64_t present = queue->store.snapshot.generation;
+
     queue->fetching = false;
     if (job->rc == QF_OK && job->written != QF_OK && job->written != QF_ENOSPC) {
         qn_fatal(queue->node, &job->err);
-        return;
+        return false;
     }
     if (job->rc != QF_OK || job->written != QF_OK) {
         check_failed(queue, job);
-        return;
+        return false;
     }
     queue->bundle = &job->bundle;
     queue->bundle_log = job->store.log;
@@ -363,14 +368,14 @@ static void on_checked(struct qn_queue *queue, struct qn_bundling *job)
     queue->bundle = NULL;
     if (queue->bundle_log) { /* not wanted any more */
         queue->bundle_log = ql_log_free(queue->bundle_log);
-        clear_later(queue, queue->store.snapshot.generation + 1);
+        present++;
     }
-    (void)unlink(job->path);
+    clear_later(queue, job, present);
+    return true;
 }
 
 static qf_rc change_over(struct qn_queue *queue, struct qf_err *err)
 {
-    uint64_t old = queue->store.snapshot.generation;
     qf_rc rc;
 
     if (!queue->bundle_log)
@@ -379,7 +384,6 @@ static qf_rc change_over(struct qn_queue *queue, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     queue->bundle_log = NULL;
-    clear_later(queue, old);
     return qn_app_restore(queue, err);
 }
 
@@ -413,20 +417,23 @@ static void give_up_job(struct qn_queue *queue, const struct qn_bundling *job)
 void qn_on_bundled(struct qn_node *node, struct qn_bundling *job)
 {
     struct qn_queue *queue = job->queue;
+    bool keep = false;
 
     queue->bundling--;
+    queue->clearing &= job->work != WORK_CLEAR;
     if (queue->closing || atomic_load(&node->dead))
         give_up_job(queue, job);
     else if (job->work == WORK_WRITE)
         on_written(queue, job);
     else if (job->work == WORK_CHECK)
-        on_checked(queue, job);
+        keep = on_checked(queue, job);
     else if (job->work == WORK_SAVE)
         on_saved(queue, job);
     else if (job->rc != QF_OK)
         QF_LOG_WARN("files of a log that was replaced stay until the next start",
                     QF_KV_STR("queue", queue->name), QF_KV_STR("reason", job->err.msg));
-    free_job(job);
+    if (!keep)
+        free_job(job);
     if (queue->closing)
         qn_queue_close_if_idle(queue);
 }
