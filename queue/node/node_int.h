@@ -130,7 +130,7 @@ struct qn_queue {
     uint32_t taker_count;
 
     bool fetching, fetch_failed;
-    bool clearing; /* what was fetched before is being removed */
+    bool clearing;                      /* what was fetched before is being removed */
     bool saving, save_again;            /* a snapshot of its own; another one when that is done */
     uint32_t bundling;                  /* jobs of the other thread that read this queue */
     const struct qp_bundle *bundle;     /* what was fetched, while it is installed; */
