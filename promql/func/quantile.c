@@ -33,11 +33,16 @@ void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll)
     }
 }
 
+double pq_fn_quantile_sorted(double q, const double *values, size_t count)
+{
+    double rank = q * (double)(count - 1), low = floor(rank), weight = rank - low;
+    size_t lower = (size_t)fmax(0, low), upper = lower + 1 < count ? lower + 1 : count - 1;
+
+    return values[lower] * (1 - weight) + values[upper] * weight;
+}
+
 double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *poll)
 {
-    double rank, low, weight;
-    size_t lower, upper;
-
     if (count == 0 || isnan(q))
         return NAN;
     if (q < 0)
@@ -45,10 +50,5 @@ double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *po
     if (q > 1)
         return INFINITY;
     pq_fn_sort_values(values, count, poll);
-    rank = q * (double)(count - 1);
-    low = floor(rank);
-    lower = (size_t)fmax(0, low);
-    upper = lower + 1 < count ? lower + 1 : count - 1;
-    weight = rank - low;
-    return values[lower] * (1 - weight) + values[upper] * weight;
+    return pq_fn_quantile_sorted(q, values, count);
 }

@@ -12,4 +12,7 @@ void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll);
  * for no values or a NaN @q; the infinities for a @q outside 0..1. */
 double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *poll);
 
+/* The same of @count > 0 values that are sorted, for 0 <= @q <= 1. */
+double pq_fn_quantile_sorted(double q, const double *values, size_t count);
+
 #endif
