@@ -213,6 +213,26 @@ TEST(the_floor_only_rises)
     (void)in_ledger_free(ledger);
 }
 
+/* What waits to be sealed is read again at a start, with the last floor: it must not be below it. */
+TEST(a_floor_above_what_is_not_sealed_counts_for_nothing)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record record = { .kind = IN_FLOOR, .floor_ms = 101 };
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 1000, 100, 200)), IN_APPLIED);
+    CHECK_EQ(in_ledger_oldest(ledger), 100);
+    CHECK_EQ(apply(ledger, 2, record), IN_OUT_OF_TURN);
+    record.floor_ms = 100;
+    CHECK_EQ(apply(ledger, 3, record), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 4, seal("t", 1)), IN_APPLIED);
+    record.floor_ms = 101;
+    CHECK_EQ(apply(ledger, 5, record), IN_OUT_OF_TURN);
+    CHECK_EQ(apply(ledger, 6, sealed(&buf, "t", 1, 4, 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 7, record), IN_APPLIED);
+    (void)in_ledger_free(ledger);
+}
+
 /* A head that is built from the log again must skip what was skipped. */
 TEST(what_counted_for_nothing_is_known_until_its_range_is_sealed)
 {

@@ -88,6 +88,33 @@ TEST(a_whole_table_takes_the_place_of_everything_before)
     CHECK_STR(qf_strbuf_cstr(&again), qf_strbuf_cstr(&buf));
 }
 
+/* How many partitions there are is said once, and stays when everything else is said anew. */
+TEST(the_number_of_partitions_is_fixed)
+{
+    QF_CLEANUP(qn_table_clear) struct qn_table table = { 0 }, other = { 0 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    uint32_t number;
+
+    qn_record_partitions(&buf, 4);
+    CHECK(qn_table_apply(&table, 1, qf_strbuf_view(&buf)));
+    CHECK_EQ(table.partitions, 4);
+    CHECK(!qn_table_apply(&table, 2, QF_STR("{\"partitions\":8}")));
+    CHECK(!qn_table_apply(&other, 2, QF_STR("{\"partitions\":3}")));
+    CHECK(!qn_table_apply(&other, 2, QF_STR("{\"partitions\":256}")));
+    CHECK(!qn_table_apply(&other, 2, QF_STR("{\"partitions\":\"4\"}")));
+    qf_strbuf_reset(&buf);
+    qn_record_table(&buf, &table);
+    CHECK(qn_table_apply(&other, 3, qf_strbuf_view(&buf)));
+    CHECK_EQ(other.partitions, 4);
+    CHECK(qn_name_partition("metrics-17", &number));
+    CHECK_EQ(number, 17);
+    CHECK(!qn_name_partition("metrics-017", &number));
+    CHECK(!qn_name_partition("metrics-128", &number));
+    CHECK(!qn_name_partition("metrics-", &number));
+    CHECK(!qn_name_partition("metrics-1x", &number));
+    CHECK(!qn_name_partition("orders", &number));
+}
+
 /* Later versions may write other records; and nobody ends a node with a record. */
 TEST(records_that_are_none_are_skipped)
 {
