@@ -332,7 +332,7 @@ static void restart_due(void)
             start(&children[i]);
 }
 
-/* True once a signal to end has come. */
+/* True once a signal to end has come. SIGHUP is one if there was a terminal, which is gone. */
 static bool wait_signal(int signal_fd, int timeout_ms)
 {
     struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
@@ -341,7 +341,7 @@ static bool wait_signal(int signal_fd, int timeout_ms)
 
     (void)poll(&poller, 1, timeout_ms);
     while ((number = qf_signals_next(signal_fd)) != 0)
-        end |= number == SIGINT || number == SIGTERM;
+        end |= number == SIGINT || number == SIGTERM || (number == SIGHUP && isatty(STDIN_FILENO));
     return end;
 }
 

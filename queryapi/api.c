@@ -373,8 +373,17 @@ static void tick(struct api *api)
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
 }
 
-/* Wait for a signal that ends things, or for @timeout_ms. SIGHUP: the audit log was moved away. */
-static bool signaled(const struct api *api, int signal_fd, int timeout_ms)
+/* SIGHUP: look at all files now. Certificates are looked at with every connection anyway. */
+static void reload(struct api *api)
+{
+    QF_LOG_INFO("SIGHUP: keys, limits and certificates are read again if they changed");
+    api->files_due_ms = 0;
+    if (api->audit) /* it was moved away */
+        qf_line_log_reopen(api->audit);
+}
+
+/* Wait for a signal that ends things, or for @timeout_ms. */
+static bool signaled(struct api *api, int signal_fd, int timeout_ms)
 {
     struct pollfd poller = { .fd = signal_fd, .events = POLLIN };
     int number;
@@ -384,8 +393,8 @@ static bool signaled(const struct api *api, int signal_fd, int timeout_ms)
     while ((number = qf_signals_next(signal_fd)) != 0) {
         if (number == SIGTERM || number == SIGINT)
             return true;
-        if (number == SIGHUP && api->audit)
-            qf_line_log_reopen(api->audit);
+        if (number == SIGHUP)
+            reload(api);
     }
     return false;
 }
@@ -443,8 +452,6 @@ qf_rc qa_api_run(const struct qa_api_options *options, int signal_fd, struct qf_
 
     api->options = options;
     raise_file_limit();
-    if (options->audit_file)
-        qf_signals_add_hup(signal_fd);
     name_things(api);
     qa_metrics_init(&api->metrics);
     rc = start(api, err);

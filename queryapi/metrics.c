@@ -18,7 +18,7 @@ static const int outcome_codes[] = {
 #undef QF_ERROR
 };
 static const char *const qa_query_states[] = { "queued", "planning", "working", "answering", NULL };
-static const char *const qa_worker_states[] = { "known", "alive", "accepting", "draining", NULL };
+static const char *const qa_worker_states[] = { "accepting", "waiting", "draining", "down", NULL };
 static const char *const qa_hedges[] = { "started", "won", "lost", NULL };
 static const char *const qa_fresh_outcomes[] = { "ok", "below_floor", "failed", NULL };
 static const char *const qa_affinity[] = { "hit", "miss", NULL };

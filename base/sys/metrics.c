@@ -254,6 +254,9 @@ static void print_process(const struct qf_metrics *metrics, struct qf_strbuf *bu
                          rows[i].name, rows[i].kind, rows[i].name);
         print_value(buf, rows[i].value);
     }
+    qf_strbuf_puts(buf, "# HELP promfabric_build_info What is running.\n"
+                        "# TYPE promfabric_build_info gauge\n"
+                        "promfabric_build_info{version=\"" PROMFABRIC_VERSION "\"} 1\n");
 }
 
 void qf_metrics_print(struct qf_metrics *metrics, struct qf_strbuf *buf)

@@ -40,7 +40,8 @@ void qf_metric_observe(struct qf_metric *metric, double value);
 
 double qf_metric_get(const struct qf_metric *metric, size_t value_index);
 
-/* All metrics in registration order, text format 0.0.4, plus process_* figures of this process. */
+/* All metrics in registration order, text format 0.0.4, plus process_* figures of this process and
+ * promfabric_build_info. */
 void qf_metrics_print(struct qf_metrics *metrics, struct qf_strbuf *buf);
 
 #endif

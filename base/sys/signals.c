@@ -17,22 +17,10 @@ int qf_signals_setup(void)
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGHUP);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
         return -1;
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-void qf_signals_add_hup(int fd)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)signalfd(fd, &set, 0);
 }
 
 int qf_signals_next(int fd)

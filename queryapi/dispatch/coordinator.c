@@ -39,9 +39,10 @@ static void log_lost(struct qa_coord *coord, const struct wc_api_effect *effect)
     const struct endpoint *endpoint = co_endpoint(coord, effect->worker);
 
     qf_metric_inc(coord->options.metrics->disconnects);
-    QF_LOG_WARN("worker lost, its work goes to others",
-                QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"),
-                QF_KV_STR("reason", qf_rc_name(effect->rc)));
+    QF_LOG_AT(endpoint && endpoint->draining ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_WARN,
+              "worker lost, its work goes to others",
+              QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"),
+              QF_KV_STR("reason", qf_rc_name(effect->rc)));
 }
 
 static void perform_work(struct qa_coord *coord, struct event *cause,

@@ -57,6 +57,7 @@ struct event {
     struct wc_api_item_spec *items; /* owned; of QUERY_BEGIN */
 };
 
+#define ENDPOINT_ERROR_MAX 200
 struct endpoint {
     struct wc_worker_id worker;
     char *address;
@@ -65,8 +66,11 @@ struct endpoint {
     bool present;     /* in the latest discovery */
     char *base_url;   /* where its artifacts are, as it said first; NULL before that */
     char name[PB_ID_BYTES_MAX + 1];
-    int64_t lost_ns;     /* when the last stream went away; 0: never had one */
-    struct pb_disk disk; /* as it said last; bytes_max 0: it did not */
+    int64_t lost_ns;                     /* when the last stream went away; 0: never had one */
+    struct pb_disk disk;                 /* as it said last; bytes_max 0: it did not */
+    bool draining;                       /* as it said last */
+    unsigned dials_failed;               /* since it was last connected */
+    char last_error[ENDPOINT_ERROR_MAX]; /* why it is not connected; empty: it is, or is new */
 };
 
 /* A query that is over. */

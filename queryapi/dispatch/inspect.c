@@ -99,12 +99,15 @@ void co_update_metrics(struct qa_coord *coord)
     const struct wc_api_stats *now = wc_api_stats(coord->wc);
     struct wc_api_stats *seen = &coord->seen;
     struct wc_api_queue queue = wc_api_queue(coord->wc, qf_clock_mono_ms());
+    double waiting;
 
     update_queries(coord);
-    qf_metric_set(m->workers, 0, now->workers);
-    qf_metric_set(m->workers, 1, now->workers_alive);
-    qf_metric_set(m->workers, 2, now->workers_available);
-    qf_metric_set(m->workers, 3, now->workers_draining);
+    qf_metric_set(m->workers, 0, now->workers_available);
+    /* One that is leaving is neither accepting nor draining. */
+    waiting = (double)now->workers_alive - now->workers_available - now->workers_draining;
+    qf_metric_set(m->workers, 1, waiting > 0 ? waiting : 0);
+    qf_metric_set(m->workers, 2, now->workers_draining);
+    qf_metric_set(m->workers, 3, (double)now->workers - now->workers_alive);
     qf_metric_set(m->streams, 0, now->workers_alive);
     qf_metric_set(m->work_queued, 0, queue.queued);
     qf_metric_set(m->work_running, 0, queue.running);

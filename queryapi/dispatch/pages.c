@@ -30,7 +30,7 @@ struct finished_row {
 
 struct worker_row {
     char name[PB_ID_BYTES_MAX + 1];
-    size_t address_len; /* in page->texts */
+    size_t address_len, error_len; /* in page->texts */
     struct wc_api_worker_view view;
     struct pb_disk disk;
 };
@@ -140,6 +140,8 @@ static void put_worker(const struct page *page, size_t index, size_t *at, struct
     qf_strbuf_json(buf, qf_str_from(row->name));
     qf_strbuf_puts(buf, ",\"address\":");
     qf_strbuf_json(buf, next_text(page, at, row->address_len));
+    qf_strbuf_puts(buf, ",\"last_error\":");
+    qf_strbuf_json(buf, next_text(page, at, row->error_len));
     qf_strbuf_printf(buf,
                      ",\"state\":\"%s\",\"accepting\":%s,\"draining\":%s,\"available\":%s,"
                      "\"slots\":%" PRIu32 ",\"queue_depth\":%" PRIu32 ",\"assigned\":%" PRIu32
@@ -341,6 +343,7 @@ static void add_workers(struct page *page, size_t limit)
         memcpy(row.name, endpoint->name, sizeof(row.name));
         row.disk = endpoint->disk;
         row.address_len = add_text(page, qf_str_from(endpoint->address));
+        row.error_len = add_text(page, qf_str_from(endpoint->last_error));
         QF_VEC_PUSH(&page->workers, row);
     }
 }

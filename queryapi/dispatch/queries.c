@@ -417,11 +417,33 @@ static void answer(struct qa_coord *coord, struct qa_query *query)
     lend(coord, query, QA_TURN_ANSWER);
 }
 
+/* Why nobody ran the work, as far as it is known. */
+static void say_no_worker(const struct qa_coord *coord, char *text, size_t size)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < coord->endpoints.count; i++)
+        if (coord->endpoints.items[i].last_error[0])
+            last = coord->endpoints.items[i].last_error;
+    (void)snprintf(text, size, "no worker is available: %zu known%s%s", coord->endpoints.count,
+                   last[0] ? ", last error: " : "", last);
+}
+
+/* What a worker is denied or does not find is no question's fault: there is something wrong with the
+ * store. */
+static qf_rc outcome_of(const struct wc_life_effect *effect)
+{
+    bool store = effect->rc == QF_EDENIED || effect->rc == QF_ENOTFOUND;
+
+    return effect->cause == WC_LIFE_WORK && store ? QF_ESTORE : effect->rc;
+}
+
 static void fail(struct qa_coord *coord, struct qa_query *query,
                  const struct wc_life_effect *effect)
 {
     const char *why = "too many queries at once";
-    char crowded[WHY_BYTES];
+    char crowded[WHY_BYTES], nobody[ENDPOINT_ERROR_MAX + 100];
+    qf_rc rc = outcome_of(effect);
 
     if (effect->cause == WC_LIFE_CROWDED) {
         say_streams(query, wc_life_tenant(coord->life, tenant_of(query)).streams, crowded);
@@ -430,12 +452,13 @@ static void fail(struct qa_coord *coord, struct qa_query *query,
         query->cancel_rc = effect->rc;
         why = qa_query_cancel_text(query);
     } else if (effect->cause == WC_LIFE_WORK || effect->cause == WC_LIFE_UNTOLD) {
+        say_no_worker(coord, nobody, sizeof(nobody));
         why = query->co.reason[0]             ? query->co.reason
-              : effect->rc == QF_EUNAVAILABLE ? "no worker is available"
-                                              : qf_rc_text(effect->rc);
+              : effect->rc == QF_EUNAVAILABLE ? nobody
+                                              : qf_rc_text(rc);
     }
     (void)co_explain_works(coord, query, QA_WORKS_AT_ONCE);
-    qa_query_fail(query, effect->rc, why);
+    qa_query_fail(query, rc, why);
 }
 
 void co_perform_life(struct qa_coord *coord, const struct wc_life_effect *effect)

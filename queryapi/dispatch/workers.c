@@ -12,6 +12,9 @@
 
 #define CHECKSUM_TEXT 40
 
+/* Dials that fail before somebody is told. */
+#define DIALS_TOLD 3
+
 /* --- endpoints --- */
 
 struct endpoint *co_endpoint(struct qa_coord *coord, struct wc_worker_id worker)
@@ -114,16 +117,22 @@ void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
 
     if (!endpoint)
         return;
+    (void)snprintf(endpoint->last_error, sizeof(endpoint->last_error), "%s", why);
     if (endpoint->connected) {
-        QF_LOG_AT(coord->stopping ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_WARN, "control stream closed",
+        bool expected = coord->stopping || endpoint->draining;
+
+        QF_LOG_AT(expected ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_WARN, "control stream closed",
                   QF_KV_STR("worker_id", endpoint->name), QF_KV_STR("address", endpoint->address),
                   QF_KV_STR("reason", why));
         endpoint->lost_ns = qf_clock_mono_ns();
         event.session.v = session;
         event.died = broke;
     } else {
-        QF_LOG_DEBUG("dial failed", QF_KV_STR("address", endpoint->address),
-                     QF_KV_STR("reason", why));
+        /* A worker that is being started takes a moment: told once it looks like more than that. */
+        endpoint->dials_failed++;
+        QF_LOG_AT(endpoint->dials_failed == DIALS_TOLD ? QF_LOG_LEVEL_WARN : QF_LOG_LEVEL_DEBUG,
+                  "worker cannot be reached", QF_KV_STR("address", endpoint->address),
+                  QF_KV_STR("reason", why), QF_KV_U64("dials", endpoint->dials_failed));
     }
     event.worker = endpoint->worker;
     endpoint->session = 0;
@@ -140,10 +149,34 @@ static void refuse_stream(struct qa_coord *coord, const struct endpoint *endpoin
     qa_rpc_hangup(coord->rpc, endpoint->session, why);
 }
 
+/* Who else is connected under that name; NULL: nobody. */
+static const struct endpoint *namesake(const struct qa_coord *coord,
+                                       const struct endpoint *endpoint, struct qf_str name)
+{
+    for (size_t i = 0; i < coord->endpoints.count; i++) {
+        const struct endpoint *other = &coord->endpoints.items[i];
+
+        if (other != endpoint && other->connected && qf_str_is(name, other->name))
+            return other;
+    }
+    return NULL;
+}
+
 static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
                            const struct pb_status *status)
 {
+    const struct endpoint *twin = namesake(coord, endpoint, status->worker_id);
     bool tls = coord->options.tls_ca_file != NULL;
+
+    if (twin) { /* they would share caches and statistics, and one would be taken for the other */
+        char why[ENDPOINT_ERROR_MAX];
+
+        (void)snprintf(why, sizeof(why),
+                       "the worker at %s has the same --worker-id %.*s: give each its own",
+                       twin->address, QF_STR_ARG(status->worker_id));
+        refuse_stream(coord, endpoint, why);
+        return;
+    }
 
     if (status->protocol_version != PB_PROTOCOL_VERSION) {
         char why[100];
@@ -163,6 +196,9 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
     endpoint->base_url = qf_xmemdup0(status->artifact_base_url.data, status->artifact_base_url.len);
     (void)snprintf(endpoint->name, sizeof(endpoint->name), "%.*s", QF_STR_ARG(status->worker_id));
     endpoint->connected = true;
+    endpoint->draining = false;
+    endpoint->dials_failed = 0;
+    endpoint->last_error[0] = '\0';
     if (endpoint->lost_ns)
         qf_metric_observe(coord->options.metrics->reconnect_seconds,
                           (double)(qf_clock_mono_ns() - endpoint->lost_ns) / 1e9);
@@ -191,8 +227,9 @@ static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
     if (!endpoint->connected)
         return;
     endpoint->disk = status->disk;
-    if (status->draining)
+    if (status->draining && !endpoint->draining)
         QF_LOG_INFO("worker drains", QF_KV_STR("worker_id", endpoint->name));
+    endpoint->draining = status->draining;
     event->type = WC_API_EV_STATUS;
     event->status.worker_key = wc_worker_key(status->worker_id);
     event->status.accepting = status->accepting_work;
@@ -263,8 +300,22 @@ static void remember_reason(struct qa_query *query, uint64_t work, qf_rc rc, str
     if (rc == QF_EEXEC || rc == QF_ELIMIT || rc == QF_EUNSUPPORTED || rc == QF_ECORRUPT)
         qf_strbuf_add(&text, reason.data, reason.len);
     else
-        qa_error_hide(rc, query->name, work, &text);
+        qa_error_hide(rc == QF_ENOTFOUND || rc == QF_EDENIED ? QF_ESTORE : rc, query->name, work,
+                      &text);
     (void)snprintf(query->co.reason, sizeof(query->co.reason), "%s", qf_strbuf_cstr(&text));
+}
+
+/* A worker does not find a segment that the catalogue has. It may be gone, or the worker may look in
+ * another store: one more worker, if there is one, is asked before the query is planned again. */
+static bool ask_another(const struct qa_coord *coord, struct qa_item *item,
+                        const struct endpoint *endpoint, qf_rc rc)
+{
+    if (rc != QF_ENOTFOUND || !item || wc_api_stats(coord->wc)->workers_available < 2 ||
+        item->missing++)
+        return false;
+    QF_LOG_WARN("a worker lacks a segment that the store has: is its --store the same?",
+                QF_KV_STR("worker_id", endpoint->name), QF_KV_STR("address", endpoint->address));
+    return true;
 }
 
 static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
@@ -288,6 +339,10 @@ static void hear_failed(struct qa_coord *coord, struct endpoint *endpoint,
     event->type = WC_API_EV_FAILED;
     event->failure.rc = qf_rc_from_name(code);
     event->failure.retryable = failed->retryable;
+    if (ask_another(coord, item, endpoint, event->failure.rc)) {
+        event->failure.rc = QF_EIO;
+        event->failure.retryable = true;
+    }
     co_tell_work(coord, *event);
 }
 
@@ -360,8 +415,10 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
 
 /* --- what we say to workers --- */
 
-static void log_assignment(const struct qa_query *query, const struct wc_api_effect *effect)
+static void log_assignment(struct qa_coord *coord, const struct qa_query *query,
+                           const struct wc_api_effect *effect)
 {
+    const struct endpoint *endpoint = co_endpoint(coord, effect->worker);
     const char *what = "work assigned";
 
     if (effect->type == WC_API_DO_HEDGE)
@@ -370,7 +427,8 @@ static void log_assignment(const struct qa_query *query, const struct wc_api_eff
         what = "work assigned again";
     QF_LOG_AT(effect->attempt > 1 ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG, what,
               QF_KV_STR("query_id", query->name), QF_KV_U64("work_id", effect->work.v),
-              QF_KV_U64("attempt", effect->attempt), QF_KV_U64("worker", effect->worker.v));
+              QF_KV_U64("attempt", effect->attempt),
+              QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"));
 }
 
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
@@ -407,7 +465,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
     item->assigned_ns = now;
     query->co.reason[0] = '\0'; /* what failed is being run again */
     qa_rpc_send(coord->rpc, effect->session.v, &message);
-    log_assignment(query, effect);
+    log_assignment(coord, query, effect);
 }
 
 void co_cancel_work(struct qa_coord *coord, const struct wc_api_effect *effect)

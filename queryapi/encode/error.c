@@ -42,7 +42,8 @@ void qa_answer_error(struct qh_stream *stream, enum qa_format format, qf_rc rc, 
     struct qf_strbuf body = QF_STRBUF_INIT;
 
     message = qa_error_text(rc, message);
-    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC || rc == QF_EGONE)
+    if (rc == QF_EBUSY || rc == QF_EUNAVAILABLE || rc == QF_ENOSPC || rc == QF_EGONE ||
+        rc == QF_ESTORE)
         qh_stream_header(stream, "Retry-After", "1");
     switch (format) {
     case QA_FORMAT_EVENTS:

@@ -459,7 +459,7 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     QF_LOG_WARN("cannot list the store, a query fails", QF_KV_STR("query_id", query->name),
                 QF_KV_STR("error", cause.msg));
     if (rc != QF_ECANCELED && rc != QF_ETIMEOUT)
-        rc = QF_EUNAVAILABLE;
+        rc = QF_ESTORE;
     return qf_err_set(err, rc, "the store cannot be listed (query %s; the server's log says more)",
                       query->name);
 }

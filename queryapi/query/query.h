@@ -82,6 +82,7 @@ struct qa_item {
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
     uint64_t announced_bytes;    /* what the worker says it is */
     uint64_t scan_us;            /* what the worker took for it */
+    unsigned missing;            /* workers that did not find a segment of it */
     int64_t waiting_ns;          /* since when it has no worker: plan, or loss of the last one */
     int64_t assigned_ns;         /* when it was last sent */
 };

@@ -182,6 +182,8 @@ static void take_signals(struct qw_coordinator *co, int signal_fd)
     while ((signal_number = qf_signals_next(signal_fd)) != 0)
         if (signal_number == SIGTERM || signal_number == SIGINT)
             start_draining(co);
+        else if (signal_number == SIGHUP)
+            QF_LOG_INFO("SIGHUP: certificates are read again with the next connection");
 }
 
 static void take_messages(struct qw_coordinator *co)

@@ -451,6 +451,7 @@ class Alerts(unittest.TestCase):
         quiet = {'promfabric_api_queries_total{outcome="ok"}': "0+600x60",
                  'promfabric_api_queries_total{outcome="timeout"}': "0x60",
                  'promfabric_api_queries_total{outcome="unsupported"}': "0+60x60",
+                 'promfabric_api_queries_total{outcome="store"}': "0x60",
                  'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+600x60",
                  'promfabric_api_query_duration_seconds_bucket{le="10"}': "0+600x60",
                  'promfabric_api_query_duration_seconds_bucket{le="+Inf"}': "0+600x60",
@@ -471,6 +472,7 @@ class Alerts(unittest.TestCase):
                  "PromfabricArtifactsDamaged": {
                      'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x30 1x30"},
                  "PromfabricSegmentsQuarantined": {'promfabric_api_segments_quarantined': "0x30 1x30"},
+                 "PromfabricStoreGone": {'promfabric_api_queries_total{outcome="store"}': "0+0.1x60"},
                  "PromfabricStoreStale": {'promfabric_api_catalog_refresh_errors_total': "0+5x60"},
                  "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})

@@ -35,6 +35,7 @@ TEST(metrics_print_in_text_format)
     qf_metrics_print(metrics, &buf);
     CHECK(strncmp(buf.data, want, strlen(want)) == 0);
     CHECK(strstr(buf.data, "process_resident_memory_bytes ") != NULL);
+    CHECK(strstr(buf.data, "promfabric_build_info{version=\"") != NULL);
     qf_strbuf_done(&buf);
     (void)qf_metrics_free(metrics);
 }

@@ -223,8 +223,8 @@ TEST(vanished_segments_are_planned_again)
         CHECK(strstr(desk_log(desk), work == 1 ? "plan api-1; s1 assign" : "plan api-1 again; s1"));
         desk_fail(desk, 1, work, 1, "not_found", false);
     }
-    CHECK(
-        strstr(desk_answer(client), "not found (query api-1, work 4; the server's log says more)"));
+    CHECK(strstr(desk_answer(client),
+                 "the store cannot be read (query api-1, work 4; the server's log says more)"));
     CHECK(!strstr(desk_answer(client), "the disk says no"));
     CHECK_EQ(qa_coord_query_count(desk->coord), 0);
     (void)qh_stream_drop(client);
