@@ -11,6 +11,7 @@
 #include "base/pure/duration.h"
 #include "base/pure/number.h"
 #include "base/pure/slice.h"
+#include "cli/nearest.h"
 
 static void env_name(const char *flag, char *out, size_t size)
 {
@@ -143,6 +144,11 @@ static const struct cli_flag *find(const struct cli_spec *spec, struct qf_str na
     return NULL;
 }
 
+static const char *flag_name(const void *spec, size_t i)
+{
+    return ((const struct cli_spec *)spec)->flags[i].name;
+}
+
 /* Parse argv[*at], which starts with "--"; moves *at on if the value is the next argument. */
 static bool parse_one(const struct cli_spec *spec, int argc, char **argv, int *at, bool *given)
 {
@@ -159,7 +165,10 @@ static bool parse_one(const struct cli_spec *spec, int argc, char **argv, int *a
         text = "false";
     }
     if (!flag) {
-        fprintf(stderr, "error: unknown flag %s; try --help\n", argv[*at]);
+        const char *meant = cli_nearest(name, flag_name, spec, spec->flag_count);
+
+        fprintf(stderr, "error: unknown flag %s; %s%s\n", argv[*at],
+                meant ? "did you mean --" : "try --help", meant ? meant : "");
         return false;
     }
     if (!text && flag->kind == CLI_FLAG_BOOL)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/pure/macros.h"
+#include "cli/nearest.h"
 
 #define CLI_COMMAND(word, function, help) int function(int argc, char **argv);
 #include "cli/commands.def"
@@ -35,8 +36,16 @@ static void print_help(FILE *out)
         fprintf(out, "  %-12s %s\n", commands[i].word, commands[i].help);
 }
 
+static const char *command_word(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return commands[i].word;
+}
+
 int main(int argc, char **argv)
 {
+    const char *meant;
+
     if (argc < 2) {
         print_help(stderr);
         return 2;
@@ -51,6 +60,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < QF_COUNT_OF(commands); i++)
         if (strcmp(argv[1], commands[i].word) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "error: unknown command %s; try promfabric --help\n", argv[1]);
+    meant = cli_nearest(qf_str_from(argv[1]), command_word, NULL, QF_COUNT_OF(commands));
+    fprintf(stderr, "error: unknown command %s; %s%s\n", argv[1],
+            meant ? "did you mean promfabric " : "try promfabric --help", meant ? meant : "");
     return 2;
 }
