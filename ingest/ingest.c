@@ -247,7 +247,8 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
     const struct in_options *options = ingest->options;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf dir = QF_STRBUF_INIT;
     struct in_heads_options heads = { .of = { .shards = (uint32_t)options->segment_shards,
-                                              .keep_ms = options->query_timeout_ms } };
+                                              .keep_ms = options->query_timeout_ms },
+                                      .memory_bytes = options->head_bytes_max / 2 };
     const struct in_partitions_options partitions = {
         .limits = { .out_of_order_ms = options->out_of_order_ms,
                     .future_ms = options->future_ms,

@@ -97,6 +97,10 @@ QF_MUST_CHECK qf_rc in_head_build(struct in_head *head, bool *ret_built, struct 
 /* Let go of what nobody can ask for any more. */
 void in_head_tick(struct in_head *head);
 
+/* For want of memory: give up what the range that was closed first has in memory, of those that have
+ * files or are sealed; cuts inside of it are gone. False: there is none. */
+bool in_head_give_up(struct in_head *head);
+
 /* --- the sealer --- */
 
 struct in_head_file {

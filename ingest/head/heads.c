@@ -115,3 +115,18 @@ struct in_head_figures in_heads_figures(struct in_heads *heads)
     }
     return all;
 }
+
+void in_heads_relieve(struct in_heads *heads)
+{
+    uint64_t bound = heads->options.memory_bytes;
+    bool any = true;
+
+    while (bound && any && in_heads_figures(heads).memory_bytes > bound) {
+        any = false;
+        for (uint32_t i = 0; i < in_heads_count(heads); i++) {
+            struct in_head *head = in_heads_get(heads, i, NULL);
+
+            any |= head && in_head_give_up(head);
+        }
+    }
+}

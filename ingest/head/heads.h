@@ -11,6 +11,7 @@ struct in_heads;
 struct in_heads_options {
     const char *dir;           /* made if need be; each head has a folder in it */
     struct in_head_options of; /* every head; its dir is not looked at */
+    uint64_t memory_bytes;     /* of all together, for in_heads_relieve(); 0: no bound */
 };
 
 /* NULL and @err filled: errors of in_head_new(). */
@@ -30,5 +31,8 @@ struct in_head *in_heads_get(struct in_heads *heads, uint32_t partition, uint64_
 uint32_t in_heads_count(struct in_heads *heads); /* one more than the last that is open */
 /* Of all of them together. */
 struct in_head_figures in_heads_figures(struct in_heads *heads);
+
+/* Beyond the bound of memory: give up positions of closed ranges that have files. */
+void in_heads_relieve(struct in_heads *heads);
 
 #endif

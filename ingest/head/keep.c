@@ -140,6 +140,29 @@ void in_head_tick(struct in_head *head)
     QF_VEC_DONE(&leaving.files);
 }
 
+static bool is_given_up_first(const struct in_head_range *range, const struct in_head_range *than)
+{
+    return range->memory && range->to && (range->files || range->sealed) &&
+           (!than || range->closed_ms < than->closed_ms);
+}
+
+bool in_head_give_up(struct in_head *head)
+{
+    struct in_head_range *found = NULL;
+    struct in_memory *memory = NULL;
+
+    qf_lock_take(head->lock);
+    for (size_t i = 0; i < head->tenants.count; i++)
+        for (size_t j = 0; j < head->tenants.items[i]->ranges.count; j++)
+            if (is_given_up_first(head->tenants.items[i]->ranges.items[j], found))
+                found = head->tenants.items[i]->ranges.items[j];
+    if (found)
+        memory = QF_TAKE(found->memory);
+    qf_lock_drop(head->lock);
+    (void)in_memory_drop(memory);
+    return memory != NULL;
+}
+
 /* --- sealing --- */
 
 /* The oldest range that is not sealed, if it has files. */

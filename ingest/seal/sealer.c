@@ -81,6 +81,7 @@ static void run_builder(void *arg)
             any |= build_one(sealer, i, head, &failing);
             in_head_tick(head);
         }
+        in_heads_relieve(heads);
         if (!any)
             pause_for(sealer, failing ? 10 * sealer->options.pause_ms : sealer->options.pause_ms);
     }

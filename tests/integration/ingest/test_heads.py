@@ -245,7 +245,7 @@ class Restarts(HeadsTest):
 class Three(HeadsTest):
     def cluster(self, *args):
         self.store = os.path.join(self.folder, "store")
-        common = ["--store", self.store, "--election-timeout", "300ms", *args]
+        common = ["--store", self.store, "--election-timeout", "500ms", *args]
         nodes = [self.node(name, common) for name in "abc"]
         for node in nodes:
             node.args += [f"--peer={other.name}=127.0.0.1:{other.peer_port}"
@@ -309,6 +309,37 @@ class Three(HeadsTest):
                 leader.start()
             time.sleep(0.4)
         wait_for("all to be stored", lambda: stored(self.store) == {"m": want}, 60)
+
+    def test_under_full_head_load_no_election_happens(self):
+        nodes = self.cluster("--election-timeout", "2s")
+        for i in range(4):
+            lines = "".join(f'm{{s="{j}",t="{i}"}} {j} {NOW}\n' for j in range(5000))
+            self.assertEqual(write(nodes[0], lines), 204)
+        code, answer = status(nodes[0])
+        partition = answer["partitions"][0]
+        generation = partition["ranges"][0]["generation"]
+
+        def elections():
+            return sum(n.metric("promfabric_ingest_queue_elections_total") for n in nodes)
+        before, stop, codes = elections(), threading.Event(), []
+
+        def hammer(node):
+            while not stop.is_set():
+                codes.append(read(node, partition, generation)[0])
+        threads = [threading.Thread(target=hammer, args=(nodes[i % 3],)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        try:
+            end = time.monotonic() + 8
+            while time.monotonic() < end:
+                self.assertEqual(write(nodes[len(codes) % 3], f"n {len(codes)} {NOW + len(codes)}\n"), 204)
+                time.sleep(0.05)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertGreater(codes.count(200), 0)
+        self.assertEqual(elections(), before)
 
     def test_without_a_majority_the_partition_is_named(self):
         nodes = self.cluster("--leader-wait", "1s")

@@ -373,6 +373,34 @@ TEST(what_a_query_may_still_ask_for_stays)
     rig_end(&rig);
 }
 
+/* Memory that is short is not kept for cuts of queries that may plan again. */
+TEST(positions_of_closed_ranges_are_given_up_for_want_of_memory)
+{
+    struct rig rig;
+    uint64_t g[3];
+    bool built;
+
+    rig_begin(&rig, 1);
+    for (int i = 0; i < 3; i++) {
+        (void)rig_sample(&rig, "t", 0, true, 100, i);
+        g[i] = rig_generation(&rig, "t");
+        if (i < 2)
+            (void)rig_seal(&rig, "t");
+        rig_now++;
+    }
+    CHECK(!in_head_give_up(rig.head)); /* nothing has files yet */
+    CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+    CHECK_EQ(in_head_build(rig.head, &built, &(struct qf_err){ 0 }), QF_OK);
+    CHECK(in_head_give_up(rig.head));
+    CHECK_READ(&rig, "t", g[0], 1, "not_found");
+    CHECK_READ(&rig, "t", g[0], 5, ONE " 100:0\n");
+    CHECK_READ(&rig, "t", g[1], 3, ONE " 100:1\n");
+    CHECK(in_head_give_up(rig.head));
+    CHECK(!in_head_give_up(rig.head)); /* what is open stays */
+    CHECK_READ(&rig, "t", g[2], 5, ONE " 100:2\n");
+    rig_end(&rig);
+}
+
 TEST(ranges_are_sealed_oldest_first)
 {
     struct in_head_sealable sealable;
