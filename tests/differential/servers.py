@@ -78,7 +78,7 @@ class Servers:
         port = free_port()
         self.ours = f"http://127.0.0.1:{port}"
         self.start([self.args.promfabric, "up", "--store", store, "--workers", str(self.args.workers),
-                    "--http-listen", f"127.0.0.1:{port}", *flags],
+                    "--ingest-nodes", "0", "--http-listen", f"127.0.0.1:{port}", *flags],
                    os.path.join(self.folder, "promfabric.log"), self.ours + "/readyz")
 
     def start(self, command, log, ready):
