@@ -7,6 +7,7 @@
 
 #include "base/http/listener.h"
 #include "base/pure/alloc.h"
+#include "base/sys/thread.h"
 #include "queryworker/cache/cache.h"
 #include "queryworker/cache/head.h"
 #include "tests/lib/test.h"
@@ -27,7 +28,8 @@ struct bench {
         char url[64];
         struct qf_str replica;
         atomic_int asked, status, busy; /* `busy` answers are 503 first */
-        char body[600], key[100];
+        struct qf_lock *lock;           /* guards: */
+        char body[600];
     } replicas[2];
     struct qf_str urls[2];
 };
@@ -38,7 +40,9 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
     int status = atomic_load(&replica->status);
 
     (void)atomic_fetch_add(&replica->asked, 1);
+    qf_lock_take(replica->lock);
     (void)snprintf(replica->body, sizeof(replica->body), "%.*s", QF_STR_ARG(request->body));
+    qf_lock_drop(replica->lock);
     if (atomic_load(&replica->busy) > 0) {
         (void)atomic_fetch_sub(&replica->busy, 1);
         status = 503;
@@ -85,6 +89,7 @@ static struct bench *bench_new(void)
     for (int i = 0; i < 2; i++) {
         struct replica *replica = &bench->replicas[i];
 
+        replica->lock = qf_lock_new();
         replica->listener =
             qh_listener_new(&(struct qh_listener_options){ .listen = "127.0.0.1:0",
                                                            .handle = serve,
@@ -138,11 +143,24 @@ static void bench_free(struct bench *bench)
     bench->metrics = qw_metrics_free(bench->metrics);
     bench->source = qw_head_source_free(bench->source);
     bench->store = sg_store_free(bench->store);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         (void)qh_listener_free(bench->replicas[i].listener);
+        (void)qf_lock_free(bench->replicas[i].lock);
+    }
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", bench->dir);
     CHECK_EQ(system(command), 0);
     free(bench);
+}
+
+/* Whether the last question had @text in it. */
+static bool asked_with(struct replica *replica, const char *text)
+{
+    bool found;
+
+    qf_lock_take(replica->lock);
+    found = strstr(replica->body, text) != NULL;
+    qf_lock_drop(replica->lock);
+    return found;
 }
 
 static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
@@ -188,11 +206,11 @@ TEST(a_head_input_is_a_file_while_it_is_held)
     qw_cache_tidy(bench->cache, hold);
     CHECK_EQ(hold->head_samples, 82);
     CHECK_EQ(hold->head_bytes, 2 * strlen(BYTES));
-    CHECK(strstr(bench->replicas[0].body,
-                 "{\"tenant\":\"t\",\"partition\":3,\"queue\":\"q\",\"generation\":5,\"cut\":7,"
-                 "\"shard\":"));
-    CHECK(strstr(bench->replicas[0].body,
-                 "\"shards\":4,\"min_ts\":1,\"max_ts\":2,\"match\":\"{a=\\\"b\\\"}\"}"));
+    CHECK(asked_with(&bench->replicas[0],
+                     "{\"tenant\":\"t\",\"partition\":3,\"queue\":\"q\",\"generation\":5,\"cut\":7,"
+                     "\"shard\":"));
+    CHECK(asked_with(&bench->replicas[0],
+                     "\"shards\":4,\"min_ts\":1,\"max_ts\":2,\"match\":\"{a=\\\"b\\\"}\"}"));
     CHECK_EQ(atomic_load(&bench->replicas[1].asked), 0);
     qw_cache_release(bench->cache, hold);
     CHECK_EQ(files(bench), 0);

@@ -9,6 +9,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/mailbox.h"
+#include "base/sys/thread.h"
 #include "tests/lib/segments/memory_store.h"
 #include "tests/lib/test.h"
 
@@ -26,7 +27,8 @@ struct fixture {
     /* what the node does */
     atomic_int asked, refuse; /* so many more answers are 503 */
     atomic_bool list, slow;
-    char body[1000]; /* of the last question */
+    struct qf_lock *lock; /* guards: */
+    char body[1000];      /* of the last question */
 };
 
 static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
@@ -34,7 +36,9 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
     struct fixture *f = ctx;
     char answer[2000];
 
+    qf_lock_take(f->lock);
     (void)snprintf(f->body, sizeof(f->body), "%.*s", QF_STR_ARG(request->body));
+    qf_lock_drop(f->lock);
     (void)atomic_fetch_add(&f->asked, 1);
     if (atomic_load(&f->slow))
         (void)poll(NULL, 0, 200);
@@ -72,6 +76,7 @@ static void start(struct fixture *f, int64_t wait_ms)
     char address[40];
     const char *node = address;
 
+    f->lock = qf_lock_new();
     f->store = memory_store_base(memory_store_new());
     f->catalog =
         sg_catalog_new(&(struct sg_catalog_options){ .store = f->store, .summary_time_ms = -1 });
@@ -91,6 +96,7 @@ static void stop(struct fixture *f)
     (void)qa_asker_free(f->asker);
     (void)qh_listener_free(f->listener);
     (void)qf_mailbox_free(f->done, NULL);
+    (void)qf_lock_free(f->lock);
     f->catalog = sg_catalog_free(f->catalog);
     f->store = sg_store_free(f->store);
 }
@@ -111,6 +117,17 @@ static struct qa_question *take(struct fixture *f)
 
     CHECK(question);
     return question;
+}
+
+/* Whether the last question had @text in it. */
+static bool asked_with(struct fixture *f, const char *text)
+{
+    bool found;
+
+    qf_lock_take(f->lock);
+    found = strstr(f->body, text) != NULL;
+    qf_lock_drop(f->lock);
+    return found;
 }
 
 static size_t segments(struct fixture *f)
@@ -144,11 +161,11 @@ TEST(told_segments_are_in_the_catalogue_before_the_answer)
     CHECK_EQ(question->query, 17);
     CHECK_EQ(question->status->partitions[0].applied, 9);
     CHECK_EQ(segments(&f), 1);
-    CHECK(strstr(f.body, "\"covered\":[]"));
+    CHECK(asked_with(&f, "\"covered\":[]"));
     (void)qa_question_free(question);
     ask(&f, 18, T0);
     (void)qa_question_free(take(&f));
-    CHECK(strstr(f.body, "{\"partition\":0,\"queue\":\"q\",\"index\":8}"));
+    CHECK(asked_with(&f, "{\"partition\":0,\"queue\":\"q\",\"index\":8}"));
     ask(&f, 19, 999);
     question = take(&f);
     CHECK_EQ(question->rc, QF_OK);
@@ -170,12 +187,12 @@ TEST(a_listing_is_what_covers_an_answer_that_asks_for_it)
     ask(&f, 2, T0);
     question = take(&f);
     CHECK(question->status->list);
-    CHECK(strstr(f.body, "\"covered\":[]"));
+    CHECK(asked_with(&f, "\"covered\":[]"));
     qa_asker_listed(f.asker, QF_STR("a"), question->status);
     (void)qa_question_free(question);
     ask(&f, 3, T0);
     (void)qa_question_free(take(&f));
-    CHECK(strstr(f.body, "\"index\":8}"));
+    CHECK(asked_with(&f, "\"index\":8}"));
     stop(&f);
 }
 
