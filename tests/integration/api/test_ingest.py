@@ -6,12 +6,16 @@ import pathlib
 import random
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
 import unittest
 
 from harness import Fabric, Process, free_port, wait_for
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ingest"))
+from messages import TYPE_2, Series, snappy, version_2  # noqa: E402
 
 SEAL_AGE = "2s"
 
@@ -170,6 +174,25 @@ class Visible(unittest.TestCase):
             self.assertEqual(got, {"x": count})
         self.assertGreater(len(self.cluster.segments()), 1)
         self.assertEqual(self.cluster.fabric.data("/api/v1/label/__name__/values"), ["t"])
+
+    def test_metadata_and_exemplars_are_answered(self):
+        ts = now_ms()
+        series = Series({"__name__": "m_total", "a": "b"}, [(ts, 1.0)],
+                        exemplars=[((("trace_id", "x"),), 1.5, ts)], metadata=(1, "what it is", "s"))
+        status, body = self.cluster.nodes[0].request(
+            "POST", "/api/v1/write", snappy(version_2([series])),
+            {"Content-Type": TYPE_2, "Content-Encoding": "snappy",
+             "X-Prometheus-Remote-Write-Version": "2.0.0"})
+        self.assertEqual(status, 204, body)
+        self.assertEqual(self.cluster.fabric.data("/api/v1/metadata"),
+                         {"m_total": [{"type": "counter", "help": "what it is", "unit": "s"}]})
+        (found,) = self.cluster.fabric.data("/api/v1/query_exemplars", {
+            "query": "rate(m_total[5m])", "start": ts / 1000 - 60, "end": ts / 1000 + 60})
+        self.assertEqual(found["seriesLabels"], {"__name__": "m_total", "a": "b"})
+        self.assertEqual([(e["labels"], e["value"]) for e in found["exemplars"]],
+                         [({"trace_id": "x"}, "1.5")])
+        self.assertEqual(self.cluster.fabric.data("/api/v1/query_exemplars", {
+            "query": "other", "start": ts / 1000 - 60, "end": ts / 1000 + 60}), [])
 
     def test_without_ingest_nodes_queries_fail_and_say_so(self):
         self.assertTrue(self.cluster.nodes[0].write([f's{{i="x"}} 1 {now_ms()}']))
