@@ -9,9 +9,10 @@ RULES = [
     ("large-sorts", "in which order equal values stand among more than 12 is a matter of Prometheus's sort",
      lambda q, ours, theirs, d: re.search(r"\b(topk|bottomk|sort|sort_desc)\b", q) and "in another order" in d and
      same_values(ours, theirs) and len(ours[1]["result"]) > 12),
-    ("table-order", "what operators and functions of one value give to a range query stands in the order of a table of Go, by which ties are broken above them",
-     lambda q, ours, theirs, d: re.search(r"\b(topk|bottomk|limitk)\b", q) and BY_STEP.search(bare(q)) and
-     evaluated(ours, theirs) and matrices(ours, theirs)),
+    ("table-order", "what operators and functions of one value give to a range query or subquery stands in the order of a table of Go, by which ties are broken above them",
+     lambda q, ours, theirs, d: (re.search(r"\b(topk|bottomk|limitk)\b", q) or "in another order" in d) and
+     BY_STEP.search(bare(q)) and evaluated(ours, theirs) and
+     (matrices(ours, theirs) or re.search(r"\[[^\]]*:", q))),
     ("mad-nan", "after 3.5 a NaN in the window makes mad_over_time NaN",
      lambda q, ours, theirs, d: "mad_over_time" in q and ("wild" in q or ": NaN, theirs" in d) and
      evaluated(ours, theirs)),
@@ -89,7 +90,7 @@ RULES = [
 # Operators between vectors, and functions that are neither of a range nor of labels.
 BY_STEP = re.compile(r" (and|or|unless|atan2|bool|on|ignoring|[-+*/%^<>]|[<>=!]=) |-[a-z(]|\b(abs|ceil|floor|exp|ln|log2|log10|"
                      r"sqrt|sgn|round|a?(sin|cos|tan)h?|deg|rad|clamp(_min|_max)?|timestamp|minute|hour|month|year|day[a-z_]*|"
-                     r"histogram_[a-z]+|sort[a-z_]*|info|vector|absent)\(")
+                     r"histogram_[a-z]+|sort[a-z_]*|info|vector|absent)\(|count_values")
 
 
 def bare(query):
