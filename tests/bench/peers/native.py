@@ -87,7 +87,7 @@ def write_all(args, out, base):
 
 
 def prometheus(args, folder, data, name):
-    port = peers.differential.free_port()
+    port = peers.free_port()
     config = os.path.join(folder, "prometheus.yml")
     open(config, "w", encoding="utf-8").close()
     return peers.Server("prometheus", [
@@ -118,7 +118,7 @@ def start_both(args, folder):
     subprocess.run([args.promfabric, "import", "--store", store, source], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(f"import into promfabric: {time.perf_counter() - begin:.1f} s")
-    port = peers.differential.free_port()
+    port = peers.free_port()
     ours = peers.Server("promfabric", [args.promfabric, "up", "--store", store, "--http-listen", f"127.0.0.1:{port}"],
                         "/readyz", store, os.path.join(folder, "promfabric.log"), port)
     return [ours, prometheus(args, folder, block, "prometheus.log")], count, buckets

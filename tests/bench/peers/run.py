@@ -19,9 +19,11 @@ import urllib.parse
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "lib"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "differential"))
 import compare  # noqa: E402
-import run as differential  # noqa: E402
+from ports import free_port  # noqa: E402
+from servers import wait_ready  # noqa: E402
 
 import importlib.util  # noqa: E402
 
@@ -85,7 +87,7 @@ class Server:
         self.base = f"http://127.0.0.1:{port}"
         with open(log, "w", encoding="utf-8") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out)
-        differential.wait_ready(self.base + ready, self.process)
+        wait_ready(self.base + ready, self.process)
 
     def time(self, path, params):
         body = urllib.parse.urlencode(params).encode()
@@ -108,7 +110,7 @@ class Server:
 
 def start_all(args, folder, source):
     servers = []
-    port = differential.free_port()
+    port = free_port()
     store = os.path.join(folder, "store")
     begin = time.perf_counter()
     subprocess.run([args.promfabric, "import", "--store", store, source], check=True,
@@ -124,12 +126,12 @@ def start_all(args, folder, source):
     print(f"import into prometheus: {time.perf_counter() - begin:.1f} s")
     config = os.path.join(folder, "prometheus.yml")
     open(config, "w", encoding="utf-8").close()
-    port = differential.free_port()
+    port = free_port()
     servers.append(Server("prometheus", [args.prometheus, f"--config.file={config}",
                                          f"--storage.tsdb.path={tsdb}", f"--web.listen-address=127.0.0.1:{port}",
                                          "--storage.tsdb.retention.time=100y"], "/-/ready", tsdb,
                           os.path.join(folder, "prometheus.log"), port))
-    port = differential.free_port()
+    port = free_port()
     data = os.path.join(folder, "victoria")
     servers.append(Server("victoria", [args.victoria_metrics, f"-storageDataPath={data}",
                                        f"-httpListenAddr=127.0.0.1:{port}", "-retentionPeriod=100y",
