@@ -204,7 +204,7 @@ TEST(a_question_waits_and_then_says_which_partition)
     struct qa_question *question;
     int64_t began;
 
-    start(&f, 600);
+    start(&f, 3000);
     ask(&f, 1, T0);
     question = take(&f);
     CHECK_EQ(question->rc, QF_OK);
@@ -219,7 +219,7 @@ TEST(a_question_waits_and_then_says_which_partition)
     ask(&f, 3, T0);
     question = take(&f);
     CHECK_EQ(question->rc, QF_EUNAVAILABLE);
-    CHECK(qf_clock_mono_ms() - began < 500);
+    CHECK(qf_clock_mono_ms() - began < 2000);
     (void)qa_question_free(question);
     stop(&f);
 }
