@@ -1,7 +1,7 @@
 /* hot.c - what scans read of segments, kept in memory for the scans that come after.
  *
  * Two lists, newest first: parts that were read once and parts that were asked for again. The lock is
- * held for a few instructions, never while something is read or freed (decision 0041). */
+ * held for a few instructions, never while something is read or freed (decision 0038). */
 #include "segments/parquet/hot.h"
 
 #include <assert.h>

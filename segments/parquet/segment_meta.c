@@ -18,7 +18,7 @@ static const struct colfile_column columns_v1[SG_COL__COUNT_V1] = {
     [SG_COL_TS] = { "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_ZSTD, false },
     [SG_COL_VALUE] = { "value", COLFILE_F64, COLFILE_LIST, COLFILE_SPLIT, COLFILE_ZSTD, false },
 };
-/* Those of version 2 that differ or are new: docs/decisions/0040-decimals-in-segments.md. */
+/* Those of version 2 that differ or are new: docs/decisions/0037-decimals-in-segments.md. */
 static const struct colfile_column ts_v2 = {
     "ts", COLFILE_I64, COLFILE_LIST, COLFILE_DELTA, COLFILE_LZ4, false, 80
 };
