@@ -7,12 +7,11 @@ import threading
 import time
 import unittest
 
-from harness import (START, Fabric, check_one_end, load, parse_events, standard_lines, wait_for,
-                     without_comments)
+from harness import (LONG, START, Fabric, check_one_end, load, parse_events, standard_lines,
+                     wait_for, without_comments)
 
 END = START + 3600
 # Keeps a worker busy for minutes, and the API not at all.
-LONG = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
 
 
 def chunks(raw):

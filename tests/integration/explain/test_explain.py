@@ -9,12 +9,10 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
-from harness import (BINARY, START, Fabric, check_one_end, load, standard_lines,  # noqa: E402
+from harness import (BINARY, LONG, START, Fabric, check_one_end, load, standard_lines,  # noqa: E402
                      wait_for)
 
 END = START + 3600
-# Keeps a worker busy for minutes, and the API not at all.
-LONG = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
 
 
 def values_of_batches(events):
@@ -238,10 +236,13 @@ class Lists(Fabrics):
     def test_finished_queries_are_listed(self):
         self.fabric.query("count(up)", END)
         self.fabric.get("/api/v1/query", {"query": "sum("})
-        rows = wait_for("both", lambda: [
-            row for row in self.fabric.data("/api/v1/queries", {"state": "finished"})
-            if row["query"] in ("count(up)", "sum(")][:2] or None)
-        bad, good = rows
+
+        def finished():
+            """Both, newest first, once both are over for the coordinator, too."""
+            rows = [row for row in self.fabric.data("/api/v1/queries", {"state": "finished"})
+                    if row["query"] in ("count(up)", "sum(")][:2]
+            return rows if [row["query"] for row in rows] == ["sum(", "count(up)"] else None
+        bad, good = wait_for("both", finished)
         self.assertEqual((good["outcome"], good["kind"], good["points"]), ("ok", "query", 1))
         self.assertEqual((good["segments"], good["works"]), (4, 4))
         self.assertGreater(good["samples"], 0)
@@ -256,6 +257,12 @@ class Lists(Fabrics):
         paths = ("/api/v1/label/__name__/values", "/api/v1/labels", "/api/v1/label/job/values")
         scanned = [self.fabric.data(path) for path in paths]
 
+        def known():
+            """What is stored of every metric, once the catalogue has read all footers."""
+            rows = self.fabric.data("/api/v1/storage/metrics")
+            return rows if [row["name"] for row in rows] == scanned[0] else None
+        stored = wait_for("all names", known)
+
         def told():
             """All lists, if none of them took work."""
             before = self.fabric.metric("promfabric_api_work_assigned_total")
@@ -264,8 +271,6 @@ class Lists(Fabrics):
                 "promfabric_api_work_assigned_total") == before else None
         self.assertEqual(wait_for("lists without a scan", told), scanned)
         self.assertIn("temperature", scanned[0])
-        stored = self.fabric.data("/api/v1/storage/metrics")
-        self.assertEqual([row["name"] for row in stored], scanned[0])
         whole = self.fabric.data("/api/v1/storage")["bytes"]
         self.assertAlmostEqual(sum(row["bytes"] for row in stored), whole, delta=len(stored))
         self.assertEqual(next(row["samples"] for row in stored if row["name"] == "temperature"),

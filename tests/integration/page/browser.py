@@ -8,7 +8,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
-from harness import BINARY, START, Fabric, load, standard_lines, wait_for  # noqa: E402
+from harness import BINARY, LONG, START, Fabric, load, standard_lines, wait_for  # noqa: E402
 
 try:
     from selenium import webdriver
@@ -32,8 +32,6 @@ SCREENS = pathlib.Path(os.environ["PROMFABRIC_SCREENS"])
 
 END = START + 3600
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
-# Keeps workers busy for minutes, and the API not at all.
-LONG = "sum(quantile_over_time(0.9, rate(http_requests_total[5m])[2h:1s]))"
 
 
 def browser(width=1280, height=1000):

@@ -256,7 +256,7 @@ class Showing(Page):
         self.addCleanup(self.browser.switch_to.window, self.browser.window_handles[0])
         self.addCleanup(self.browser.close)
         self.open(tab="queries")
-        self.await_text("running", "quantile_over_time")
+        self.await_text("running", "stddev_over_time")
         self.assertRegex(self.shown("running"), "0 of 4")
         self.press("Cancel")
         wait_for("nothing", lambda: self.fabric.data("/api/v1/queries") == [])
