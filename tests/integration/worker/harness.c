@@ -161,7 +161,7 @@ struct qf_str make_spec(struct qf_arena *arena, enum leaf_form form, unsigned po
     struct qf_strbuf buf = QF_STRBUF_INIT;
     struct qf_str spec;
 
-    /* sum(sum_over_time(up[...:1ms])): a subquery, one point out; or many, quantile_over_time. */
+    /* sum(sum_over_time(up[...:1ms])): a subquery, one point out; or many, stddev_over_time. */
     if (form == LEAF_SLOW || form == LEAF_LONG) {
         stages[0].grid = (struct pq_grid){ 0, 1, points };
         stages[0].range_ms = 1000000000;
@@ -169,9 +169,7 @@ struct qf_str make_spec(struct qf_arena *arena, enum leaf_form form, unsigned po
             .kind = PQ_STAGE_WINDOW,
             .grid = { points, 1000, form == LEAF_SLOW ? 1 : 5000 },
             .range_ms = form == LEAF_SLOW ? (int64_t)points + 1 : 10000000,
-            .function = form == LEAF_SLOW ? PQ_FN_SUM_OVER_TIME : PQ_FN_QUANTILE_OVER_TIME,
-            .params = { 0.9 },
-            .param_count = form == LEAF_SLOW ? 0 : 1,
+            .function = form == LEAF_SLOW ? PQ_FN_SUM_OVER_TIME : PQ_FN_STDDEV_OVER_TIME,
         };
         leaf.stage_count = 2;
         leaf.select.max_ts = points;

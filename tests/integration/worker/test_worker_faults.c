@@ -317,7 +317,10 @@ TEST(spoiled_copies_are_fetched_again)
     struct pb_segment segments[] = { make_segment(arena, 3, 60, 1), make_segment(arena, 3, 61, 2) };
     struct qf_str spec = make_spec(arena, LEAF_INSTANT, 6);
     struct fake_s3 *s3 = fake_s3_new(qf_arena_printf(arena, "%s/store", dir));
-    const char *flags[] = { "--store", fake_s3_url(s3), "--open-segments-max", "1", NULL };
+    /* What is kept in memory would not be read from the disk again. */
+    const char *flags[] = { "--store", fake_s3_url(s3), "--open-segments-max",
+                            "1",       "--hot-memory",  "0",
+                            NULL };
     struct worker worker = worker_start(flags);
     struct client *client = client_to(&worker);
 

@@ -75,7 +75,7 @@ const tests = {
     const worker = await start("--artifact-ttl-after-ack", "100ms");
     const stream = new Stream(packages, worker.control);
     const status = await stream.receiveBody("worker_status");
-    assert.equal(status.protocol_version, 1);
+    assert.equal(status.protocol_version, 2);
     assert.equal(status.accepting_work, true);
     assert.equal(status.draining, false);
     stream.send({ assign_work: work(1, fixture.instant) });

@@ -10,7 +10,7 @@ export function load(protoDir) {
 }
 
 export class Stream {
-  constructor(packages, target, { version = 1, heartbeat = true } = {}) {
+  constructor(packages, target, { version = 2, heartbeat = true } = {}) {
     this.client = new packages.promfabric.control.v1.Control(target, grpc.credentials.createInsecure());
     this.call = this.client.Connect();
     this.inbox = [];
