@@ -90,7 +90,7 @@ void qn_meta_fold(struct qn_node *node)
 
         atomic_store(&node->partitions, node->table.partitions);
         node->partitions_ms = 0;
-        if (node->owner && qn_meta_check_partitions(node, &err) != QF_OK)
+        if (node->running && qn_meta_check_partitions(node, &err) != QF_OK)
             qn_fatal(node, &err);
         reconcile(node);
         qn_snapshot_if_due(meta, true); /* so that a restart knows its queues without a leader */

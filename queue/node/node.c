@@ -253,6 +253,7 @@ static void run(void *arg)
 {
     struct qn_node *node = arg;
 
+    node->running = true;
     while (!node->stopping) {
         struct qn_note *note = qf_mailbox_receive(node->box, patience(node));
 

@@ -198,6 +198,7 @@ struct qn_node {
     uint32_t known_next;
     struct qn_part own; /* of requests that no ask made */
     atomic_bool dead, halted;
+    bool running; /* the owner has begun: set by itself */
     bool draining, stopping;
 };
 

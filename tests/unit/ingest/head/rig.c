@@ -7,7 +7,7 @@
 #include "tests/lib/test.h"
 #include "tests/unit/ingest/head/rig.h"
 
-int64_t rig_now;
+_Atomic int64_t rig_now;
 
 static int64_t now_ms(void)
 {

@@ -20,7 +20,7 @@ struct rig {
     int reads;
 };
 
-extern int64_t rig_now; /* the clock of all heads */
+extern _Atomic int64_t rig_now; /* the clock of all heads */
 
 void rig_begin(struct rig *rig, uint32_t shards);
 void rig_end(struct rig *rig);
