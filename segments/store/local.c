@@ -335,7 +335,37 @@ static void temporary_name(char *out, size_t size)
                    atomic_fetch_add(&counter, 1), (unsigned long long)salt);
 }
 
-static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
+/* Give the file its name, of which there must be none yet. An errno, or 0. */
+static int link_new(int folder, const char *temporary, const char *leaf)
+{
+    if (linkat(folder, temporary, folder, leaf, 0) == 0) {
+        (void)unlinkat(folder, temporary, 0);
+        return 0;
+    }
+    if (errno == EEXIST)
+        return EEXIST;
+    /* A file system without hard links. */
+    return renameat2(folder, temporary, folder, leaf, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+static qf_rc name_file(struct qf_str name, int folder, const char *temporary, const char *leaf,
+                       bool only_new, struct qf_err *err)
+{
+    int error = 0;
+
+    if (only_new)
+        error = link_new(folder, temporary, leaf);
+    else if (renameat(folder, temporary, folder, leaf))
+        error = errno;
+    if (error == EEXIST)
+        return qf_err_set(err, QF_EEXIST, "%.*s is there already", QF_STR_ARG(name));
+    if (only_new && (error == EINVAL || error == ENOSYS))
+        return qf_err_set(err, QF_EUNSUPPORTED,
+                          "%.*s: the file system cannot create only new names", QF_STR_ARG(name));
+    return error ? fail(err, error, name, "rename") : QF_OK;
+}
+
+static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf, bool only_new,
                            const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
                            struct qf_err *err)
 {
@@ -348,8 +378,8 @@ static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
     if (fd < 0)
         return fail(err, errno, name, "create");
     rc = write_bytes(name, fd, bytes, limit, err);
-    if (!rc && renameat(folder, temporary, folder, leaf))
-        rc = fail(err, errno, name, "rename");
+    if (!rc)
+        rc = name_file(name, folder, temporary, leaf, only_new, err);
     if (rc) {
         (void)unlinkat(folder, temporary, 0);
         return rc;
@@ -359,9 +389,9 @@ static qf_rc put_in_folder(struct qf_str name, int folder, const char *leaf,
     return QF_OK;
 }
 
-static qf_rc local_put(struct sg_store *base, struct qf_str name,
-                       const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
-                       struct qf_err *err)
+static qf_rc put_file(struct sg_store *base, struct qf_str name, bool only_new,
+                      const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                      struct qf_err *err)
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
@@ -373,7 +403,46 @@ static qf_rc local_put(struct sg_store *base, struct qf_str name,
     folder = open_folder(store->root, path, &error);
     if (folder < 0)
         return fail(err, error, name, "make the folder of");
-    return put_in_folder(name, folder, slash ? slash + 1 : path, bytes, limit, err);
+    return put_in_folder(name, folder, slash ? slash + 1 : path, only_new, bytes, limit, err);
+}
+
+static qf_rc local_put(struct sg_store *base, struct qf_str name,
+                       const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                       struct qf_err *err)
+{
+    return put_file(base, name, false, bytes, limit, err);
+}
+
+static qf_rc local_put_new(struct sg_store *base, struct qf_str name,
+                           const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                           struct qf_err *err)
+{
+    return put_file(base, name, true, bytes, limit, err);
+}
+
+/* What the file system stamps a new file with: the folder may be another machine's. */
+static qf_rc local_clock(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
+                         struct qf_err *err)
+{
+    struct local_store *store = (struct local_store *)base;
+    QF_CLEANUP(close_fd) int fd = -1;
+    char temporary[64];
+    struct stat st;
+    int error = 0;
+
+    (void)limit;
+    atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
+    temporary_name(temporary, sizeof(temporary));
+    fd = openat(store->root, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(err, errno, qf_str_from(base->url), "create a file");
+    if (fstat(fd, &st))
+        error = errno;
+    (void)unlinkat(store->root, temporary, 0);
+    if (error)
+        return fail(err, error, qf_str_from(base->url), "look at a file");
+    *ret_ms = mtime_ns(&st) / 1000000;
+    return QF_OK;
 }
 
 static qf_rc local_remove(struct sg_store *base, struct qf_str name,
@@ -700,6 +769,8 @@ static const struct sg_store_ops local_ops = {
     .read_tail = local_read_tail,
     .read_whole = local_read_whole,
     .put = local_put,
+    .put_new = local_put_new,
+    .clock = local_clock,
     .remove = local_remove,
     .sweep = local_sweep,
     .close = local_close,

@@ -74,6 +74,10 @@ qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limi
                size_t *ret_removed, struct qf_err *err);
 qf_rc s3_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
              const struct sg_store_limit *limit, struct qf_err *err);
+qf_rc s3_put_new(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+                 const struct sg_store_limit *limit, struct qf_err *err);
+qf_rc s3_clock(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
+               struct qf_err *err);
 qf_rc s3_stat(struct sg_store *base, struct qf_str name, const struct sg_store_limit *limit,
               struct sg_store_info *ret_info, struct qf_err *err);
 

@@ -1,4 +1,5 @@
 /* s3_list.c - ListObjectsV2, page by page, and unfinished uploads. */
+#include <curl/curl.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -275,6 +276,32 @@ qf_rc s3_folders(struct sg_store *base, struct qf_str prefix, const struct sg_st
                                .limit = limit };
 
     return list_pages(&listing, err);
+}
+
+/* Every answer says when it was made. */
+qf_rc s3_clock(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
+               struct qf_err *err)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    QF_CLEANUP(http_response_done) struct http_response response = { 0 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf query = QF_STRBUF_INIT;
+    struct s3_request request = { .method = "GET", .body_max = PAGE_BYTES_MAX, .what = "list" };
+    int64_t seconds;
+    char date[64];
+    qf_rc rc;
+
+    qf_strbuf_puts(&query, "list-type=2&max-keys=1&prefix=");
+    s3_escape(&query, qf_str_from(store->key_prefix), false);
+    request.query = qf_strbuf_cstr(&query);
+    rc = s3_perform(store, &request, limit, &response, err);
+    if (rc)
+        return rc;
+    (void)snprintf(date, sizeof(date), "%.*s", QF_STR_ARG(http_header(&response, "date")));
+    seconds = date[0] ? (int64_t)curl_getdate(date, NULL) : -1;
+    if (seconds <= 0)
+        return qf_err_set(err, QF_EPROTO, "%s: the server does not tell the time", base->url);
+    *ret_ms = seconds * 1000;
+    return QF_OK;
 }
 
 /* --- unfinished uploads --- */

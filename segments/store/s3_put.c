@@ -101,7 +101,8 @@ static qf_rc check_etag(const struct s3_store *store, struct qf_str name, const 
                       QF_STR_ARG(name), QF_STR_ARG(etag), sums->md5);
 }
 
-static qf_rc put_whole(struct s3_store *store, struct qf_str name,
+/* @condition: a header more, or NULL. */
+static qf_rc put_whole(struct s3_store *store, struct qf_str name, const char *condition,
                        const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
                        struct qf_err *err)
 {
@@ -114,8 +115,9 @@ static qf_rc put_whole(struct s3_store *store, struct qf_str name,
         .body = bytes,
         .body_len = bytes->size,
         .body_sha256 = sums.sha256,
-        .headers = { sums.md5_header, meta, "Content-Type: application/vnd.apache.parquet" },
-        .header_count = 3,
+        .headers = { sums.md5_header, meta, "Content-Type: application/vnd.apache.parquet",
+                     condition },
+        .header_count = condition ? 4 : 3,
         .what = "put",
     };
     qf_rc rc = sum_range(name, bytes, 0, bytes->size, &sums, err);
@@ -123,6 +125,9 @@ static qf_rc put_whole(struct s3_store *store, struct qf_str name,
     (void)snprintf(meta, sizeof(meta), S3_SHA256_HEADER ": %s", rc ? "" : sums.sha256);
     if (!rc)
         rc = s3_perform(store, &request, limit, &response, err);
+    if (rc && condition && response.status == 501)
+        return qf_err_set(err, QF_EUNSUPPORTED, "%s: the server has no conditional PUT",
+                          store->base.url);
     return rc ? rc : check_etag(store, name, &sums, &response, err);
 }
 
@@ -353,5 +358,11 @@ qf_rc s3_put(struct sg_store *base, struct qf_str name, const struct sg_store_by
 
     if (bytes->size > PARTS_WORTH_IT * store->part_bytes || bytes->size > PUT_BYTES_MAX)
         return put_parts(store, name, bytes, limit, err);
-    return put_whole(store, name, bytes, limit, err);
+    return put_whole(store, name, NULL, bytes, limit, err);
+}
+
+qf_rc s3_put_new(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+                 const struct sg_store_limit *limit, struct qf_err *err)
+{
+    return put_whole((struct s3_store *)base, name, "If-None-Match: *", bytes, limit, err);
 }

@@ -279,6 +279,28 @@ qf_rc sg_store_put_fd(struct sg_store *store, struct qf_str name, int fd, uint64
     return put(store, name, &bytes, call, err);
 }
 
+qf_rc sg_store_put_new(struct sg_store *store, struct qf_str name, const void *data, size_t len,
+                       const struct sg_store_call *call, struct qf_err *err)
+{
+    struct sg_store_bytes bytes = { .data = len ? data : "", .fd = -1, .size = len };
+    struct sg_store_limit limit;
+    qf_rc rc = begin(store, name, call, &limit, err);
+
+    rc = rc ? rc : store->ops->put_new(store, name, &bytes, &limit, err);
+    if (!rc)
+        atomic_fetch_add_explicit(&store->bytes_written, len, memory_order_relaxed);
+    /* That somebody was first is an answer, not a failure. */
+    return rc == QF_EEXIST ? rc : finish(store, rc);
+}
+
+qf_rc sg_store_clock(struct sg_store *store, const struct sg_store_call *call, int64_t *ret_ms,
+                     struct qf_err *err)
+{
+    struct sg_store_limit limit = limit_of(call);
+
+    return finish(store, store->ops->clock(store, &limit, ret_ms, err));
+}
+
 qf_rc sg_store_delete(struct sg_store *store, struct qf_str name, const struct sg_store_call *call,
                       struct qf_err *err)
 {

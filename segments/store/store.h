@@ -171,6 +171,19 @@ QF_MUST_CHECK qf_rc sg_store_put_fd(struct sg_store *store, struct qf_str name, 
                                     uint64_t size, const struct sg_store_call *call,
                                     struct qf_err *err);
 
+/* As sg_store_put(), but only if @name is not there: of several that do this at once one succeeds,
+ * the others get QF_EEXIST. So may one whose first answer was lost on the way: the content tells.
+ * QF_EUNSUPPORTED: the store has no such thing. (A server that does not know the condition and does
+ * not say so overwrites: use this to save work, not for safety.) */
+QF_MUST_CHECK qf_rc sg_store_put_new(struct sg_store *store, struct qf_str name, const void *data,
+                                     size_t len, const struct sg_store_call *call,
+                                     struct qf_err *err);
+
+/* What time it is where the store is, Unix time: the clock that mtime_ms is told by, to the second
+ * at least. Costs a request. */
+QF_MUST_CHECK qf_rc sg_store_clock(struct sg_store *store, const struct sg_store_call *call,
+                                   int64_t *ret_ms, struct qf_err *err);
+
 /* Remove @name. QF_OK also if it was not there. */
 QF_MUST_CHECK qf_rc sg_store_delete(struct sg_store *store, struct qf_str name,
                                     const struct sg_store_call *call, struct qf_err *err);

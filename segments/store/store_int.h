@@ -36,6 +36,10 @@ struct sg_store_ops {
                         uint64_t *ret_size, struct qf_err *err);
     qf_rc (*put)(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
                  const struct sg_store_limit *limit, struct qf_err *err);
+    qf_rc (*put_new)(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
+                     const struct sg_store_limit *limit, struct qf_err *err);
+    qf_rc (*clock)(struct sg_store *store, const struct sg_store_limit *limit, int64_t *ret_ms,
+                   struct qf_err *err);
     qf_rc (*remove)(struct sg_store *store, struct qf_str name, const struct sg_store_limit *limit,
                     struct qf_err *err);
     qf_rc (*sweep)(struct sg_store *store, int64_t age_ms, const struct sg_store_limit *limit,

@@ -16,6 +16,7 @@ struct object {
     char *content;
     size_t size;
     unsigned version;
+    int64_t mtime_ms;
 };
 
 struct memory_store {
@@ -27,6 +28,8 @@ struct memory_store {
     qf_rc fail, fail_put, fail_removal;
     unsigned puts_left; /* until they fail with fail_put */
     unsigned slow_us;
+    int64_t now_ms;
+    bool plain; /* no conditional puts */
     void (*hook)(void *ctx, struct qf_str name);
     void *hook_ctx;
     struct memory_counts counts;
@@ -100,7 +103,7 @@ static qf_rc list(struct sg_store *base, struct qf_str prefix, struct qf_str sta
         (void)snprintf(etag, sizeof(etag), "v%u", memory->objects.items[at].version);
         object = (struct sg_store_object){ .name = qf_str_from(name),
                                            .size = memory->objects.items[at].size,
-                                           .mtime_ms = 1,
+                                           .mtime_ms = memory->objects.items[at].mtime_ms,
                                            .etag = qf_str_from(etag) };
         memory->counts.objects_listed++;
         qf_lock_drop(memory->lock);
@@ -208,7 +211,7 @@ static qf_rc stat_object(struct sg_store *base, struct qf_str name,
     qf_lock_take(memory->lock);
     object = find(memory, name);
     if (object)
-        ret_info->size = object->size;
+        *ret_info = (struct sg_store_info){ .size = object->size, .mtime_ms = object->mtime_ms };
     qf_lock_drop(memory->lock);
     return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
 }
@@ -253,6 +256,31 @@ static qf_rc put_object(struct sg_store *base, struct qf_str name,
     return QF_OK;
 }
 
+static qf_rc put_new(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+                     const struct sg_store_limit *limit, struct qf_err *err)
+{
+    struct memory_store *memory = (struct memory_store *)base;
+    bool there;
+
+    qf_lock_take(memory->lock);
+    there = find(memory, name) != NULL;
+    qf_lock_drop(memory->lock);
+    if (memory->plain)
+        return qf_err_set(err, QF_EUNSUPPORTED, "the memory store has no conditions");
+    if (there)
+        return qf_err_set(err, QF_EEXIST, "%.*s is there", QF_STR_ARG(name));
+    return put_object(base, name, bytes, limit, err);
+}
+
+static qf_rc tell_time(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
+                       struct qf_err *err)
+{
+    (void)limit;
+    (void)err;
+    *ret_ms = ((struct memory_store *)base)->now_ms;
+    return QF_OK;
+}
+
 static qf_rc remove_object(struct sg_store *base, struct qf_str name,
                            const struct sg_store_limit *limit, struct qf_err *err)
 {
@@ -287,6 +315,8 @@ static const struct sg_store_ops ops = {
     .read_tail = read_tail,
     .read_whole = read_whole,
     .put = put_object,
+    .put_new = put_new,
+    .clock = tell_time,
     .remove = remove_object,
     .close = close_store,
 };
@@ -297,7 +327,18 @@ struct memory_store *memory_store_new(void)
 
     memory->base.ops = &ops;
     memory->lock = qf_lock_new();
+    memory->now_ms = 1;
     return memory;
+}
+
+void memory_store_clock(struct memory_store *memory, int64_t now_ms)
+{
+    memory->now_ms = now_ms;
+}
+
+void memory_store_plain(struct memory_store *memory)
+{
+    memory->plain = true;
 }
 
 struct sg_store *memory_store_base(struct memory_store *memory)
@@ -314,6 +355,7 @@ void memory_store_put(struct memory_store *memory, const char *name, struct qf_s
     (void)memory_store_remove(memory, name);
     qf_lock_take(memory->lock);
     object.version = ++memory->versions;
+    object.mtime_ms = memory->now_ms;
     memory->sorted = memory->sorted && memory->objects.count &&
                      strcmp(memory->objects.items[memory->objects.count - 1].name, name) < 0;
     QF_VEC_PUSH(&memory->objects, object);

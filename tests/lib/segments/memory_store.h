@@ -20,6 +20,10 @@ void memory_store_fail(struct memory_store *memory, qf_rc rc);
 /* Puts fail with @rc once @puts of them went well, and removals fail with @rc; QF_OK ends that. */
 void memory_store_fail_puts(struct memory_store *memory, unsigned puts, qf_rc rc);
 void memory_store_fail_removals(struct memory_store *memory, qf_rc rc);
+/* What time it is in the store, 1 at first: objects put from now on are stamped with it. */
+void memory_store_clock(struct memory_store *memory, int64_t now_ms);
+/* It has no conditional puts: they are QF_EUNSUPPORTED. */
+void memory_store_plain(struct memory_store *memory);
 /* Called before each object a listing reports; NULL: none. */
 void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),
                        void *ctx);
