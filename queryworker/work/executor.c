@@ -101,7 +101,7 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
     source = sg_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
                            task->limits.memory_bytes_max);
     if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
-        sg_source_skip_histograms(source); /* asked for the presence of series alone */
+        sg_source_presence_only(source); /* as lists of series and labels ask */
     rc = pq_leaf_run(leaf, source, &limits, &task->cancel, arena, ret_result, &task->err);
     source->close(source);
     return rc;

@@ -173,7 +173,7 @@ struct sg_scratch {
     uint64_t memory; /* of all cursors */
     uint64_t memory_limit;
     const atomic_bool *cancel;
-    bool skip_histograms;
+    bool presence; /* one sample of each row is enough, of any value */
     struct sg_source_stats stats;
 };
 

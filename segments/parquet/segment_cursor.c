@@ -248,7 +248,7 @@ static qf_rc read_extras(struct sg_cursor *cursor, size_t group, const size_t *f
     const struct sg_reader *reader = cursor->reader;
     const struct sg_group *info = &reader->groups[group];
     QF_CLEANUP(sg_extras_done) struct sg_extras extras = { 0 };
-    bool histograms = info->histograms && !cursor->scratch->skip_histograms;
+    bool histograms = info->histograms;
     struct colfile_group at_group;
     qf_rc rc;
 
@@ -363,12 +363,12 @@ static size_t decode_times(const struct sg_cursor *cursor, const struct pick *pi
     return tail;
 }
 
-/* Decode a row to place @at of the cursor's memory and cut it to the selected times. */
-static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_t at,
-                        struct sg_row *row, size_t *ret_first, struct qf_err *err)
+/* The selected times of a row, at the beginning of @ts; @ret_first: which sample of the row is the
+ * first of them. */
+static qf_rc decode_times_selected(struct sg_cursor *cursor, const struct pick *pick, int64_t *ts,
+                                   struct sg_row *row, size_t *ret_first, struct qf_err *err)
 {
     const struct pq_select *select = cursor->select;
-    int64_t *ts = cursor->ts + at;
     size_t tail = decode_times(cursor, pick, ts), start, end;
 
     if (!tail)
@@ -376,14 +376,25 @@ static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_
     start = lower_bound(ts, tail, select->min_ts);
     end = select->max_ts == INT64_MAX ? tail : lower_bound(ts, tail, select->max_ts + 1);
     row->count = end > start ? end - start : 0;
-    if (!row->count)
-        return QF_OK;
-    decode_values(cursor, pick, pick->count - tail + start, cursor->values + at);
-    if (start)
+    if (start && row->count)
         memmove(ts, ts + start, row->count * sizeof(*ts));
     row->ts = ts;
+    *ret_first = pick->count - tail + start;
+    return QF_OK;
+}
+
+/* Decode a row to place @at of the cursor's memory and cut it to the selected times. */
+static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_t at,
+                        struct sg_row *row, size_t *ret_first, struct qf_err *err)
+{
+    size_t first = 0;
+    qf_rc rc = decode_times_selected(cursor, pick, cursor->ts + at, row, &first, err);
+
+    if (rc != QF_OK || !row->count)
+        return rc;
+    decode_values(cursor, pick, first, cursor->values + at);
     row->values = cursor->values + at;
-    *ret_first = pick->first + pick->count - tail + start;
+    *ret_first = pick->first + first;
     return QF_OK;
 }
 
@@ -424,6 +435,72 @@ static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const struct p
         rc = decode_rows(cursor, picks, err);
     cursor->scratch->stats.samples += picks->samples;
     return rc == QF_OK && cursor->row_count ? read_extras(cursor, group, picks->firsts, err) : rc;
+}
+
+/* -- Presence --------------------------------------------------------------------------------- */
+
+enum presence { ABSENT, PRESENT, UNCERTAIN };
+
+/* Whether the row has a selected sample, by its first and last time; one that it has. */
+static enum presence presence_of(const struct sg_cursor *cursor, size_t row, int64_t *ret_ts)
+{
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    const struct pq_select *select = cursor->select;
+    int64_t first = series->min_ts[row], last = series->max_ts[row];
+
+    if (last < select->min_ts || first > select->max_ts)
+        return ABSENT;
+    *ret_ts = last <= select->max_ts ? last : first;
+    return last > select->max_ts && first < select->min_ts ? UNCERTAIN : PRESENT;
+}
+
+/* The row begins before the selected time and ends after it: look for a sample in between. */
+static qf_rc look_between(struct sg_cursor *cursor, size_t group, const struct pick *pick,
+                          struct sg_row *row, struct qf_err *err)
+{
+    size_t first, total = cursor->reader->groups[group].samples;
+    qf_rc rc = QF_OK;
+
+    if (!cursor->parts[SG_PART_TS])
+        rc = need_numbers(cursor, group, SG_PART_TS, total, err);
+    if (rc == QF_OK)
+        rc = reserve(cursor, QF_MAX(pick->count, cursor->capacity), err);
+    if (rc == QF_OK)
+        rc = decode_times_selected(cursor, pick, cursor->ts, row, &first, err);
+    cursor->scratch->stats.samples += pick->count;
+    return rc;
+}
+
+/* One sample of each picked row that has any; the others are dropped. */
+static qf_rc read_presence(struct sg_cursor *cursor, size_t group, const struct picks *picks,
+                           struct qf_err *err)
+{
+    const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
+    int64_t *times = QF_ARENA_ARRAY(cursor->arena, int64_t, picks->count);
+    double *values = QF_ARENA_ARRAY(cursor->arena, double, picks->count);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < picks->count; i++) {
+        const struct pick *pick = &picks->items[i];
+        struct sg_row row = cursor->rows[i];
+        enum presence presence = presence_of(cursor, pick->row, &times[kept]);
+
+        if (!sg_times_fit(series->min_ts[pick->row], series->max_ts[pick->row]))
+            return sg_corrupt(cursor->reader, "times are out of range", err);
+        row.count = presence != ABSENT;
+        if (presence == UNCERTAIN && look_between(cursor, group, pick, &row, err) != QF_OK)
+            return err->rc;
+        if (!row.count)
+            continue;
+        times[kept] = presence == UNCERTAIN ? row.ts[0] : times[kept];
+        row.ts = &times[kept];
+        row.values = &values[kept];
+        row.count = 1;
+        cursor->rows[kept++] = row;
+    }
+    cursor->row_count = kept;
+    cursor->scratch->stats.samples += kept;
+    return account(cursor, 0, err);
 }
 
 /* List the accepted rows with their labels. */
@@ -482,9 +559,10 @@ static qf_rc load_group(struct sg_cursor *cursor, size_t group, struct qf_err *e
     rc = choose_rows(cursor, m, &picks, err);
     if (rc == QF_OK)
         rc = account(cursor, 0, err);
-    if (rc == QF_OK && picks.count)
-        rc = read_samples(cursor, group, &picks, err);
-    return rc;
+    if (rc != QF_OK || !picks.count)
+        return rc;
+    return cursor->scratch->presence ? read_presence(cursor, group, &picks, err)
+                                     : read_samples(cursor, group, &picks, err);
 }
 
 qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row, struct qf_err *err)

@@ -49,9 +49,11 @@ struct pq_source *sg_source_new(struct sg_reader *const *readers, size_t reader_
                                 const struct pq_select *select, const atomic_bool *cancel,
                                 uint64_t memory_limit);
 
-/* Nobody will look at values: histograms are left unread, and their samples look like floats. To be
- * said before the first series is asked for. */
-void sg_source_skip_histograms(struct pq_source *source);
+/* Nobody wants to know more than which series have samples in the selected time. Each comes with one
+ * sample or more that it has there, and values that mean nothing; whether it has any is told by the
+ * first and last time of its rows. Samples are read only of rows that begin before and end after the
+ * selection. To be said before the first series is asked for. */
+void sg_source_presence_only(struct pq_source *source);
 
 /* What a source has read so far, for metrics and limits. */
 struct sg_source_stats {

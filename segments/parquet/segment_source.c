@@ -470,9 +470,9 @@ struct pq_source *sg_source_new(struct sg_reader *const *readers, size_t reader_
     return &source->base;
 }
 
-void sg_source_skip_histograms(struct pq_source *source)
+void sg_source_presence_only(struct pq_source *source)
 {
-    ((struct source *)source)->scratch.skip_histograms = true;
+    ((struct source *)source)->scratch.presence = true;
 }
 
 struct sg_source_stats sg_source_stats(const struct pq_source *source)

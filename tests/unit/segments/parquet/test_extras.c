@@ -275,36 +275,62 @@ TEST(histograms_and_start_timestamps_come_back_whatever_the_split)
     }
 }
 
-TEST(histograms_that_nobody_looks_at_are_not_read)
+/* The series that have samples in a range, as a bit for each; with @ret_bytes that were read. */
+static uint64_t series_in(struct world *world, int64_t min_ts, int64_t max_ts, bool presence,
+                          uint64_t *ret_bytes)
 {
-    QF_CLEANUP(world_done) struct world world = world_make(3);
-    struct pq_select select = { .min_ts = INT64_MIN, .max_ts = INT64_MAX };
-    uint64_t bytes[2];
+    struct pq_select select = { .min_ts = min_ts, .max_ts = max_ts };
+    struct pq_source *source = sg_source_new(world->readers, world->reader_count, &select, NULL, 0);
+    struct qf_err err = { 0 };
+    struct pq_series got;
+    uint64_t found = 0;
+    bool more;
 
-    write_split(&world, 3, 2);
-    for (size_t skip = 0; skip < 2; skip++) {
-        struct pq_source *source =
-            sg_source_new(world.readers, world.reader_count, &select, NULL, 0);
-        struct qf_err err = { 0 };
-        size_t histograms = 0, samples = 0;
-        struct pq_series got;
-        bool more;
-
-        if (skip)
-            sg_source_skip_histograms(source);
-        for (;;) {
-            CHECK_OK(source->next(source, &got, &more, &err), &err);
-            if (!more)
-                break;
-            histograms += got.histograms != NULL;
-            samples += got.count;
-        }
-        CHECK_EQ(samples, SERIES * SAMPLES);
-        CHECK(skip ? histograms == 0 : histograms > 0);
-        bytes[skip] = sg_source_stats(source).bytes;
-        source->close(source);
+    if (presence)
+        sg_source_presence_only(source);
+    for (;;) {
+        CHECK_OK(source->next(source, &got, &more, &err), &err);
+        if (!more)
+            break;
+        CHECK(got.count > 0);
+        CHECK(!presence || !got.histograms);
+        CHECK(got.ts[0] >= min_ts && got.ts[got.count - 1] <= max_ts);
+        for (size_t i = 1; i < got.count; i++)
+            CHECK(got.ts[i - 1] < got.ts[i]);
+        for (size_t s = 0; s < SERIES; s++)
+            if (qf_labels_eq(got.labels, world->labels[s]))
+                found |= UINT64_C(1) << s;
     }
-    CHECK(bytes[1] < bytes[0]);
+    *ret_bytes = sg_source_stats(source).bytes;
+    source->close(source);
+    return found;
+}
+
+/* Which series there are is told without reading samples, and told right at any end of a range: also
+ * where a row begins before and ends after it and has nothing in between. */
+TEST(presence_is_exact_and_reads_no_samples)
+{
+    uint64_t none = 0, bytes[2];
+
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        QF_CLEANUP(world_done) struct world world = world_make(seed);
+        struct qf_prng prng = { seed };
+
+        write_split(&world, seed, 1 + seed % FILES);
+        CHECK_EQ(series_in(&world, INT64_MIN, INT64_MAX, true, &bytes[1]),
+                 series_in(&world, INT64_MIN, INT64_MAX, false, &bytes[0]));
+        CHECK(bytes[1] == 0);
+        CHECK(bytes[0] > 0);
+        for (size_t i = 0; i < 40; i++) {
+            int64_t from = 1000 + (int64_t)qf_prng_below(&prng, SAMPLES * 500);
+            int64_t to = from + (int64_t)qf_prng_below(&prng, i % 2 ? 700 : 20000);
+            uint64_t want = series_in(&world, from, to, false, &bytes[0]);
+
+            CHECK_EQ(series_in(&world, from, to, true, &bytes[1]), want);
+            none += !want;
+        }
+    }
+    CHECK(none > 0);
 }
 
 /* A file with them and a file without are read together. */
