@@ -293,6 +293,7 @@ static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
     ingest->routes.fresh = ingest->fresh;
     ingest->routes.heads = ingest->heads;
     ingest->routes.name = ingest->name;
+    ingest->routes.leads = ingest->leads;
     if (rc == QF_OK && (!options->store || !*options->store))
         QF_LOG_WARN("without --store samples stay in --data and are refused at --data-bytes");
     return rc;

@@ -24,7 +24,8 @@ struct in_routes {
     const char *name;    /* of this node */
     char http_base[256]; /* where others reach its HTTP; before peers are there: nowhere */
     struct in_partition_figures *partitions;
-    struct qf_pool *pool; /* turns records into JSON */
+    const atomic_bool *leads; /* by partition: this node leads it */
+    struct qf_pool *pool;     /* turns records into JSON */
     struct in_metrics *metrics;
     struct qh_tenants *tenants;
     uint64_t record_bytes_max;

@@ -14,6 +14,7 @@ extern const struct qh_routes in_admin_routes;       /* queues and members */
 extern const struct qh_routes in_watch_routes;       /* what changes in meta */
 extern const struct qh_routes in_peer_routes;        /* for other nodes, and about them */
 extern const struct qh_routes in_operate_routes;     /* metrics and probes */
+extern const struct qh_routes in_node_routes;        /* what this node says of itself */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
 
 static inline struct in_routes *in_routes_of(const struct qh_visit *visit)

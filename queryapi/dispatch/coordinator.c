@@ -180,6 +180,9 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
     case MSG_FETCHED:
         co_fetched(coord, msg->fetch);
         break;
+    case MSG_ROLL:
+        co_rolled(coord, QF_TAKE(msg->text));
+        break;
     case MSG_TOLD:
         co_told(coord, msg->question);
         break;

@@ -81,6 +81,7 @@ void qa_coord_inspect(struct qa_coord *coord, enum qa_inspect what, struct qf_st
  *     finished  [...]: those that are over and were not told before, the newest first
  *     workers   [...]
  *     scaling   {...}: the document of /monitor/scaling, with workers
+ *     ingest    [...]: what ingest nodes say of themselves, with workers, once they have
  *
  * Ends when the API drains. Too many who watch: 429. */
 void qa_coord_watch(struct qa_coord *coord, enum qa_inspect what, struct qf_str tenant,

@@ -26,6 +26,7 @@ enum msg_kind {
     MSG_TAG,       /* tag, number: ok */
     MSG_FETCHED,   /* fetch */
     MSG_TOLD,      /* question */
+    MSG_ROLL,      /* text: what ingest nodes say of themselves */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
     MSG_DRAIN,     /* number: cut it short */
     MSG_STOP,
@@ -147,6 +148,9 @@ struct qa_coord {
     } finished;
     QF_VEC(struct watcher *) watchers;
     qf_time_ms watch_due; /* when they are told next */
+    char *roll;           /* what ingest nodes said last; NULL: nothing yet, or no longer */
+    bool roll_called;     /* and they have not answered */
+    qf_time_ms roll_due;  /* not before, they are asked again */
 };
 
 /* coordinator.c */
@@ -251,6 +255,8 @@ void co_finished_done(struct qa_coord *coord);
 void co_watch(struct qa_coord *coord, enum qa_inspect what, const char *tenant, size_t limit,
               struct qh_stream *stream);
 void co_watch_tick(struct qa_coord *coord, qf_time_ms now);
+/* What ingest nodes say of themselves; takes @text. */
+void co_rolled(struct qa_coord *coord, char *text);
 void co_watch_done(struct qa_coord *coord);
 
 /* inspect.c: what is going on, as JSON and as metrics */

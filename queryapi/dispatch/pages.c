@@ -49,7 +49,7 @@ struct page {
     QF_VEC(struct finished_row) finished;
     QF_VEC(struct worker_row) workers;
     QF_VEC(struct quarantine_row) quarantine;
-    struct qf_strbuf scaling; /* of who watches workers */
+    struct qf_strbuf scaling, ingest; /* of who watches workers */
     struct qf_strbuf texts;
     size_t left_out;
     qf_time_ms now;
@@ -66,6 +66,7 @@ static void page_free(struct page *page)
     QF_VEC_DONE(&page->workers);
     QF_VEC_DONE(&page->quarantine);
     qf_strbuf_done(&page->scaling);
+    qf_strbuf_done(&page->ingest);
     qf_strbuf_done(&page->texts);
     free(page);
 }
@@ -239,6 +240,11 @@ static void put_worker_events(const struct page *page, struct qf_strbuf *buf)
     qf_strbuf_puts(buf, "}\n\n");
     open_event(buf, "scaling");
     qf_strbuf_str(buf, qf_strbuf_view(&page->scaling));
+    qf_strbuf_puts(buf, "}\n\n");
+    if (!page->ingest.len)
+        return;
+    open_event(buf, "ingest");
+    qf_strbuf_str(buf, qf_strbuf_view(&page->ingest));
     qf_strbuf_puts(buf, "}\n\n");
 }
 
@@ -421,6 +427,7 @@ void co_show_watcher(struct qa_coord *coord, struct watcher *watcher)
     if (watcher->what == QA_INSPECT_WORKERS) {
         add_workers(page, watcher->limit);
         co_put_scaling(coord, &page->scaling);
+        qf_strbuf_puts(&page->ingest, coord->roll ? coord->roll : "");
     } else {
         add_queries(page, watcher->tenant, watcher->limit);
         add_finished(page, watcher->tenant, watcher->limit, watcher->finished);

@@ -10,6 +10,8 @@
 #include "queryapi/dispatch/coordinator_int.h"
 
 #define WATCH_INTERVAL_MS 500
+/* Ingest nodes are asked while somebody watches. */
+#define ROLL_INTERVAL_MS 1000
 #define WATCHERS_MAX 64
 /* Of one tenant; operators, who see all of them, count as one. */
 #define TENANT_WATCHERS_MAX 16
@@ -67,6 +69,33 @@ static bool is_over(const struct qa_coord *coord, struct watcher *watcher)
     return true;
 }
 
+static void post_roll(void *ctx, struct qf_str nodes)
+{
+    co_post(ctx, (struct msg){ .kind = MSG_ROLL, .text = qf_xmemdup0(nodes.data, nodes.len) });
+}
+
+void co_rolled(struct qa_coord *coord, char *text)
+{
+    free(coord->roll);
+    coord->roll = *text ? QF_TAKE(text) : NULL;
+    free(text);
+    coord->roll_called = false;
+}
+
+static void call_roll(struct qa_coord *coord, qf_time_ms now)
+{
+    bool wanted = false;
+
+    for (size_t i = 0; i < coord->watchers.count; i++)
+        wanted = wanted || coord->watchers.items[i]->what == QA_INSPECT_WORKERS;
+    if (!wanted)
+        co_rolled(coord, qf_xstrdup("")); /* who watches next shall not see what was long ago */
+    else if (coord->asker && !coord->roll_called && now >= coord->roll_due) {
+        coord->roll_due = now + ROLL_INTERVAL_MS;
+        coord->roll_called = qa_asker_roll(coord->asker, post_roll, coord);
+    }
+}
+
 void co_watch_tick(struct qa_coord *coord, qf_time_ms now)
 {
     size_t kept = 0;
@@ -85,6 +114,7 @@ void co_watch_tick(struct qa_coord *coord, qf_time_ms now)
     coord->watchers.count = kept;
     qf_metric_set(coord->options.metrics->watchers, 0, (double)kept);
     coord->watch_due = kept ? now + WATCH_INTERVAL_MS : QF_TIME_NEVER;
+    call_roll(coord, now);
 }
 
 void co_watch_done(struct qa_coord *coord)
@@ -94,4 +124,5 @@ void co_watch_done(struct qa_coord *coord)
         watcher_free(coord->watchers.items[i]);
     }
     QF_VEC_DONE(&coord->watchers);
+    free(coord->roll);
 }

@@ -25,6 +25,8 @@
 #define PAUSE_MS 100
 #define NAP_MS 1000
 #define TRANSFERS_MAX 16
+/* Of these to certain nodes, which may be away: the others are for queries. */
+#define NODE_TRANSFERS_MAX 4
 /* Besides questions: new lists of nodes, and listings that have ended. */
 #define NOTES_MAX 8192
 #define KEY_BYTES_MAX 4096
@@ -33,7 +35,9 @@ struct note {
     struct qa_question *question; /* or */
     char *nodes;                  /* each with a newline behind it; or */
     char *tenant;
-    struct qa_status *status; /* listed */
+    struct qa_status *status; /* listed; or */
+    qa_roll_heard *heard;
+    void *ctx;
 };
 
 struct transfer {
@@ -59,7 +63,9 @@ struct qa_asker {
     struct qa_question *waiting; /* oldest first */
     struct qa_covered *covered;
     QF_VEC(char *) nodes;
-    size_t node;  /* asked first: it answered last */
+    size_t node; /* asked first: it answered last */
+    size_t node_transfers;
+    struct qa_roll *roll;
     bool in_vain; /* somebody waited for as long as one may, and nobody has answered since */
     struct qf_tls_files *tls;
     char *key, *key_file;
@@ -75,6 +81,7 @@ struct qa_question *qa_question_free(struct qa_question *question)
     qf_strbuf_done(&question->body);
     qf_strbuf_done(&question->answer);
     free(question->tenant);
+    free(question->node);
     free(question);
     return NULL;
 }
@@ -85,6 +92,8 @@ static void note_free(void *arg)
 
     (void)qa_question_free(note->question);
     (void)qa_status_drop(note->status);
+    if (note->heard)
+        note->heard(note->ctx, QF_STR(""));
     free(note->nodes);
     free(note->tenant);
     free(note);
@@ -119,8 +128,21 @@ static void answer(struct qa_asker *asker, struct qa_question *question, enum qa
     hand_back(asker, question);
 }
 
+/* Of a certain node, which is nobody's answer to what is fresh. */
+static void hand_back_node(struct qa_asker *asker, struct qa_question *question, qf_rc rc,
+                           const char *reason)
+{
+    question->rc = rc;
+    (void)snprintf(question->reason, sizeof(question->reason), "%s", reason);
+    hand_back(asker, question);
+}
+
 static void give_up(struct qa_asker *asker, struct qa_question *question)
 {
+    if (question->node) {
+        hand_back_node(asker, question, QF_ETIMEOUT, "it was not asked: too much else was");
+        return;
+    }
     question->rc = QF_EUNAVAILABLE;
     if (question->deadline_ms - question->began_ms >= asker->options.wait_ms)
         asker->in_vain = true;
@@ -214,6 +236,24 @@ static void relay(struct transfer *transfer)
     answer(transfer->asker, question, QA_ASKED_OK, NULL);
 }
 
+static void conclude_node(struct transfer *transfer, CURLcode code, long http)
+{
+    struct qa_question *question = QF_TAKE(transfer->questions);
+    char reason[300] = "";
+
+    if (code != CURLE_OK)
+        (void)snprintf(reason, sizeof(reason), "%.200s",
+                       transfer->error[0] ? transfer->error : curl_easy_strerror(code));
+    else if (http == 404)
+        (void)snprintf(reason, sizeof(reason), "an older release, which does not tell");
+    else if (http != 200)
+        note_refusal(transfer, http, reason, sizeof(reason));
+    question->answer = transfer->answer;
+    transfer->answer = (struct qf_strbuf)QF_STRBUF_INIT;
+    transfer->asker->node_transfers--;
+    hand_back_node(transfer->asker, question, reason[0] ? QF_EUNAVAILABLE : QF_OK, reason);
+}
+
 static void conclude(struct transfer *transfer, CURLcode code)
 {
     struct qa_status *status = NULL;
@@ -222,6 +262,10 @@ static void conclude(struct transfer *transfer, CURLcode code)
     long http = 0;
 
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &http);
+    if (transfer->questions->node) {
+        conclude_node(transfer, code, http);
+        return;
+    }
     if (code != CURLE_OK) {
         (void)snprintf(reason, sizeof(reason),
                        "what was written last cannot be read: no ingest node answers for any "
@@ -289,6 +333,13 @@ static bool may_share(const struct qa_question *a, const struct qa_question *b)
     return !a->path && !b->path && strcmp(a->tenant, b->tenant) == 0;
 }
 
+static bool may_begin(const struct qa_asker *asker, const struct qa_question *question, int64_t now)
+{
+    if (question->node)
+        return asker->node_transfers < NODE_TRANSFERS_MAX;
+    return asker->nodes.count && question->retry_ms <= now;
+}
+
 /* All questions of the first one's tenant that may be sent now, out of the line. */
 static struct qa_question *take_together(struct qa_asker *asker, int64_t now)
 {
@@ -297,7 +348,7 @@ static struct qa_question *take_together(struct qa_asker *asker, int64_t now)
     while (*link) {
         struct qa_question *question = *link;
 
-        if (question->retry_ms > now || (together && !may_share(question, together))) {
+        if (!may_begin(asker, question, now) || (together && !may_share(question, together))) {
             link = &question->next;
             continue;
         }
@@ -373,7 +424,9 @@ static void begin(struct qa_asker *asker, struct qa_question *questions)
 
     asker->free_slots = transfer->next;
     transfer->questions = questions;
-    transfer->node = qf_xstrdup(asker->nodes.items[asker->node]);
+    transfer->node =
+        qf_xstrdup(questions->node ? questions->node : asker->nodes.items[asker->node]);
+    asker->node_transfers += questions->node != NULL;
     transfer->error[0] = '\0';
     qf_strbuf_reset(&transfer->answer);
     make_body(transfer);
@@ -383,6 +436,7 @@ static void begin(struct qa_asker *asker, struct qa_question *questions)
     qf_strbuf_done(&url);
     (void)curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, qf_strbuf_cstr(&transfer->body));
     (void)curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE, (long)transfer->body.len);
+    (void)curl_easy_setopt(transfer->easy, questions->node ? CURLOPT_HTTPGET : CURLOPT_POST, 1L);
     set_headers(transfer);
     set_authorities(transfer);
     (void)curl_multi_add_handle(asker->multi, transfer->easy);
@@ -392,7 +446,7 @@ static void begin_waiting(struct qa_asker *asker)
 {
     int64_t now = qf_clock_mono_ms();
 
-    while (asker->free_slots && asker->nodes.count) {
+    while (asker->free_slots) {
         struct qa_question *questions = take_together(asker, now);
 
         if (!questions)
@@ -420,6 +474,11 @@ static void take_question(struct qa_asker *asker, struct qa_question *question)
     while (*end)
         end = &(*end)->next;
     *end = question;
+}
+
+static void take_node_question(void *ctx, struct qa_question *question)
+{
+    take_question(ctx, question);
 }
 
 static void give_up_late(struct qa_asker *asker)
@@ -462,6 +521,9 @@ static void take_notes(struct qa_asker *asker)
             take_question(asker, QF_TAKE(note->question));
         else if (note->nodes)
             take_nodes(asker, note->nodes);
+        else if (note->heard)
+            qa_roll_call(asker->roll, asker->nodes.items, asker->nodes.count, QF_TAKE(note->heard),
+                         note->ctx);
         else
             qa_covered_now(asker->covered, qf_str_from(note->tenant), note->status);
         note_free(note);
@@ -509,7 +571,8 @@ static int time_to_sleep(const struct qa_asker *asker)
 
     for (const struct qa_question *q = asker->waiting; q; q = q->next) {
         next = QF_MIN(next, q->deadline_ms);
-        if (asker->nodes.count && asker->free_slots)
+        if (asker->free_slots &&
+            (q->node ? asker->node_transfers < NODE_TRANSFERS_MAX : asker->nodes.count > 0))
             next = QF_MIN(next, q->retry_ms);
     }
     return next <= now ? 0 : (int)(next - now);
@@ -584,6 +647,7 @@ struct qa_asker *qa_asker_new(const struct qa_asker_options *options, struct qf_
     asker->multi = curl_multi_init();
     asker->box = qf_mailbox_new(options->questions_max + NOTES_MAX);
     asker->covered = qa_covered_new();
+    asker->roll = qa_roll_new(take_node_question, asker);
     if (read_files(asker, err) != QF_OK)
         return qa_asker_free(asker);
     for (size_t i = 0; i < TRANSFERS_MAX; i++)
@@ -626,6 +690,7 @@ struct qa_asker *qa_asker_free(struct qa_asker *asker)
     drop_questions(asker->waiting);
     (void)curl_multi_cleanup(asker->multi);
     (void)qf_mailbox_free(asker->box, note_free);
+    (void)qa_roll_free(asker->roll);
     (void)qa_covered_free(asker->covered);
     (void)qf_tls_files_free(asker->tls);
     while (asker->nodes.count)
@@ -644,6 +709,7 @@ static bool post(struct qa_asker *asker, struct note note)
     *copy = note;
     if (!qf_mailbox_try_send(asker->box, copy)) {
         copy->question = NULL;
+        copy->heard = NULL;
         note_free(copy);
         return false;
     }
@@ -670,4 +736,9 @@ void qa_asker_listed(struct qa_asker *asker, struct qf_str tenant, struct qa_sta
 {
     (void)post(asker, (struct note){ .tenant = qf_xmemdup0(tenant.data, tenant.len),
                                      .status = qa_status_ref(status) });
+}
+
+bool qa_asker_roll(struct qa_asker *asker, qa_roll_heard *heard, void *ctx)
+{
+    return post(asker, (struct note){ .heard = heard, .ctx = ctx });
 }

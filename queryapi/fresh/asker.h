@@ -10,7 +10,8 @@
  * there before, so the answer is as fresh as its own would be. One thread drives all transfers
  * (libcurl multi), a bounded number at a time, over connections that are kept.
  *
- * Other questions that any node can answer (exemplars, metadata) are passed on likewise.
+ * Other questions that any node can answer (exemplars, metadata) are passed on likewise. One that is for
+ * a certain node is asked of that one alone, once.
  *
  * What an answer tells of segments goes to the catalogue before the answer is handed on, and is
  * covered from then on (covered.h). If it says that the store is to be listed, it is covered when
@@ -21,6 +22,7 @@
 
 #include "base/pure/strbuf.h"
 #include "base/sys/metrics.h"
+#include "queryapi/fresh/roll.h"
 #include "queryapi/fresh/status.h"
 
 struct qa_asker;
@@ -34,6 +36,7 @@ struct qa_question {
     int64_t timeout_ms; /* the query's own time is up then; 0: no matter */
     /* Another question than that for a status: who is told of its end, on the asker's thread. */
     const char *path; /* NULL: a status */
+    char *node;       /* who is asked, with GET, and nobody else; NULL: any. Owned */
     struct qf_strbuf body;
     void (*done)(struct qa_question *question);
     void *ctx;
@@ -78,6 +81,9 @@ struct qa_asker *qa_asker_free(struct qa_asker *asker);
 
 /* Where ingest nodes are now ("host:port"). Copied. */
 void qa_asker_nodes(struct qa_asker *asker, const char *const *addresses, size_t count);
+/* What all nodes say of themselves (roll.h). @heard is called once, on the asker's thread or, without an
+ * answer, by who ends it. False: too many questions wait, and it is not called. */
+QF_MUST_CHECK bool qa_asker_roll(struct qa_asker *asker, qa_roll_heard *heard, void *ctx);
 /* False if too many questions wait: it stays the caller's. */
 QF_MUST_CHECK bool qa_asker_submit(struct qa_asker *asker, struct qa_question *question);
 /* The store was listed, in a listing that began after @status had been handed on: all that it tells of

@@ -1,4 +1,5 @@
 /* route_operate.c - metrics, probes, and what is going on. */
+#include "queryapi/encode/error.h"
 #include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
 
@@ -74,6 +75,35 @@ static void handle_workers(struct qh_visit *visit)
     inspect(visit, QA_INSPECT_WORKERS, QF_STR(""), QA_INSPECT_MAX);
 }
 
+static void answer_nodes(void *ctx, struct qf_str nodes)
+{
+    struct qh_stream *stream = ctx;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&body, "{\"status\":\"success\",\"data\":");
+    qf_strbuf_str(&body, nodes);
+    qf_strbuf_putc(&body, '}');
+    if (nodes.len)
+        qh_stream_answer(stream, 200, "application/json", qf_strbuf_view(&body));
+    else
+        qa_answer_error(stream, QA_FORMAT_JSON, QF_EBUSY, "too many such requests at once");
+    (void)qh_stream_drop(stream);
+}
+
+static void handle_ingest(struct qh_visit *visit)
+{
+    struct qa_asker *asker = qa_routes_of(visit)->env->asker;
+    struct qh_stream *stream;
+
+    if (!is_operator(visit, "ingest nodes are shown"))
+        return;
+    stream = qh_stream_ref(visit->stream);
+    if (!asker)
+        answer_nodes(stream, QF_STR("[]"));
+    else if (!qa_asker_roll(asker, answer_nodes, stream))
+        answer_nodes(stream, QF_STR(""));
+}
+
 static void handle_quarantine(struct qh_visit *visit)
 {
     if (is_operator(visit, "the quarantine is shown"))
@@ -117,6 +147,7 @@ static void handle_scaling(struct qh_visit *visit)
 
 static const struct qh_route routes[] = {
     { "/api/v1/workers", QH_METHOD_GET, false, handle_workers, qa_fail_json },
+    { "/api/v1/ingest", QH_METHOD_GET, false, handle_ingest, qa_fail_json },
     { "/api/v1/quarantine", QH_METHOD_GET, false, handle_quarantine, qa_fail_json },
     { "/api/v1/quarantine/*", QH_METHOD_DELETE, false, handle_lift, qa_fail_json },
     { "/api/v1/queries", QH_METHOD_GET, false, handle_queries, qa_fail_json },

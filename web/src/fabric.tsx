@@ -2,6 +2,8 @@
  * take samples in. */
 import { useRef, useState } from "preact/hooks";
 import { bytes, counted } from "./format";
+import { IngestNode, IngestNodes } from "./ingest";
+import { PAST, Spark } from "./spark";
 import { useWatch } from "./watch";
 
 interface Worker {
@@ -28,28 +30,7 @@ export interface Scaling {
   work: { queued: number; running: number; inflight: number; oldest_age_seconds: number };
   workers: { alive: number; accepting: number; draining: number };
 }
-/* A node that takes samples in. The API tells of them in the same stream, if it knows any. */
-interface IngestNode {
-  node: string;
-  address: string;
-  state: string;
-  [more: string]: unknown;
-}
 type FabricEvent = { type: "workers"; data: Worker[] } | { type: "scaling"; data: Scaling } | { type: "ingest"; data: IngestNode[] };
-
-/* Busy slots of the last minute. */
-const PAST = 120;
-function Spark({ values, most }: { values: number[]; most: number }) {
-  const height = 28, width = 120, top = Math.max(1, most);
-  const at = (i: number) => width - (values.length - 1 - i) * (width / (PAST - 1));
-  const line = values.map((value, i) => `${at(i).toFixed(1)},${(height - 1 - (Math.min(value, top) / top) * (height - 3)).toFixed(1)}`);
-  return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label="Work items at the worker in the last minute">
-      {values.length > 1 && <polygon points={`${at(0)},${height} ${line.join(" ")} ${width},${height}`} />}
-      {values.length > 1 && <polyline points={line.join(" ")} />}
-    </svg>
-  );
-}
 
 const SLOTS_DRAWN = 32;
 /* One square per slot. */
@@ -79,7 +60,7 @@ function WorkerCard({ worker, past }: { worker: Worker; past: number[] }) {
         <span class={"state " + state.kind}>{state.text}</span>
       </div>
       <small>{worker.address}</small>
-      <div class="row"><Slots worker={worker} /><span class="spread" /><Spark values={past} most={Math.max(worker.slots, ...past)} /></div>
+      <div class="row"><Slots worker={worker} /><span class="spread" /><Spark values={past} most={Math.max(worker.slots, ...past)} label="Work items at the worker in the last minute" /></div>
       <dl class="figures">
         <div><dt>Sent</dt><dd>{worker.assigned}</dd></div>
         <div><dt>Accepted</dt><dd>{worker.accepted}</dd></div>
@@ -95,25 +76,6 @@ function WorkerCard({ worker, past }: { worker: Worker; past: number[] }) {
         </div>
       )}
     </li>
-  );
-}
-
-function IngestNodes({ nodes }: { nodes: IngestNode[] }) {
-  return (
-    <section data-testid="ingest">
-      <h2>Ingest nodes <span class="count">{nodes.length}</span></h2>
-      <ul class="cards">
-        {nodes.map((node) => (
-          <li key={node.address} class="card">
-            <div class="row"><h3>{node.node || "not met yet"}</h3><span class="spread" /><span class={"state " + (node.state === "alive" ? "ok" : "failed")}>{node.state}</span></div>
-            <small>{node.address}</small>
-            <dl class="figures">
-              {Object.entries(node).filter(([key]) => !["node", "address", "state"].includes(key)).map(([key, value]) => <div key={key}><dt>{key.replaceAll("_", " ")}</dt><dd>{/_bytes(_max)?$/.test(key) ? bytes(Number(value)) : String(value)}</dd></div>)}
-            </dl>
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }
 

@@ -26,6 +26,7 @@ struct fixture {
     struct qf_err err;
     /* what the node does */
     atomic_int asked, refuse; /* so many more answers are 503 */
+    atomic_int rolls;         /* asked of itself */
     atomic_bool list, slow;
     struct qf_lock *lock; /* guards: */
     char body[1000];      /* of the last question */
@@ -36,6 +37,15 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
     struct fixture *f = ctx;
     char answer[2000];
 
+    if (qf_str_is(request->path, "/v1/node")) {
+        (void)atomic_fetch_add(&f->rolls, 1);
+        if (atomic_load(&f->slow))
+            (void)poll(NULL, 0, 200);
+        qh_stream_answer(
+            stream, 200, "application/json",
+            qf_str_from(atomic_load(&f->list) ? "[1]" : "{\"node\":\"a\",\"leads\":[0]}"));
+        return;
+    }
     qf_lock_take(f->lock);
     (void)snprintf(f->body, sizeof(f->body), "%.*s", QF_STR_ARG(request->body));
     qf_lock_drop(f->lock);
@@ -254,5 +264,71 @@ TEST(an_end_drops_what_waits)
     start(&f, 10000);
     for (uint64_t i = 0; i < 5; i++)
         ask(&f, i, T0);
+    stop(&f);
+}
+
+static void on_roll(void *ctx, struct qf_str nodes)
+{
+    CHECK(qf_mailbox_try_send(((struct fixture *)ctx)->done, qf_xmemdup0(nodes.data, nodes.len)));
+}
+
+static char *roll(struct fixture *f)
+{
+    CHECK(qa_asker_roll(f->asker, on_roll, f));
+    return qf_mailbox_receive(f->done, 10000);
+}
+
+/* Each node is asked of itself, with its address and state put to what it says; one that is not there
+ * is told as such, and costs the others nothing. */
+TEST(a_roll_has_every_node_and_who_does_not_answer)
+{
+    struct fixture f = { 0 };
+    char here[40], want[300], *text;
+    const char *nodes[] = { here, "127.0.0.1:1" };
+
+    start(&f, 5000);
+    (void)snprintf(here, sizeof(here), "127.0.0.1:%d", qh_listener_port(f.listener));
+    qa_asker_nodes(f.asker, nodes, 2);
+    text = roll(&f);
+    (void)snprintf(want, sizeof(want),
+                   "[{\"node\":\"a\",\"leads\":[0],\"state\":\"alive\",\"address\":\"%s\"},"
+                   "{\"state\":\"away\",\"error\":\"",
+                   here);
+    CHECK_MSG(strncmp(text, want, strlen(want)) == 0, "%s", text);
+    CHECK(strstr(text, ",\"address\":\"127.0.0.1:1\"}]"));
+    free(text);
+    atomic_store(&f.list, true); /* no object */
+    qa_asker_nodes(f.asker, nodes, 1);
+    text = roll(&f);
+    CHECK_MSG(strstr(text, "\"error\":\"what it says of itself cannot be read\""), "%s", text);
+    free(text);
+    qa_asker_nodes(f.asker, nodes, 0);
+    text = roll(&f);
+    CHECK_STR(text, "[]");
+    free(text);
+    stop(&f);
+}
+
+/* Who wants to know while nodes are being asked gets the same answer; questions of queries go on. */
+TEST(rolls_at_once_are_one)
+{
+    enum { MANY = 20 };
+    struct fixture f = { .slow = true };
+
+    start(&f, 10000);
+    for (int i = 0; i < MANY; i++)
+        CHECK(qa_asker_roll(f.asker, on_roll, &f));
+    for (int i = 0; i < MANY; i++) {
+        char *text = qf_mailbox_receive(f.done, 10000);
+
+        CHECK(text && strstr(text, "alive"));
+        free(text);
+    }
+    CHECK(atomic_load(&f.rolls) <= 2);
+    ask(&f, 1, T0);
+    (void)qa_question_free(take(&f));
+    CHECK(qa_asker_roll(f.asker, on_roll, &f));
+    f.asker = qa_asker_free(f.asker); /* also who waits at the end is told */
+    free(qf_mailbox_receive(f.done, 1000));
     stop(&f);
 }
