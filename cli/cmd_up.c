@@ -388,25 +388,24 @@ static const char *own_path(char *buf, size_t size)
     return buf;
 }
 
+/* Where to look and where to write come first, each on a line that scripts can read. */
 static void greet(const char *address)
 {
     char program[4096];
 
+    printf("promfabric is up: http://%s  (open it in a browser; %d worker%s, store %s)\n", address,
+           (int)worker_count, worker_count > 1 ? "s" : "", store);
     if (ingest_count)
         printf("write to it: http://%s/api/v1/write  (Prometheus remote write; %d ingest node%s, "
-               "data in "
-               "%s)\n",
+               "data in %s)\n",
                nodes[0].http, (int)ingest_count, ingest_count > 1 ? "s" : "", ingest_folder);
-    printf("promfabric is up: http://%s  (%d workers, store %s)\n"
-           "Open that address in a browser, or try one of these in a terminal.\n\n"
-           "three things to try:\n"
+    printf("\nthree things to try in a terminal:\n"
            "  %s query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
            "  curl -s 'http://%s/api/v1/query?query=up'\n"
            "  curl -sN -d '{\"q\":\"up\",\"s\":\"e-10m\"}' http://%s/api/v1/metrics/query\n\n"
            "Grafana: add a Prometheus data source with URL http://%s\n"
            "Ctrl-C ends it.\n",
-           address, (int)worker_count, store, own_path(program, sizeof(program)), address, address,
-           address, address);
+           own_path(program, sizeof(program)), address, address, address, address);
     (void)fflush(stdout);
 }
 

@@ -77,7 +77,7 @@ class Up(unittest.TestCase):
         self.end()
 
     def write(self, line):
-        """Through the URL that is printed first; true once it is acknowledged."""
+        """Through the URL that is printed second; true once it is acknowledged."""
         url = re.search(r"write to it: (http://\S+)/api/v1/write", self.text()).group(1)
         try:
             with urllib.request.urlopen(f"{url}/api/v1/import/prometheus", (line + "\n").encode(),
@@ -89,7 +89,9 @@ class Up(unittest.TestCase):
     def test_samples_are_taken_and_stay(self):
         for start in range(2):
             url = self.start("--workers=1", f"--store={self.folder}/store")
-            self.assertLess(self.text().index("write to it"), self.text().index("is up"))
+            lines = self.text()[self.text().index("promfabric is up: http://"):].splitlines()
+            self.assertRegex(lines[0], r"^promfabric is up: http://127\.0\.0\.1:\d+ ")
+            self.assertRegex(lines[1], r"^write to it: http://127\.0\.0\.1:\d+/api/v1/write ")
             if start == 0:
                 self.assertTrue(self.write("taken 42"))
             run = self.query(url, "last_over_time(taken[1h])")
@@ -124,7 +126,7 @@ class Up(unittest.TestCase):
 
     def test_what_it_suggests_can_be_typed(self):
         self.start("--workers=1", "--demo")
-        lines = self.text().split("three things to try:\n")[1].split("\n\n")[0].splitlines()
+        lines = self.text().split("three things to try in a terminal:\n")[1].split("\n\n")[0].splitlines()
         self.assertEqual(len(lines), 3)
         for line in lines:
             run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60,
