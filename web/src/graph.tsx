@@ -2,6 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { number, short, time, zoneName, zone } from "./format";
+import { Name } from "./name";
+import { picture } from "./picture";
 import { steps, type Run, type Series } from "./run";
 
 /* More lines than this say nothing, and cost seconds; the page tells what is not drawn. */
@@ -28,6 +30,7 @@ export interface GraphProps {
   widen: () => void;
   hidden: Set<string>;
   toggle: (name: string, only: boolean) => void;
+  shot: { take: (() => HTMLCanvasElement | null) | null }; /* filled in: the graph as a picture */
 }
 
 /* The times of all runs: they were asked together, so they are the same. */
@@ -137,7 +140,7 @@ function Legend({ props, list, patterns }: { props: GraphProps; list: Series[]; 
             <button type="button" class={props.hidden.has(series.name) ? "off" : ""} aria-pressed={!props.hidden.has(series.name)} title="Click: show or hide; with Ctrl: only this one" onClick={(e) => props.toggle(series.name, e.ctrlKey || e.metaKey)}>
               <svg width="22" height="8" aria-hidden="true"><line x1="0" y1="4" x2="22" y2="4" stroke={color(i, props.dark)} stroke-width="3" stroke-dasharray={dash(i, patterns).join(" ") || "none"} /></svg>
               {many && <span class="letter">{String.fromCharCode(65 + series.expr)}</span>}
-              <bdi>{short(series.name)}</bdi>
+              <Name labels={series.labels} max={300} />
               <span class="last">{series.last === null ? "" : typeof series.last === "number" ? number(series.last) : typeof series.last === "string" ? series.last : `${series.last.count} observations`}</span>
             </button>
           </li>
@@ -167,6 +170,10 @@ export function Graph(props: GraphProps) {
       plot.current = new uPlot(options(props, list, box.current.clientWidth, patterns, (hovered) => tip.current.show(hovered)), data, box.current);
       shape.current = key;
     }
+    props.shot.take = () => {
+      const shown = list.flatMap((series, i) => (props.hidden.has(series.name) ? [] : [{ series, i }]));
+      return plot.current && picture({ canvas: plot.current.ctx.canvas, runs: props.runs, series: shown.map((one) => one.series), color: (index) => color(shown[index].i, props.dark) });
+    };
     box.current.dataset.series = String(list.length);
     box.current.dataset.drawMs = (performance.now() - begun).toFixed(1);
   }, [key, props.version]);

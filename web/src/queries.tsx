@@ -80,7 +80,7 @@ export function QueriesTab({ ask }: { ask: (changes: Partial<State>) => void }) 
     setEnding([...ending, id]);
     void request("/api/v1/queries/" + encodeURIComponent(id), { method: "DELETE" });
   };
-  const shown = finished.filter((query) => (lists || EXPRESSIONS.includes(query.kind)) && (!failed || query.outcome !== "ok") && query.query.includes(filter));
+  const shown = finished.filter((query) => (lists || EXPRESSIONS.includes(query.kind)) && (!failed || query.outcome !== "ok") && query.query.toLowerCase().includes(filter.toLowerCase()));
   const most = Math.max(0, ...shown.map((query) => query.seconds.total));
   return (
     <div data-testid="queries">
@@ -113,8 +113,8 @@ export function QueriesTab({ ask }: { ask: (changes: Partial<State>) => void }) 
           <h2>Finished <span class="count">{shown.length}</span></h2>
           <span class="spread" />
           <label>Filter <input value={filter} data-testid="finished-filter" onInput={(e) => setFilter(e.currentTarget.value)} /></label>
-          <label class="check"><input type="checkbox" checked={failed} onChange={(e) => setFailed(e.currentTarget.checked)} /> failed only</label>
-          <label class="check"><input type="checkbox" checked={lists} onChange={(e) => setLists(e.currentTarget.checked)} /> lists of series and labels too</label>
+          <label class="check"><input type="checkbox" data-testid="finished-failed" checked={failed} onChange={(e) => setFailed(e.currentTarget.checked)} /> failed only</label>
+          <label class="check"><input type="checkbox" data-testid="finished-lists" checked={lists} onChange={(e) => setLists(e.currentTarget.checked)} /> lists of series and labels too</label>
         </div>
         <ul class="keys" aria-label="Colours of stages">{STAGES.map((stage) => <li key={stage}><span class={"swatch " + stage} /> {stage}</li>)}</ul>
         {!shown.length && <p class="empty">{finished.length ? "None fits the filter." : "None yet since the API started."}</p>}

@@ -175,7 +175,7 @@ const VIEW_NAMES: Record<View, string> = { graph: "Graph", table: "Table", expla
 export function QueryTab({ state, change, dark }: { state: State; change: (change: Partial<State>, push?: boolean) => void; dark: boolean }) {
   const [runs, setRuns] = useState<Run[]>([]); /* shown: the old ones until the new ones have something */
   const [version, setVersion] = useState(0), [hidden, setHidden] = useState<Set<string>>(new Set()), [editors, setEditors] = useState(0);
-  const current = useRef<Run[]>([]), drafts = useRef(state.exprs), due = useRef(0), cost = useRef(0);
+  const current = useRef<Run[]>([]), drafts = useRef(state.exprs), due = useRef(0), cost = useRef(0), shot = useRef<GraphProps["shot"]>({ take: null });
   drafts.current = state.exprs;
 
   /* Not more often than the page can draw. */
@@ -277,13 +277,13 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
             <span class="joined">
               <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.csv", "text/csv", exportCsv(runs))}>CSV</button>
               <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.json", "application/json", exportJson(runs))}>JSON</button>
-              {state.view === "graph" && <button type="button" class="quiet" disabled={!drawn} onClick={() => window.document.querySelector<HTMLCanvasElement>(".plot canvas")?.toBlob((blob) => blob && save("graph.png", "image/png", blob))}>PNG</button>}
+              {state.view === "graph" && <button type="button" class="quiet" disabled={!drawn} onClick={() => shot.current.take?.()?.toBlob((blob) => blob && save("graph.png", "image/png", blob))}>PNG</button>}
             </span>
           </div>
           {notes.map((note) => <p key={note} class="note">{note}</p>)}
           <div id="view" role="tabpanel" aria-labelledby={"view-" + state.view}>
             {state.view === "graph" && !drawn && !running && !failed.length && <p class="empty">No series match this query in this range. Is the time right, and the name? Metrics lists what there is.</p>}
-            {state.view === "graph" && (drawn > 0 || running) && <LazyGraph runs={drawnRuns} version={version} dark={dark} hidden={hidden} zoom={zoom} widen={widen} toggle={toggle} />}
+            {state.view === "graph" && (drawn > 0 || running) && <LazyGraph runs={drawnRuns} version={version} dark={dark} hidden={hidden} zoom={zoom} widen={widen} toggle={toggle} shot={shot.current} />}
             {state.view === "table" && <Table runs={drawnRuns} />}
             {state.view === "explain" && explained.map((run) => <Explain key={run.expr + "/" + run.began} run={run} />)}
           </div>

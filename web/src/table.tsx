@@ -1,7 +1,8 @@
 /* table.tsx - the answer as text: the last value of each series, and what it was in between. */
 import { useState } from "preact/hooks";
 import type { Value } from "./api";
-import { number, short, time } from "./format";
+import { number, time } from "./format";
+import { Name } from "./name";
 import type { Run, Series } from "./run";
 
 const ROWS = 200;
@@ -27,7 +28,7 @@ function spread(series: Series) {
 export function Table({ runs }: { runs: Run[] }) {
   const [shown, setShown] = useState(ROWS), [filter, setFilter] = useState("");
   const rows = runs.flatMap((run) => run.series.map((series) => ({ series, run })));
-  const found = filter ? rows.filter(({ series }) => series.name.includes(filter)) : rows;
+  const found = filter ? rows.filter(({ series }) => series.name.toLowerCase().includes(filter.toLowerCase())) : rows;
   return (
     <section class="table">
       <p class="row">
@@ -44,7 +45,7 @@ export function Table({ runs }: { runs: Run[] }) {
               const of = spread(series);
               return (
                 <tr key={series.expr + series.name}>
-                  <th scope="row"><bdi>{short(series.name, 600)}</bdi></th>
+                  <th scope="row"><Name labels={series.labels} max={600} /></th>
                   <td class="num">{text(series.last)}</td>
                   <td class="num">{series.lastAt < 0 ? "" : time(run.ask.s + series.lastAt * run.ask.step)}</td>
                   <td class="num">{of.low}</td><td class="num">{of.high}</td><td class="num">{of.mean}</td><td class="num">{of.count + series.odd}</td>

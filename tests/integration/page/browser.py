@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import struct
 import sys
 import time
 import unittest
@@ -53,7 +54,7 @@ class Page(unittest.TestCase):
     @classmethod
     def lines(cls):
         return standard_lines() + [f"odd{{v={json.dumps(MARKUP)}}} NaN Inf 1x240",
-                                   'rtl{v="\u05d0\u05d1\u05d2"} 1x240']
+                                   'rtl{v="\u05d0\u05d1\u05d2",w="1 \u05d3 2",x="\u202eabc",y="end"} 1x240']
 
     @classmethod
     def setUpClass(cls):
@@ -137,6 +138,17 @@ class Page(unittest.TestCase):
             "window.saved = []; URL.createObjectURL = b => (b.text().then(t => saved.push(t)), '#')")
         self.press(label)
         return wait_for("the file", lambda: self.run_script("return window.saved[0]"))
+
+    def picture(self):
+        """The bytes of the file that PNG saves, and its width and height."""
+        self.run_script(
+            "window.saved = []; URL.createObjectURL = b => (new Response(b).arrayBuffer().then("
+            "a => saved.push([b.type, [...new Uint8Array(a)]])), '#')")
+        self.press("PNG")
+        kind, data = wait_for("the file", lambda: self.run_script("return window.saved[0]"))
+        data = bytes(data)
+        self.assertEqual((kind, data[:8], data[12:16]), ("image/png", b"\x89PNG\r\n\x1a\n", b"IHDR"))
+        return data, *struct.unpack(">II", data[16:24])
 
     def screen(self, name):
         self.browser.save_screenshot(str(SCREENS / (name + ".png")))

@@ -4,7 +4,7 @@ import re
 import time
 import unittest
 
-from browser import (END, FILES, LONG, START, ActionChains, By, Fabric, Keys, Page, Select,
+from browser import (END, FILES, LONG, SCREENS, START, ActionChains, By, Fabric, Keys, Page, Select,
                      load, wait_for)
 
 ALL = Keys.CONTROL + "a" + Keys.NULL  # chooses all of a field
@@ -117,6 +117,60 @@ class Asking(Page):
         field = self.find("range")
         field.send_keys(ALL + "soon" + Keys.ENTER)
         wait_for("the old range", lambda: field.get_property("value") == "30m")
+
+    def test_earlier_later_now_shorter_and_longer(self):
+        """Each button, by what the page then asks for."""
+        def asked(start, seconds):
+            """The old answer stays until there is a new one."""
+            def look():
+                saved = json.loads(self.saved("JSON"))[0]
+                length = (len(saved["series"][0]["values"]) - 1) * saved["step_ms"]
+                return (saved["start_ms"] // 1000, length // 1000) == (start, seconds)
+            wait_for(f"{seconds} s from {start}", look)
+
+        def press(name, found):
+            self.browser.find_element(By.CSS_SELECTOR, f"[aria-label='{name}']").click()
+            wait_for(found, lambda: found in self.browser.current_url)
+        self.open("temperature")
+        self.await_lines(12)
+        asked(START, 3600)
+        press("Earlier", "g0.end_input=2023-11-14+22%3A50%3A00")
+        asked(START - 1800, 3600)
+        press("Later", "g0.end_input=2023-11-14+23%3A20%3A00")
+        asked(START, 3600)
+        press("Shorter range", "g0.range_input=15m")
+        asked(END - 900, 900)
+        press("Longer range", "g0.range_input=1h")
+        press("Longer range", "g0.range_input=3h")
+        asked(END - 10800, 10800)
+        self.press("Now")
+        wait_for("no end", lambda: "end_input" not in self.browser.current_url)
+        self.assertEqual(self.find("until").get_property("value"), "now")
+        self.await_text("status", "No series match")
+
+    def test_a_picture_of_the_graph_says_what_it_shows(self):
+        self.open("temperature")
+        self.await_lines(12)
+        data, width, height = self.picture()
+        plot = self.run_script("const c = document.querySelector('.plot canvas'); return [c.width, c.height]")
+        self.assertGreater(width, plot[0])
+        self.assertGreater(height, plot[1] + 12 * 18)  # a row for each series
+        (SCREENS / "picture.png").write_bytes(data)
+        # Opaque, with the paper's colour at its edge and lines in it, as the browser reads it back.
+        edge, kinds = self.browser.execute_async_script("""
+            const [bytes, done] = arguments;
+            createImageBitmap(new Blob([new Uint8Array(bytes)])).then((image) => {
+              const canvas = new OffscreenCanvas(image.width, image.height), pen = canvas.getContext("2d");
+              pen.drawImage(image, 0, 0);
+              const all = pen.getImageData(0, 0, image.width, image.height).data, kinds = new Set();
+              for (let i = 0; i < all.length; i += 4) kinds.add(all.slice(i, i + 4).join());
+              done([[...all.slice(0, 4)], [...kinds].filter((kind) => !kind.endsWith(",255")).length * 1e6 + kinds.size]);
+            });""", list(data))
+        self.assertEqual(edge, [255, 255, 255, 255])
+        self.assertTrue(12 < kinds < 1e6, kinds)  # many colours, none of them see-through
+        # One that is hidden is not in the picture.
+        self.press_legend("i3")
+        wait_for("a row less", lambda: self.picture()[2] < height)
 
     def test_dragging_zooms_and_a_double_click_widens(self):
         self.open("temperature")
@@ -249,6 +303,30 @@ class Showing(Page):
         self.await_text("status", "1 series")
         self.assertIn("+ 7", self.editor().text)
 
+    def test_finished_queries_are_filtered(self):
+        self.fabric.query("Sum(temperature) + 70", END)
+        self.fabric.get("/api/v1/query", {"query": "sum(temperature) +"})
+        self.fabric.get("/api/v1/series", {"match[]": "temperature", "start": START, "end": END})
+        self.open(tab="queries")
+        self.await_text("finished", "+ 70")
+
+        def kinds():
+            return set(self.run_script(
+                "return [...document.querySelectorAll(`[data-testid='finished'] tbody tr`)].map(r => "
+                "r.querySelector('small').innerText.split(' ')[0] + ' ' + r.querySelector('.state').innerText)"))
+        self.assertNotIn("series ok", kinds())
+        self.assertIn("query ok", kinds())
+        self.click("finished-lists")
+        wait_for("lists too", lambda: "series ok" in kinds())
+        self.click("finished-failed")
+        wait_for("failed ones", lambda: kinds() and not any(k.endswith(" ok") for k in kinds()))
+        self.assertIn("parse error", self.shown("finished"))
+        self.click("finished-failed")
+        self.find("finished-filter").send_keys("SUM(temperature) + 70")
+        wait_for("one", lambda: kinds() == {"query ok"})
+        self.find("finished-filter").send_keys("no such text")
+        self.await_text("queries", "None fits the filter.")
+
     def test_a_running_query_can_be_ended_from_the_list(self):
         self.open(LONG, "table", **{"g0.range_input": "3h", "g0.step_input": "1"})
         wait_for("work", lambda: self.fabric.scaling()["work"]["running"] > 0)
@@ -273,6 +351,34 @@ class Showing(Page):
         self.assertIn(f"0 of {workers[0]['slots']} slot", cards[0].text)
         self.await_text("health", "2 workers")
         self.screen("fabric")
+
+    def test_text_from_right_to_left_leaves_the_rest_in_its_order(self):
+        """Where quotes, names and braces are on the screen, beside values that run, or turn, the other way."""
+        self.open("rtl", "table")
+        self.await_text("status", "1 series")
+        (name,) = self.rows()
+        self.assertEqual(name, 'rtl{v="\u05d0\u05d1\u05d2", w="1 \u05d3 2", x="\u202eabc", y="end"}')
+        for view, box in (("table", "[data-testid='table'] .name"), ("graph", ".legend .name")):
+            self.click("view-" + view)
+            places = wait_for("the name", lambda: self.run_script("""
+                const name = document.querySelector(arguments[0]), places = [];
+                if (!name) return null;
+                const walk = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+                while (walk.nextNode()) {
+                  const range = document.createRange();
+                  range.selectNodeContents(walk.currentNode);
+                  const box = range.getBoundingClientRect();
+                  if (box.width) places.push([walk.currentNode.data, box.left, box.right, box.top]);
+                }
+                return places;""", box))
+            self.assertEqual(places[-1][0], "}" if places[-1][0] == "}" else '"}')
+            for (left, _, end, top), (right, start, _, below) in zip(places, places[1:]):
+                self.assertTrue(below > top or start >= end - 0.5, (view, left, right, places))
+        # Within a value the first letter is the rightmost.
+        self.assertEqual(self.run_script("""
+            const text = [...document.querySelectorAll(".legend .name bdi")].find((e) => e.textContent.startsWith("\u05d0")).firstChild;
+            const at = (i) => { const r = document.createRange(); r.setStart(text, i); r.setEnd(text, i + 1); return r.getBoundingClientRect().left; };
+            return at(0) > at(1) && at(1) > at(2)"""), True)
 
     def test_metrics_show_names_labels_and_what_is_stored(self):
         self.open(tab="metrics")
