@@ -85,7 +85,13 @@ static const struct cli_flag flags[] = {
       "of --spool-bytes those of one tenant; beyond it 429. 0: as above" },
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: queries, queued, "
-      "streams, work, samples, memory, spool; read again when it changes" },
+      "streams, work, samples, memory, spool, retention; read again when it changes" },
+    { "retention", CLI_FLAG_DURATION, &o.retention_ms, "DURATION", "0s",
+      "samples older than this are not read, and segments that have no others are deleted; 0s: all "
+      "are kept" },
+    { "retention-slack", CLI_FLAG_DURATION, &o.retention_slack_ms, "DURATION", "1h",
+      "how much longer their segments are kept: for running queries, clocks that differ, and to "
+      "notice a retention that was set by mistake; at least --query-timeout" },
     { "query-memory", CLI_FLAG_BYTES, &o.query_memory_bytes, "BYTES", "1GiB",
       "memory one query may use in this process; beyond it 422" },
     { "queries-memory", CLI_FLAG_BYTES, &o.queries_memory_bytes, "BYTES", "0",

@@ -18,6 +18,7 @@
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
 #include "queryapi/http/routes.h"
+#include "queryapi/retain/retainer.h"
 
 /* How often idle connections and timers are looked at: half of it is the mean time to notice a
  * client that went away. */
@@ -37,6 +38,7 @@ struct api {
     struct sg_catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
     struct qa_tenants *limits;
+    struct qa_retainer *retainer;
     struct qa_query_env env;
     struct qa_costs *costs;
     struct qa_coord *coord;
@@ -130,7 +132,8 @@ static qf_rc start_tenants(struct api *api, struct qf_err *err)
                        [QA_LIMIT_WORK] = o->tenant_work_max,
                        [QA_LIMIT_SAMPLES] = o->query_samples_max,
                        [QA_LIMIT_MEMORY] = share(api, o->tenant_memory_bytes, api->purse.limit),
-                       [QA_LIMIT_SPOOL] = share(api, o->tenant_spool_bytes, o->spool_bytes) },
+                       [QA_LIMIT_SPOOL] = share(api, o->tenant_spool_bytes, o->spool_bytes),
+                       [QA_LIMIT_RETENTION] = (uint64_t)o->retention_ms },
         .file = o->limits_file,
         .purse = &api->purse,
     };
@@ -290,6 +293,22 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
     return api->listener ? QF_OK : err->rc;
 }
 
+static qf_rc start_retainer(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *o = api->options;
+    struct qa_retainer_options retainer = {
+        .store = api->store,
+        .catalog = api->catalog,
+        .tenants = api->limits,
+        .metrics = &api->metrics,
+        .api_id = api->id,
+        .slack_ms = QF_MAX(o->retention_slack_ms, o->query_timeout_ms),
+    };
+
+    api->retainer = qa_retainer_new(&retainer);
+    return api->retainer ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+}
+
 static qf_rc start(struct api *api, struct qf_err *err)
 {
     size_t threads = api->options->eval_threads;
@@ -305,6 +324,8 @@ static qf_rc start(struct api *api, struct qf_err *err)
         rc = start_dispatch(api, err);
     if (rc == QF_OK)
         rc = start_http(api, err);
+    if (rc == QF_OK)
+        rc = start_retainer(api, err);
     return rc;
 }
 
@@ -431,6 +452,7 @@ static void drain(struct api *api, int signal_fd)
 static void stop(struct api *api)
 {
     atomic_store(&api->stopping, true);
+    api->retainer = qa_retainer_free(api->retainer);
     api->listener = qh_listener_free(api->listener);
     api->discovery = qa_discovery_free(api->discovery);
     api->ingest_discovery = qa_discovery_free(api->ingest_discovery);

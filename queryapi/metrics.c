@@ -24,12 +24,14 @@ static const char *const qa_fresh_outcomes[] = { "ok", "below_floor", "failed", 
 static const char *const qa_affinity[] = { "hit", "miss", NULL };
 static const char *const qa_fetch_errors[] = { "io", "checksum", "expired", "spool", NULL };
 static const char *const qa_tenant_limits[] = {
-#define QA_LIMIT(id, name, bytes) name,
+#define QA_LIMIT(id, name, unit) name,
 #include "queryapi/tenant/limits.def"
 #undef QA_LIMIT
     NULL,
 };
 static const char *const qa_audit_results[] = { "written", "lost", NULL };
+static const char *const qa_spans[] = { "15m", "2h", "1d", "more", NULL };
+static const char *const qa_retention_outcomes[] = { "done", "busy", "clocks", "failed", NULL };
 static const char *const qa_status_classes[] = { "2xx", "4xx", "5xx", NULL };
 
 void qa_metrics_init(struct qa_metrics *metrics)

@@ -48,15 +48,29 @@ static struct pq_query_params params_of(const struct qa_query *query)
                                      .start_timestamps = query->env->features.start_timestamps };
 }
 
+/* Samples behind the tenant's retention do not exist for a query, whether or not their files went
+ * already: leaves read times of samples, so that this holds for ranges, offsets, @ and subqueries
+ * alike. Leaves that are behind it altogether read nothing. */
+static void cut_leaves(const struct qa_query *query, const struct pq_plan *plan)
+{
+    for (size_t i = 0; i < plan->leaf_count; i++) {
+        struct pq_select *select = &plan->leaves[i]->select;
+
+        select->min_ts = QF_MAX(select->min_ts, query->oldest_ts);
+    }
+}
+
 static qf_rc add_part(struct qa_query *query, const struct pq_expr *expr, struct qf_str text,
                       const struct pq_query_params *params, struct qf_err *err)
 {
     struct pq_plan *plan;
     qf_rc rc = pq_plan_new(query->arena, expr, text, params, &plan, err);
 
-    if (rc == QF_OK)
-        query->parts[query->part_count++] = (struct qa_plan_part){ .plan = plan };
-    return rc;
+    if (rc)
+        return rc;
+    cut_leaves(query, plan);
+    query->parts[query->part_count++] = (struct qa_plan_part){ .plan = plan };
+    return QF_OK;
 }
 
 static qf_rc plan_expression(struct qa_query *query, struct qf_err *err)
@@ -488,6 +502,8 @@ qf_rc qa_query_plan(struct qa_query *query, struct qf_err *err)
     qf_rc rc = QF_OK;
 
     qa_query_reset(query);
+    if (!expression) /* expressions: see cut_leaves() */
+        query->ask.start_ms = QF_MAX(query->ask.start_ms, query->oldest_ts);
     query->parts = QF_ARENA_ARRAY(query->arena, struct qa_plan_part,
                                   QF_MAX(query->ask.match_count, (size_t)1));
     if (!query->parts)

@@ -45,11 +45,13 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, const struct qa_as
     query->purse.limit = env->memory_bytes_max;
     query->purse.parent = env->purse;
     query->samples_max = env->samples_max;
+    query->oldest_ts = INT64_MIN;
     query->limit = QA_LIMIT__COUNT;
     if (env->tenants) {
         query->tenant = qa_tenants_take(env->tenants, ask->tenant, &query->limits);
         query->purse.parent = &query->tenant->purse;
         query->samples_max = query->limits.of[QA_LIMIT_SAMPLES];
+        query->oldest_ts = qa_limits_oldest(&query->limits, qf_clock_wall_ms());
     }
     query->arena = qf_arena_new_from(&query->purse);
     query->ask = qa_ask_copy(query->arena, ask);

@@ -121,6 +121,7 @@ struct qa_query {
     struct qa_audit_entry *audit; /* held; NULL if there is no audit log */
     struct qa_limits limits;      /* its tenant's, when it was asked */
     uint64_t samples_max;         /* 0: none */
+    int64_t oldest_ts; /* its tenant's retention, when it was asked: earlier samples do not exist */
     struct qh_stream *stream;
     atomic_bool canceled;
     qf_rc cancel_rc; /* why; written before canceled */

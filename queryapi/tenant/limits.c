@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/duration.h"
 #include "base/pure/map.h"
 #include "base/pure/number.h"
 #include "base/pure/tenant.h"
 #include "base/pure/vec.h"
 
+enum unit { COUNT, BYTES, AGE };
+
 static const struct {
     const char *name;
-    bool bytes;
+    enum unit unit;
 } kinds[QA_LIMIT__COUNT] = {
-#define QA_LIMIT(id, name, bytes) { name, bytes },
+#define QA_LIMIT(id, name, unit) { name, unit },
 #include "queryapi/tenant/limits.def"
 #undef QA_LIMIT
 };
@@ -44,6 +47,29 @@ struct qa_limits_table *qa_limits_free(struct qa_limits_table *table)
     return NULL;
 }
 
+/* What is wrong with the value, or NULL. */
+static const char *read_value(enum unit unit, struct qf_str text, uint64_t *ret_value)
+{
+    int64_t age;
+
+    switch (unit) {
+    case COUNT:
+        return qf_parse_u64(text, ret_value) && *ret_value ? NULL
+                                                           : "a limit is a whole number from 1";
+    case BYTES:
+        return qf_parse_bytes(text, ret_value) && *ret_value ? NULL
+                                                             : "a limit is a size, such as 512MiB";
+    case AGE:
+        if (qf_str_is(text, "forever"))
+            age = QA_RETENTION_FOREVER;
+        else if (qf_duration_parse(text, &age) != QF_DURATION_OK || age <= 0)
+            return "a retention is a duration such as 30d, or forever";
+        *ret_value = (uint64_t)age;
+        return NULL;
+    }
+    return "no such limit";
+}
+
 /* "NAME=VALUE" into @limits; what is wrong with it, or NULL. */
 static const char *read_limit(struct qf_str word, struct qa_limits *limits)
 {
@@ -52,18 +78,10 @@ static const char *read_limit(struct qf_str word, struct qa_limits *limits)
     struct qf_str name = qf_str_sub(word, 0, len), text = qf_str_sub(word, len + 1, word.len);
 
     for (int i = 0; i < QA_LIMIT__COUNT; i++) {
-        uint64_t value;
-
         if (!qf_str_is(name, kinds[i].name))
             continue;
-        if (limits->of[i])
-            return "the same limit twice";
-        if (!(kinds[i].bytes ? qf_parse_bytes(text, &value) : qf_parse_u64(text, &value)) ||
-            value == 0)
-            return kinds[i].bytes ? "a limit is a size, such as 512MiB"
-                                  : "a limit is a whole number from 1";
-        limits->of[i] = value;
-        return NULL;
+        return limits->of[i] ? "the same limit twice"
+                             : read_value(kinds[i].unit, text, &limits->of[i]);
     }
     return "no such limit";
 }
@@ -129,6 +147,36 @@ struct qa_limits_table *qa_limits_parse(struct qf_str text, const char *name, st
         return table;
     (void)qf_err_set(err, QF_EINVAL, "%s: the same tenant twice", name);
     return qa_limits_free(table);
+}
+
+int64_t qa_limits_oldest(const struct qa_limits *limits, int64_t now_ms)
+{
+    uint64_t age = limits->of[QA_LIMIT_RETENTION];
+
+    return age == 0 || age >= (uint64_t)QA_RETENTION_FOREVER ? INT64_MIN : now_ms - (int64_t)age;
+}
+
+/* Whatever the order of rows is. */
+static uint64_t hash_retention(const char *tenant, uint64_t age)
+{
+    uint64_t parts[] = { qf_hash_bytes(qf_str_from(tenant)), age };
+
+    return qf_hash_bytes((struct qf_str){ (const char *)parts, sizeof(parts) }) | 1;
+}
+
+uint64_t qa_limits_retentions(const struct qa_limits_table *table, const struct qa_limits *others)
+{
+    uint64_t age = others->of[QA_LIMIT_RETENTION], hash = age ? hash_retention("", age) : 0;
+    bool any = age != 0;
+
+    for (size_t i = 0; table && i < table->rows.count; i++) {
+        const struct row *row = &table->rows.items[i];
+
+        age = row->limits.of[QA_LIMIT_RETENTION];
+        hash += age ? hash_retention(row->tenant, age) : 0;
+        any |= age != 0;
+    }
+    return any && !hash ? 1 : hash;
 }
 
 struct qa_limits qa_limits_of(const struct qa_limits_table *table, struct qf_str tenant,

@@ -116,6 +116,26 @@ static struct qa_tenant *tenant_new(struct qa_tenants *tenants, struct qf_str na
     return tenant;
 }
 
+struct qa_limits qa_tenants_limits(struct qa_tenants *tenants, struct qf_str name)
+{
+    struct qa_limits limits;
+
+    qf_lock_take(tenants->lock);
+    limits = qa_limits_of(tenants->table, name, &tenants->options.limits);
+    qf_lock_drop(tenants->lock);
+    return limits;
+}
+
+uint64_t qa_tenants_retentions(struct qa_tenants *tenants)
+{
+    uint64_t hash;
+
+    qf_lock_take(tenants->lock);
+    hash = qa_limits_retentions(tenants->table, &tenants->options.limits);
+    qf_lock_drop(tenants->lock);
+    return hash;
+}
+
 struct qa_tenant *qa_tenants_take(struct qa_tenants *tenants, struct qf_str name,
                                   struct qa_limits *ret_limits)
 {

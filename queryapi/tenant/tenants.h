@@ -32,6 +32,11 @@ struct qa_tenants *qa_tenants_free(struct qa_tenants *tenants);
 QF_MUST_CHECK qf_rc qa_tenants_refresh(struct qa_tenants *tenants, bool *ret_changed,
                                        struct qf_err *err);
 
+/* What the tenant called @name may have now. Any thread. */
+struct qa_limits qa_tenants_limits(struct qa_tenants *tenants, struct qf_str name);
+/* As qa_limits_retentions(), of now. Any thread. */
+uint64_t qa_tenants_retentions(struct qa_tenants *tenants);
+
 struct qa_tenant {
     uint64_t id;           /* no other that is held has it */
     struct qf_purse purse; /* memory of its queries */

@@ -180,6 +180,11 @@ struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snaps
                                          struct qf_str tenant, struct sg_catalog_day *days,
                                          size_t day_max);
 
+/* Call @fn for each segment there is, those of a tenant one after another. No I/O. */
+typedef void sg_catalog_each_fn(void *ctx, struct qf_str tenant,
+                                const struct sg_catalog_segment *segment);
+void sg_catalog_each(const struct sg_catalog_snapshot *snapshot, sg_catalog_each_fn *fn, void *ctx);
+
 /* What is in segments, by what they say of themselves. */
 struct sg_contents;
 typedef void sg_catalog_contents_fn(void *ctx, const struct sg_catalog_segment *segment,

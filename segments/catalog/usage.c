@@ -36,6 +36,13 @@ struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snaps
     return usage;
 }
 
+void sg_catalog_each(const struct sg_catalog_snapshot *snapshot, sg_catalog_each_fn *fn, void *ctx)
+{
+    for (size_t f = 0; f < snapshot->count; f++)
+        for (size_t i = 0; i < snapshot->folders[f]->count; i++)
+            fn(ctx, snapshot->folders[f]->tenant, &snapshot->folders[f]->entries[i].segment);
+}
+
 static bool tell(const struct index_entry *entry, sg_catalog_contents_fn *fn, void *ctx)
 {
     const struct index_summary *known = atomic_load_explicit(&entry->summary, memory_order_acquire);
@@ -54,7 +61,7 @@ size_t sg_catalog_contents(const struct sg_catalog_snapshot *snapshot, struct qf
     const struct index_tenant *of = index_tenant_find(snapshot, tenant);
     size_t unknown = 0;
 
-    for (size_t f = 0; of && f < of->count; f++) {
+    for (size_t f = 0; of && min_ts <= max_ts && f < of->count; f++) {
         const struct index_folder *folder = snapshot->folders[of->first + f];
 
         for (size_t i = 0; i < folder->count; i++)

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct qf_str text = { (const char *)data, size };
     struct qa_limits_table *table = qa_limits_parse(text, "limits", NULL);
-    struct qa_limits others = { .of = { 1, 1, 1, 1, 1, 1, 1 } }, limits;
+    struct qa_limits others = { .of = { 1, 1, 1, 1, 1, 1, 1, 1 } }, limits;
 
     if (!table)
         return 0;

@@ -462,6 +462,9 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_artifact_fetch_failures_total{reason="checksum"}': "0x60",
                  'promfabric_api_segments_quarantined': "0x60",
                  'promfabric_api_catalog_refresh_errors_total': "0x60",
+                 'promfabric_api_retention_behind_seconds{pod="a"}': "600x60",
+                 'promfabric_api_retention_behind_seconds{pod="b"}': "90000x30 600x30",
+                 'promfabric_api_retention_runs_total{outcome="clocks"}': "0x60",
                  'promfabric_worker_no_space_total{pod="w"}': "0x60"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
                  "PromfabricQueriesSlow": {
@@ -474,6 +477,11 @@ class Alerts(unittest.TestCase):
                  "PromfabricSegmentsQuarantined": {'promfabric_api_segments_quarantined': "0x30 1x30"},
                  "PromfabricStoreGone": {'promfabric_api_queries_total{outcome="store"}': "0+0.1x60"},
                  "PromfabricStoreStale": {'promfabric_api_catalog_refresh_errors_total': "0+5x60"},
+                 "PromfabricRetentionBehind": {
+                     'promfabric_api_retention_behind_seconds{pod="a"}': "22000x120",
+                     'promfabric_api_retention_behind_seconds{pod="b"}': "90000x120"},
+                 "PromfabricClocksDiffer": {
+                     'promfabric_api_retention_runs_total{outcome="clocks"}': "0x30 1x30"},
                  "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
 

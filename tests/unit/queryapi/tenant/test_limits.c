@@ -51,8 +51,56 @@ TEST(lines_that_are_none_are_named)
     CHECK_STR(complaint("t queries=1KiB"), "f:1: a limit is a whole number from 1");
     CHECK_STR(complaint("t memory=much"), "f:1: a limit is a size, such as 512MiB");
     CHECK_STR(complaint("t memory=99999999999TiB"), "f:1: a limit is a size, such as 512MiB");
+    CHECK_STR(complaint("t retention=0s"),
+              "f:1: a retention is a duration such as 30d, or forever");
+    CHECK_STR(complaint("t retention=30"),
+              "f:1: a retention is a duration such as 30d, or forever");
+    CHECK_STR(complaint("t retention=1d retention=2d"), "f:1: the same limit twice");
     CHECK_STR(complaint("t work=1 work=2"), "f:1: the same limit twice");
     CHECK_STR(complaint("t work=1\nt work=2"), "f: the same tenant twice");
+}
+
+TEST(a_retention_is_an_age_or_for_ever)
+{
+    struct qf_err err = { 0 };
+    struct qa_limits none = { 0 }, month = { .of = { [QA_LIMIT_RETENTION] = 30000 } }, limits;
+    struct qa_limits_table *table = qa_limits_parse(
+        QF_STR("short retention=1s\nlong retention=forever\nelse work=1"), "f", &err);
+
+    CHECK_MSG(table, "%s", err.msg);
+    limits = qa_limits_of(table, QF_STR("short"), &month);
+    CHECK_EQ(qa_limits_oldest(&limits, 100000), 99000);
+    limits = qa_limits_of(table, QF_STR("long"), &month);
+    CHECK_EQ(qa_limits_oldest(&limits, 100000), INT64_MIN);
+    limits = qa_limits_of(table, QF_STR("else"), &month);
+    CHECK_EQ(qa_limits_oldest(&limits, 100000), 70000);
+    limits = qa_limits_of(table, QF_STR("else"), &none);
+    CHECK_EQ(qa_limits_oldest(&limits, 100000), INT64_MIN);
+    CHECK(!qa_limits_free(table));
+}
+
+static uint64_t retentions(const char *text, uint64_t others)
+{
+    struct qa_limits limits = { .of = { [QA_LIMIT_RETENTION] = others } };
+    struct qa_limits_table *table = qa_limits_parse(qf_str_from(text), "f", NULL);
+    uint64_t hash = qa_limits_retentions(table, &limits);
+
+    CHECK(table);
+    (void)qa_limits_free(table);
+    return hash;
+}
+
+TEST(a_change_of_any_retention_shows_and_of_nothing_else)
+{
+    uint64_t one = retentions("a retention=1d\nb work=1", 0);
+
+    CHECK(one != 0);
+    CHECK_EQ(retentions("b work=1", 0), 0);
+    CHECK_EQ(retentions("b work=2\na retention=1d queries=3", 0), one);
+    CHECK(retentions("a retention=2d\nb work=1", 0) != one);
+    CHECK(retentions("b retention=1d", 0) != one);
+    CHECK(retentions("a retention=1d\nb retention=1d", 0) != one);
+    CHECK(retentions("a retention=1d", 5) != one);
 }
 
 TEST(names_of_limits_are_those_of_the_file)

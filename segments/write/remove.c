@@ -1,0 +1,204 @@
+/* remove.c - take whole segments of a tenant and a time range out of a store. */
+#include "segments/write/remove.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/tenant.h"
+#include "base/pure/vec.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/changes.h"
+
+/* Names held at once. */
+#define PAGE_MAX 1000
+#define NOTE_INTERVAL_MS 1000
+#define PAUSE_MAX_MS 50
+/* How long what was deleted may still be told after an error or a cancel. */
+#define LAST_NOTE_MS 5000
+/* Folders sort by date from year 0 to 9999. */
+#define DATES_MAX_MS INT64_C(253402300799999)
+
+struct going {
+    char *name;
+    uint64_t size;
+    int64_t min_ts, max_ts;
+};
+
+struct removal {
+    const struct sg_remove_options *options;
+    struct sg_remove_result *result;
+    struct qf_strbuf last;     /* of the listing: everything up to here was looked at */
+    struct qf_strbuf stop;     /* the folder of the range's end; empty: none is known */
+    QF_VEC(struct going) page; /* what goes next */
+    bool more;                 /* the page ended before the listing */
+    struct sg_changes_note note;
+    int64_t noted_ms, started_ms;
+    uint64_t deleted;
+};
+
+static void count(struct sg_remove_figures *figures, const struct going *going)
+{
+    figures->segments++;
+    figures->bytes += going->size;
+    figures->min_ts = QF_MIN(figures->min_ts, going->min_ts);
+    figures->max_ts = QF_MAX(figures->max_ts, going->max_ts);
+}
+
+static bool look(void *ctx, const struct sg_store_object *object)
+{
+    struct removal *removal = ctx;
+    const struct sg_remove_options *o = removal->options;
+    struct sg_segment_name name;
+    struct going going;
+    bool cut;
+
+    if (removal->stop.len && qf_str_cmp(object->name, qf_strbuf_view(&removal->stop)) > 0 &&
+        !qf_str_starts(object->name, qf_strbuf_view(&removal->stop)))
+        return false; /* from here on all begin later */
+    qf_strbuf_reset(&removal->last);
+    qf_strbuf_str(&removal->last, object->name);
+    if (!sg_segment_name_parse(object->name, &name) || !qf_str_eq(name.tenant, o->tenant) ||
+        name.min_ts > o->max_ts || name.max_ts < o->min_ts)
+        return true;
+    cut = name.min_ts < o->min_ts || name.max_ts > o->max_ts;
+    if (o->on_segment && !o->on_segment(o->ctx, object, &name, cut)) {
+        removal->result->ended = true;
+        return false;
+    }
+    going = (struct going){ NULL, object->size, name.min_ts, name.max_ts };
+    if (cut || o->dry_run) {
+        count(cut ? &removal->result->cut : &removal->result->gone, &going);
+        return true;
+    }
+    going.name = qf_xmemdup0(object->name.data, object->name.len);
+    QF_VEC_PUSH(&removal->page, going);
+    removal->more = removal->page.count == PAGE_MAX;
+    return !removal->more;
+}
+
+/* Wait until the next deletion is due. */
+static qf_rc pace(const struct removal *removal, struct qf_err *err)
+{
+    const struct sg_remove_options *o = removal->options;
+    unsigned rate = o->per_second ? o->per_second : SG_REMOVE_PER_SECOND;
+    int64_t due = removal->started_ms + (int64_t)(removal->deleted * 1000 / rate);
+
+    for (;;) {
+        int64_t left = due - qf_clock_mono_ms();
+        struct timespec pause;
+
+        if (o->cancel && atomic_load_explicit(o->cancel, memory_order_relaxed))
+            return qf_err_set(err, QF_ECANCELED, "canceled");
+        if (left <= 0)
+            return QF_OK;
+        pause = (struct timespec){ .tv_nsec = (long)QF_MIN(left, (int64_t)PAUSE_MAX_MS) * 1000000 };
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static qf_rc tell(struct removal *removal, const struct sg_store_call *call, struct qf_err *err)
+{
+    removal->noted_ms = qf_clock_mono_ms();
+    return sg_changes_note_put(&removal->note, removal->options->store, call, err);
+}
+
+static qf_rc delete_page(struct removal *removal, struct qf_err *err)
+{
+    struct sg_store_call call = { .cancel = removal->options->cancel };
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; rc == QF_OK && i < removal->page.count; i++) {
+        struct qf_str name = qf_str_from(removal->page.items[i].name);
+
+        rc = pace(removal, err);
+        if (rc)
+            break;
+        sg_changes_note_add(&removal->note, name); /* one that fails may have happened */
+        rc = sg_store_delete(removal->options->store, name, &call, err);
+        removal->deleted++;
+        if (rc == QF_OK)
+            count(&removal->result->gone, &removal->page.items[i]);
+        if (rc == QF_OK && qf_clock_mono_ms() - removal->noted_ms >= NOTE_INTERVAL_MS)
+            rc = tell(removal, &call, err);
+    }
+    return rc;
+}
+
+static void forget_page(struct removal *removal)
+{
+    for (size_t i = 0; i < removal->page.count; i++)
+        free(removal->page.items[i].name);
+    removal->page.count = 0;
+}
+
+static qf_rc remove_page(struct removal *removal, struct qf_str prefix, struct qf_err *err)
+{
+    struct sg_store_call call = { .cancel = removal->options->cancel };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf after = QF_STRBUF_INIT;
+    qf_rc rc;
+
+    removal->more = false;
+    qf_strbuf_str(&after, qf_strbuf_view(&removal->last));
+    rc = sg_store_list(removal->options->store, prefix, qf_strbuf_view(&after), &call, look,
+                       removal, err);
+    /* What on_segment() was told of went or goes, also if it ended things with the next one. */
+    if (rc == QF_OK)
+        rc = delete_page(removal, err);
+    forget_page(removal);
+    return rc;
+}
+
+qf_rc sg_remove(const struct sg_remove_options *options, struct sg_remove_result *ret_result,
+                struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
+    struct removal removal = { .options = options,
+                               .result = ret_result,
+                               .started_ms = qf_clock_mono_ms(),
+                               .noted_ms = qf_clock_mono_ms(),
+                               .more = true };
+    struct sg_store_call last = { .timeout_ms = LAST_NOTE_MS };
+    qf_rc rc = QF_OK, told;
+
+    *ret_result = (struct sg_remove_result){ .gone = { .min_ts = INT64_MAX, .max_ts = INT64_MIN },
+                                             .cut = { .min_ts = INT64_MAX, .max_ts = INT64_MIN } };
+    if (!qf_tenant_valid(options->tenant))
+        return qf_err_set(err, QF_EINVAL, "not a tenant: \"%.*s\"", QF_STR_ARG(options->tenant));
+    qf_strbuf_printf(&prefix, "tenant=%.*s/", QF_STR_ARG(options->tenant));
+    if (options->max_ts >= 0 && options->max_ts <= DATES_MAX_MS)
+        sg_segment_name_print_folder(&removal.stop, options->tenant, options->max_ts);
+    while (rc == QF_OK && removal.more && !ret_result->ended)
+        rc = remove_page(&removal, qf_strbuf_view(&prefix), err);
+    told = tell(&removal, &last, rc ? NULL : err);
+    QF_VEC_DONE(&removal.page);
+    qf_strbuf_done(&removal.last);
+    qf_strbuf_done(&removal.stop);
+    return rc ? rc : told;
+}
+
+/* --- tenants --- */
+
+struct tenants {
+    sg_remove_tenant_fn *fn;
+    void *ctx;
+};
+
+static bool on_folder(void *ctx, const struct sg_store_folder *folder)
+{
+    static const struct qf_str prefix = QF_STR_INIT("tenant=");
+    struct tenants *tenants = ctx;
+    struct qf_str tenant = qf_str_sub(folder->name, prefix.len, folder->name.len - 1);
+
+    if (!qf_str_starts(folder->name, prefix) || !qf_tenant_valid(tenant))
+        return true;
+    return tenants->fn(tenants->ctx, tenant);
+}
+
+qf_rc sg_remove_tenants(struct sg_store *store, const struct sg_store_call *call,
+                        sg_remove_tenant_fn *fn, void *ctx, struct qf_err *err)
+{
+    struct tenants tenants = { fn, ctx };
+
+    return sg_store_folders(store, QF_STR(""), call, on_folder, &tenants, err);
+}

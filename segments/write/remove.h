@@ -1,0 +1,55 @@
+/* remove.h - take whole segments of a tenant and a time range out of a store.
+ *
+ * A segment goes if all of its samples are in the range; one that the range cuts stays as it is and
+ * is counted. Names alone decide, so a damaged segment goes like any other. Removing is harmless to
+ * repeat, to interrupt anywhere and to do twice at once. Readers of a bucket are told by notes
+ * (changes.h), at least every second and at the end; a query that misses a segment meanwhile plans
+ * again. */
+#ifndef SEGMENTS_WRITE_REMOVE_H
+#define SEGMENTS_WRITE_REMOVE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "segments/parquet/segment_name.h"
+#include "segments/store/store.h"
+
+/* Deletions a second, so that a large removal leaves the store to others. */
+#define SG_REMOVE_PER_SECOND 100
+
+struct sg_remove_options {
+    struct sg_store *store;
+    struct qf_str tenant;
+    int64_t min_ts, max_ts;    /* inclusive */
+    bool dry_run;              /* delete nothing, tell what would go */
+    unsigned per_second;       /* 0: SG_REMOVE_PER_SECOND */
+    const atomic_bool *cancel; /* or NULL */
+    /* Called for each segment before it goes (@cut: that stays because the range cuts it); false
+     * ends the removal, which is no error. May be NULL. */
+    bool (*on_segment)(void *ctx, const struct sg_store_object *object,
+                       const struct sg_segment_name *name, bool cut);
+    void *ctx;
+};
+
+struct sg_remove_figures {
+    uint64_t segments, bytes;
+    int64_t min_ts, max_ts; /* of their samples; min_ts > max_ts: there are none */
+};
+
+struct sg_remove_result {
+    struct sg_remove_figures gone; /* or would go */
+    struct sg_remove_figures cut;  /* stay because the range cuts them */
+    bool ended;                    /* on_segment() ended it early */
+};
+
+/* Errors of the store; @ret_result says how far it came, also after an error. */
+QF_MUST_CHECK qf_rc sg_remove(const struct sg_remove_options *options,
+                              struct sg_remove_result *ret_result, struct qf_err *err);
+
+/* Call @fn for each tenant that the store has segments of, in order; return false to end. */
+typedef bool sg_remove_tenant_fn(void *ctx, struct qf_str tenant);
+QF_MUST_CHECK qf_rc sg_remove_tenants(struct sg_store *store, const struct sg_store_call *call,
+                                      sg_remove_tenant_fn *fn, void *ctx, struct qf_err *err);
+
+#endif
