@@ -379,7 +379,7 @@ static void move_floor(struct partition *partition, int64_t mono_ms)
     if (!age || mono_ms < partition->floor_due_ms)
         return;
     partition->floor_due_ms = mono_ms + FLOOR_EVERY_MS;
-    floor = QF_MIN(qf_clock_wall_ms() - age, in_ledger_oldest(partition->ledger));
+    floor = in_ledger_floor_due(partition->ledger, qf_clock_wall_ms(), age);
     floor -= floor % FLOOR_STEP_MS;
     if (floor <= in_ledger_floor(partition->ledger) || floor <= 0)
         return;

@@ -87,6 +87,15 @@ void in_keys_add(struct in_keys *keys, const struct in_key_entry *entry)
     *chain = place + 1;
 }
 
+void in_keys_delay(struct in_keys *keys, uint64_t ms)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        struct in_key_entry *entry = &keys->ring[(keys->first + i) & (keys->capacity - 1)];
+
+        entry->time_ms = (int64_t)((uint64_t)entry->time_ms + ms);
+    }
+}
+
 void in_keys_expire(struct in_keys *keys, int64_t time_ms)
 {
     while (keys->count && keys->ring[keys->first].time_ms < time_ms)

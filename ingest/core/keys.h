@@ -31,6 +31,8 @@ const struct in_key_entry *in_keys_find(const struct in_keys *keys,
                                         const uint8_t key[IN_HASH_BYTES]);
 /* Add a key that is not there. The oldest one makes room. */
 void in_keys_add(struct in_keys *keys, const struct in_key_entry *entry);
+/* All are of records @ms later than they were. */
+void in_keys_delay(struct in_keys *keys, uint64_t ms);
 /* Forget those of records before @time_ms. */
 void in_keys_expire(struct in_keys *keys, int64_t time_ms);
 /* The @i-th, oldest first. */

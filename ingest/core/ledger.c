@@ -122,6 +122,21 @@ static int64_t ago(const struct in_ledger *ledger, int64_t life_ms)
     return ledger->time_ms < INT64_MIN + life_ms ? INT64_MIN : ledger->time_ms - life_ms;
 }
 
+/* The time of a record. Records cannot tell a calendar that leaps from hours without any: either way
+ * keys get older by IN_KEY_STEP_MS at most, for a request may be on its way again meanwhile. */
+static void pass_time(struct in_ledger *ledger, int64_t time_ms)
+{
+    int64_t before = ledger->time_ms;
+
+    if (time_ms <= before)
+        return;
+    if (before != INT64_MIN && before < INT64_MAX - IN_KEY_STEP_MS &&
+        time_ms > before + IN_KEY_STEP_MS)
+        in_keys_delay(&ledger->keys, (uint64_t)time_ms - (uint64_t)(before + IN_KEY_STEP_MS));
+    ledger->time_ms = time_ms;
+    in_keys_expire(&ledger->keys, ago(ledger, IN_KEY_LIFE_MS));
+}
+
 static enum in_verdict known(const struct in_ledger *ledger, const struct in_record *record,
                              const struct in_key_entry **ret_before)
 {
@@ -162,8 +177,7 @@ static enum in_verdict apply_samples(struct in_ledger *ledger, uint64_t index,
     struct in_tenant *tenant;
     struct in_range *range;
 
-    ledger->time_ms = QF_MAX(ledger->time_ms, record->time_ms);
-    in_keys_expire(&ledger->keys, ago(ledger, IN_KEY_LIFE_MS));
+    pass_time(ledger, record->time_ms);
     verdict = known(ledger, record, ret_before);
     if (verdict != IN_APPLIED) {
         tenant = find_tenant(ledger, record->tenant);
@@ -359,6 +373,19 @@ int64_t in_ledger_oldest(const struct in_ledger *ledger)
         for (size_t j = 0; j < ledger->tenants[i]->range_count; j++)
             oldest = QF_MIN(oldest, ledger->tenants[i]->ranges[j].min_ts);
     return oldest;
+}
+
+int64_t in_ledger_floor_due(const struct in_ledger *ledger, int64_t wall_ms, int64_t age_ms)
+{
+    int64_t newest = INT64_MIN;
+
+    for (size_t i = 0; i < ledger->tenant_count; i++)
+        newest = QF_MAX(newest, ledger->tenants[i]->max_ts);
+    if (newest != INT64_MIN)
+        wall_ms = QF_MIN(wall_ms, newest);
+    if (wall_ms < INT64_MIN + age_ms)
+        return INT64_MIN;
+    return QF_MIN(wall_ms - age_ms, in_ledger_oldest(ledger));
 }
 
 uint64_t in_ledger_needed_from(const struct in_ledger *ledger)

@@ -31,6 +31,8 @@ enum {
 /* Of what a SEAL may ask for: far behind any clock, and far from where numbers end. */
 #define IN_GENERATION_MAX (UINT64_C(1) << 62)
 #define IN_KEY_LIFE_MS (INT64_C(10) * 60 * 1000)
+/* What one record adds to the age of keys at most: a calendar that leaps by days makes none old. */
+#define IN_KEY_STEP_MS (INT64_C(60) * 1000)
 #define IN_FILE_LIFE_MS (INT64_C(60) * 60 * 1000)
 
 struct in_range {
@@ -101,6 +103,9 @@ uint64_t in_ledger_applied(const struct in_ledger *ledger); /* index of the last
 int64_t in_ledger_time(const struct in_ledger *ledger);     /* greatest record time */
 int64_t in_ledger_floor(const struct in_ledger *ledger);    /* INT64_MIN: none */
 int64_t in_ledger_oldest(const struct in_ledger *ledger);   /* sample not sealed; INT64_MAX: none */
+/* How high the floor may be if it is to be @age_ms behind: behind the calendar and, since that may be days
+ * ahead, behind the newest sample; and never above what is not sealed. */
+int64_t in_ledger_floor_due(const struct in_ledger *ledger, int64_t wall_ms, int64_t age_ms);
 /* The log is needed from here on: the first record of the oldest range that is not sealed. */
 uint64_t in_ledger_needed_from(const struct in_ledger *ledger);
 

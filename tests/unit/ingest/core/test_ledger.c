@@ -169,17 +169,47 @@ TEST(a_request_sent_again_counts_once)
     (void)in_ledger_free(ledger);
 }
 
+/* Records of others, so far apart that each counts in full. */
+static uint64_t others_until(struct in_ledger *ledger, uint64_t index, int64_t from, int64_t until)
+{
+    for (int64_t at = from; at < until; at += IN_KEY_STEP_MS)
+        CHECK_EQ(apply(ledger, index++, samples("t", at, 1, 1)), IN_APPLIED);
+    return index;
+}
+
 TEST(keys_are_forgotten_after_their_time)
 {
     struct in_ledger *ledger = in_ledger_new();
     struct in_record record = with_key(samples("t", 1000, 1, 1), 'k', 'b');
+    uint64_t index;
 
     CHECK_EQ(apply(ledger, 1, record), IN_APPLIED);
+    index = others_until(ledger, 2, 1000, 1000 + IN_KEY_LIFE_MS);
     record.time_ms = 1000 + IN_KEY_LIFE_MS;
-    CHECK_EQ(apply(ledger, 2, record), IN_REPEATED);
+    CHECK_EQ(apply(ledger, index, record), IN_REPEATED);
     record.time_ms++;
-    CHECK_EQ(apply(ledger, 3, record), IN_APPLIED);
-    CHECK(in_ledger_key(ledger, record.key.key)->index == 3);
+    CHECK_EQ(apply(ledger, index + 1, record), IN_APPLIED);
+    CHECK(in_ledger_key(ledger, record.key.key)->index == index + 1);
+    (void)in_ledger_free(ledger);
+}
+
+/* A leader whose calendar is days ahead: what was sent before and comes again is known. */
+TEST(a_calendar_that_leaps_makes_no_key_old)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct in_record record = with_key(samples("t", 1000, 1, 1), 'k', 'b');
+    int64_t day = INT64_C(24) * 60 * 60 * 1000;
+    uint64_t index;
+
+    CHECK_EQ(apply(ledger, 1, record), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, samples("t", 1000 + 3 * day, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, samples("t", INT64_MAX - day, 1, 1)), IN_APPLIED);
+    record.time_ms = INT64_MAX - day;
+    CHECK_EQ(apply(ledger, 4, record), IN_REPEATED);
+    /* Two leaps were two of its minutes. */
+    index = others_until(ledger, 5, INT64_MAX - day, INT64_MAX - day + IN_KEY_LIFE_MS);
+    record.time_ms = INT64_MAX - day + IN_KEY_LIFE_MS;
+    CHECK_EQ(apply(ledger, index, record), IN_APPLIED);
     (void)in_ledger_free(ledger);
 }
 
@@ -230,6 +260,23 @@ TEST(a_floor_above_what_is_not_sealed_counts_for_nothing)
     CHECK_EQ(apply(ledger, 5, record), IN_OUT_OF_TURN);
     CHECK_EQ(apply(ledger, 6, sealed(&buf, "t", 1, 4, 0)), IN_APPLIED);
     CHECK_EQ(apply(ledger, 7, record), IN_APPLIED);
+    (void)in_ledger_free(ledger);
+}
+
+/* A leader whose calendar is days ahead would refuse all samples for as long. */
+TEST(a_floor_is_behind_the_newest_sample_whatever_the_calendar_says)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct in_ledger *ledger = in_ledger_new();
+
+    CHECK_EQ(in_ledger_floor_due(ledger, 9000, 1000), 8000); /* nothing to go by */
+    CHECK_EQ(in_ledger_floor_due(ledger, INT64_MIN + 5, 1000), INT64_MIN);
+    CHECK_EQ(apply(ledger, 1, samples("t", 1000, 2000, 5000)), IN_APPLIED);
+    CHECK_EQ(in_ledger_floor_due(ledger, 9000, 1000), 2000);
+    CHECK_EQ(apply(ledger, 2, seal("t", 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, sealed(&buf, "t", 1, 2, 0)), IN_APPLIED);
+    CHECK_EQ(in_ledger_floor_due(ledger, 9000, 1000), 4000);
+    CHECK_EQ(in_ledger_floor_due(ledger, 4500, 1000), 3500);
     (void)in_ledger_free(ledger);
 }
 
