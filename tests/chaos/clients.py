@@ -47,6 +47,9 @@ class Answer:
 
 
 def request_of(key, timeout_s):
+    if key[0] == "instant":
+        return "/api/v1/query", urllib.parse.urlencode({"query": key[1], "time": key[2]}), \
+            "application/x-www-form-urlencoded"
     kind, query, start, end, step = key
     if kind == "json":
         params = {"query": query, "start": start, "end": end, "step": step}
@@ -79,10 +82,10 @@ def read_events(body, answer):
 def read_response(key, response, answer):
     answer.query_id = response.getheader("X-Query-Id") or ""  # first: what follows may be cut
     body = response.read()
-    if response.status == 200 and key[0] == "json":
-        answer.body = body
-    elif response.status == 200:
+    if response.status == 200 and key[0] == "events":
         read_events(body, answer)
+    elif response.status == 200:
+        answer.body = body
     else:
         try:
             parsed = json.loads(body)
@@ -164,7 +167,12 @@ class Judge:
         with self.lock:
             self.wrong.append((time.monotonic(), text))
 
-    def judge(self, key, api, answer, timeout_s):
+    def compare(self, key, body):
+        return "" if body == self.truth[key] else "\n" + difference(self.truth[key], body)
+
+    def judge(self, key, api, answer, timeout_s, check=None, group=None):
+        """@check: what is wrong with a body, "" if nothing is; by default another one than the truth is.
+        @group: whose latencies are alike, by default those of the same question."""
         limit = timeout_s + GRACE_S + self.hiccups.since(answer.begin)
         with self.lock:
             self.queries += 1
@@ -174,12 +182,11 @@ class Judge:
                       f"its deadline was {timeout_s} s (id {answer.query_id})")
         elif answer.error:
             self.judge_error(key, api, answer)
-        elif answer.body != self.truth[key]:
-            self.fail(f"{api.name}: {key}: another answer (id {answer.query_id})\n" +
-                      difference(self.truth[key], answer.body))
+        elif problem := check(answer.body) if check else self.compare(key, answer.body):
+            self.fail(f"{api.name}: {key}: another answer (id {answer.query_id}): {problem}")
         else:
             with self.lock:
-                self.asked.append((key, answer.query_id, answer.begin, answer.seconds))
+                self.asked.append((group or key, answer.query_id, answer.begin, answer.seconds))
 
     def judge_error(self, key, api, answer):
         word = answer.error

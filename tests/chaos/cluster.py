@@ -1,4 +1,6 @@
 """cluster - real promfabric processes, each on its host, that can be ended, stalled and started again."""
+import http.client
+import json
 import os
 import queue
 import shutil
@@ -6,12 +8,15 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 
 from proxy import Network
 
 HTTP_PORT, CONTROL_PORT, RELAYED = 8080, 7000, 100
+WRITE_PORT, PEER_PORT = 8083, 8084
 DISK_MIB = 24
+INGEST_DISK_MIB = 192
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 
 
@@ -61,6 +66,11 @@ class Process:
     def start(self, env=None):
         self.told = False  # a second signal would end it at once
         self.process = self.spawner.spawn(self.host, self.command, self.log, {**self.env, **(env or {})})
+
+    def start_shifted(self, shift):
+        """Start with the wall clock off by @shift, as faketime writes it; the monotonic one stays."""
+        self.start({"LD_PRELOAD": FAKETIME, "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                    "DONT_FAKE_MONOTONIC": "1"})
 
     def alive(self):
         return self.process.poll() is None
@@ -181,7 +191,7 @@ class Worker(Process):
 
 
 class Api(Process):
-    def __init__(self, spawner, program, host, folder, store, workers, index, timeout_s):
+    def __init__(self, spawner, program, host, folder, store, workers, ingests, index, timeout_s):
         self.http_port = host.port(HTTP_PORT)
         self.disk = os.path.join(folder, f"api-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
@@ -195,10 +205,76 @@ class Api(Process):
                    *(["--artifact-memory", "0B"] if index else [])]
         for worker in workers:
             command += ["--worker", f"{worker.host.ip}:{worker.control_seen}"]
+        for node in ingests:
+            command += ["--ingest", f"{node.host.ip}:{node.http_port}"]
         super().__init__(spawner, host, f"api-{index}", command, os.path.join(folder, f"api-{index}.log"),
                          store.env)
 
-    def start_shifted(self, shift):
-        """Start with the wall clock off by @shift, as faketime writes it; the monotonic one stays."""
-        self.start({"LD_PRELOAD": FAKETIME, "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                    "DONT_FAKE_MONOTONIC": "1"})
+
+class Ingest(Process):
+    """An ingest node. `meet` tells it of the others before it starts, `found` makes it a cluster of its own."""
+
+    def __init__(self, spawner, program, host, folder, store, index, timeout_s):
+        self.http_port, self.peer_port = host.port(WRITE_PORT), host.port(PEER_PORT)
+        self.disk = os.path.join(folder, f"ingest-disk-{index}")
+        self.own_disk = host.hosts.disk(self.disk, INGEST_DISK_MIB)
+        super().__init__(spawner, host, f"ingest-{index}", [
+            program, "ingest", "--store", store.url, "--ingest-id", f"ingest-{index}",
+            "--data", os.path.join(self.disk, "data"), "--http-listen", f"{host.ip}:{self.http_port}",
+            "--peer-listen", f"{host.ip}:{self.peer_port}", "--partitions", "2", "--segment-shards", "2",
+            "--seal-age", "10s", "--query-timeout", f"{2 * timeout_s}s", "--log-file-bytes", "1MiB",
+            "--disk-reserve", "4MiB", "--drain-timeout", "15s",
+            # Clocks are days off here: what a node then thinks too new or too old is taken all the same.
+            "--future-limit", "3000h", "--out-of-order", "3000h", "--floor-age", "3000h"],
+            os.path.join(folder, f"ingest-{index}.log"), store.env)
+
+    def meet(self, others):
+        for other in others:
+            self.command += ["--peer", f"{other.name}={other.host.ip}:{other.peer_port}"]
+
+    def found(self):
+        self.command.append("--bootstrap")
+        self.start()
+        self.command.pop()
+
+    def get(self, path):
+        return self.post(path, None)[1]
+
+    def post(self, path, body=b"", timeout=10):
+        """Status and document; (0, {}) if there is no answer."""
+        request = urllib.request.Request(self.base() + path, data=body)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:
+                return answer.status, json.loads(answer.read() or b"{}")
+        except urllib.error.HTTPError as e:
+            return e.code, {}
+        except (OSError, ValueError, http.client.HTTPException):
+            return 0, {}
+
+    def change(self, change, other):
+        """Of the members, until it is done. One that was done though nobody said so is refused when asked again."""
+        end, asked = time.monotonic() + 180, 0
+        while (status := self.post(f"/v1/members?change={change}&name={other.name}")[0]) != 200:
+            if status in (400, 404, 409) and asked:
+                return
+            if time.monotonic() > end:
+                raise RuntimeError(f"{other.name}: no {change} within 180 s; see {self.log}")
+            asked += status != 0
+            time.sleep(0.1)
+
+    def voters(self):
+        """Incarnations that vote, by queue; None if it does not say."""
+        queues = self.get("/v1/queues").get("queues", [])
+        known = {q["name"]: self.get(f"/v1/queues/{q['name']}/status").get("members", []) for q in queues}
+        return {name: {m["incarnation"] for m in members if m["role"] == "voter"}
+                for name, members in known.items()} or None
+
+    def leads(self):
+        """How many queues it leads; 0 if it does not say."""
+        return self.metric("promfabric_ingest_queues_led") or 0
+
+    def unsealed(self):
+        """Ranges that are not in the store yet, of all partitions; None if it does not say."""
+        body = json.dumps({"tenant": "default", "min_ts": -(1 << 58), "max_ts": 1 << 58}).encode()
+        status, answer = self.post("/v1/heads/status", body, 20)
+        return sum(len(p["ranges"]) for p in answer["partitions"]) if status == 200 else None

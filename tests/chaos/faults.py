@@ -87,14 +87,18 @@ class Lane(threading.Thread):
     def run(self):
         self.home.settle()
         while not self.over.is_set():
+            self.hand = self.hand or self.deal()
             if not self.hand:
-                self.hand = self.deal()
+                return
             kind = self.hand.pop()
             try:
-                getattr(self, kind)(kind)
+                self.inject(kind)
             except Exception as e:  # a lane that died would be a run without faults
                 self.judge.fail(f"the fault {kind} could not be injected or mended: {e}")
             self.over.wait(self.rng.uniform(0.2, 2))
+
+    def inject(self, kind):
+        getattr(self, kind)(kind)
 
     def deal(self):
         """Each lane shuffles the same deck the same way and takes its own share."""

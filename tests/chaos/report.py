@@ -123,6 +123,7 @@ def as_lines(r):
               f"| queries that lost a worker and were answered | {r['reassigned']} |",
               f"| faults | {sum(r['faults'].values())} |",
               f"| queries after the faults, all of which must succeed | {r['after']} |", ""]
+    lines += live_lines(r["live"])
     lines += ["| fault | injected |", "|---|---:|"] + [f"| {k} | {v} |" for k, v in sorted(r["faults"].items())]
     lines += [f"| {k} | not possible: {why} |" for k, why in sorted(r["impossible"].items())] + [""]
     lines += ["| what the APIs noticed | count |", "|---|---:|"] + [f"| {k} | {v} |" for k, v in r["noticed"].items()] + [""]
@@ -138,6 +139,14 @@ def as_lines(r):
     lines += ["", "Left at the end: " + ", ".join(f"{k} {v}" for k, v in r["left"].items()) +
               f". Largest hiccup of the machine: {r['hiccup_s']:.1f} s."]
     return lines
+
+
+def live_lines(live):
+    rows = [(k, v) for k, v in live.items() if not isinstance(v, dict)]
+    lines = ["| live samples | count |", "|---|---:|"] + [f"| {k} | {v} |" for k, v in rows]
+    lines += [f"| refused with {k}, for example | {v} |" for k, v in live["refusals"].items()]
+    lines += ["", "| longest time without an acknowledgement | median of the faults, s | most, s |", "|---|---:|---:|"]
+    return lines + [f"| {kind} | {median:.1f} | {most:.1f} |" for kind, (median, most) in live["gaps_s"].items()] + [""]
 
 
 def write(r, path):

@@ -19,19 +19,22 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
-from cluster import Api, FAKETIME, Spawner, Worker  # noqa: E402
+from cluster import Api, FAKETIME, Ingest, Spawner, Worker  # noqa: E402
+import faults_ingest  # noqa: E402
 from faults import Faults, Lane  # noqa: E402
 from hosts import Hosts, free_port  # noqa: E402
-from store import LocalStore, SwiftStore, clean_env  # noqa: E402
+from live import Live  # noqa: E402
+from store import LocalStore, SwiftStore, install_swift  # noqa: E402
 
 PREFIX = "promfabric-chaos-"
 KINDS = ["kill", "stall", "drain", "restart_api", "clock_api", "slow_link", "cut_link", "partition", "one_way",
          "loss", "client_loss", "full_disk", "full_disk_api", "corrupt_artifacts", "corrupt_segments",
          "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip", "store_partition"]
-NEEDS_NAMESPACES = {"one_way", "loss", "client_loss", "store_partition"}
-NEEDS_DISKS = {"full_disk", "full_disk_api"}
+NEEDS_NAMESPACES = {"one_way", "loss", "client_loss", "store_partition"} | faults_ingest.NEEDS_NAMESPACES
+NEEDS_DISKS = {"full_disk", "full_disk_api", "full_disk_ingest"}
 NEEDS_S3 = {"corrupt_segments", "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip",
-            "store_partition"}
+            "store_partition", "store_away_ingest"}
+NEEDS_FAKETIME = {"clock_api", "clock_ingest"}
 FAILURES_MAX = 5  # then the run ends early
 
 
@@ -48,9 +51,9 @@ class Cluster:
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
-        self.workers, self.apis, self.store, self.spawner = [], [], None, None
+        self.workers, self.apis, self.ingests, self.store, self.spawner = [], [], [], None, None
         names = ["driver", "client", "store"] + [f"worker-{i}" for i in range(args.workers)] + \
-            [f"api-{i}" for i in range(args.apis)]
+            [f"api-{i}" for i in range(args.apis)] + [f"ingest-{i}" for i in range(args.ingests)]
         self.hosts = Hosts(names, args.network == "relay")
         if self.hosts.why_plain:
             say(f"no network namespaces ({self.hosts.why_plain}): the relays alone fail links")
@@ -63,15 +66,19 @@ class Cluster:
         for i in range(args.workers):
             relayed = bool(self.hosts.why_plain) or i < 2
             self.workers.append(Worker(self.spawner, program, self.hosts[f"worker-{i}"], folder, self.store, i, relayed))
+        self.ingests = [Ingest(self.spawner, program, self.hosts[f"ingest-{i}"], folder, self.store, i, QUERY_TIMEOUT_S)
+                        for i in range(args.ingests)]
+        for node in self.ingests:
+            node.meet([other for other in self.ingests if other is not node])
         for i in range(args.apis):
-            self.apis.append(Api(self.spawner, program, self.hosts[f"api-{i}"], folder, self.store, self.workers, i,
-                                 QUERY_TIMEOUT_S))
+            self.apis.append(Api(self.spawner, program, self.hosts[f"api-{i}"], folder, self.store, self.workers,
+                                 self.ingests, i, QUERY_TIMEOUT_S))
         self.relayed = [worker for worker in self.workers if worker.relays]
         # The first of each lives as long as the run, so that what it leaks can be seen.
         self.mortal_workers = self.workers[1:] or self.workers
         self.mortal_apis = self.apis[1:] or self.apis
         self.impossible = self.find_impossible()
-        self.kinds = [kind for kind in KINDS if kind not in self.impossible]
+        self.kinds = self.possible(KINDS)
 
     def open_store(self):
         self.why_local = "asked for" if self.args.store == "local" else ""
@@ -95,24 +102,68 @@ class Cluster:
             why.update({kind: f"local store, {self.why_local}" for kind in NEEDS_S3})
         if self.hosts.why_plain:
             why.update({kind: f"no namespaces, {self.hosts.why_plain}" for kind in NEEDS_NAMESPACES})
-        if not all(p.own_disk for p in self.workers + self.apis):
+        if not all(p.own_disk for p in self.processes()):
             why.update({kind: "no tmpfs may be mounted" for kind in NEEDS_DISKS})
         if not os.path.exists(FAKETIME):
-            why["clock_api"] = "libfaketime is not installed"
+            why.update({kind: "libfaketime is not installed" for kind in NEEDS_FAKETIME})
         return why
 
-    def start(self):
-        for process in self.workers + self.apis:
-            process.start()
-        for api in self.apis:
-            self.wait_ready(api)
+    def possible(self, kinds):
+        only = self.args.only.split(",") if self.args.only else kinds
+        return [kind for kind in kinds if kind not in self.impossible and kind in only]
 
-    def wait_ready(self, api):
+    def start(self):
+        first, *others = self.ingests
+        for process in self.workers + self.apis + others:
+            process.start()
+        first.found()
+        first.wait_ready(180)
+        for node in others:
+            first.change("add", node)
+            first.change("promote", node)
+        self.wait_all_ready()
+        self.wait_settled()
+
+    def wait_all_ready(self):
+        for process in self.ingests + self.apis:
+            self.wait_ready(process)
+
+    def wait_settled(self, seconds=240):
+        """Every queue has all ingest nodes as voters, as every node knows: only then may one be lost."""
+        end = time.monotonic() + seconds
+        while not self.settled():
+            if time.monotonic() > end:
+                raise RuntimeError(f"not all ingest nodes vote in all queues after {seconds} s")
+            time.sleep(0.2)
+
+    def settled(self):
+        known = [node.voters() for node in self.ingests]
+        return known[0] is not None and all(k == known[0] for k in known) and \
+            all(len(voters) == len(self.ingests) for voters in known[0].values())
+
+    def wait_ready(self, process):
         """Its store may be failing just now, on purpose."""
-        api.wait_ready(180)
+        process.wait_ready(180)
 
     def processes(self):
-        return self.workers + self.apis
+        return self.workers + self.apis + self.ingests
+
+    def kill_everything(self):
+        """All at once, as a power cut does; then all come back."""
+        for process in self.processes():
+            process.kill()
+        for process in self.processes():
+            process.start()
+        self.wait_all_ready()
+
+    def wait_sealed(self, seconds=180):
+        """Nothing is in heads any more; False if that took too long."""
+        end = time.monotonic() + seconds
+        while self.ingests[0].unsealed() != 0:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.5)
+        return True
 
     def heal(self):
         for host in self.hosts.by_name.values():
@@ -128,7 +179,7 @@ class Cluster:
 
     def stop(self):
         """Exit codes that are not 0, by name."""
-        bad, started = {}, [p for p in self.apis + self.workers if p.process]
+        bad, started = {}, [p for p in self.apis + self.workers + self.ingests if p.process]
         for process in started:
             process.tell_to_stop()
         for process in started:
@@ -140,32 +191,40 @@ class Cluster:
         return bad
 
 
-def learn(program, folder, spawner, host):
-    """The right answers, from one API and one worker over a folder, undisturbed."""
-    store = LocalStore(program, os.path.join(folder, "truth-store"))
+class Plain:
+    """One API and one worker over a store, undisturbed, and no ingest node."""
+    name = "an API of the store alone"
 
-    class Plain:
-        http_port = free_port() if host.fd is None else 8088
-    Plain.host = host
-    log = os.path.join(folder, "truth.log")
-    process = spawner.spawn(host, [program, "up", "--store", store.url, "--workers", "1", "--state",
-                                   os.path.join(folder, "truth-state"), "--http-listen",
-                                   f"{host.ip}:{Plain.http_port}"], log, clean_env())
+    def __init__(self, program, folder, spawner, host, store, what):
+        self.host, self.http_port = host, free_port() if host.fd is None else 8088
+        self.log = os.path.join(folder, f"{what}.log")
+        self.process = spawner.spawn(host, [program, "up", "--store", store.url, "--workers", "1", "--ingest-nodes", "0",
+                                            "--state", os.path.join(folder, f"{what}-state"), "--http-listen",
+                                            f"{host.ip}:{self.http_port}"], self.log, store.env)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def learn(program, folder, spawner, host):
+    """The right answers to what is asked of the data that is there from the beginning."""
+    store = LocalStore(program, os.path.join(folder, "truth-store"))
     truth, end = {}, time.monotonic() + 120
-    try:
+    with Plain(program, folder, spawner, host, store, "truth") as plain:
         for key in all_keys():
-            answer = ask(Plain, key)
+            answer = ask(plain, key)
             while answer.error and time.monotonic() < end:
                 time.sleep(0.2)
-                answer = ask(Plain, key)
+                answer = ask(plain, key)
             if answer.error:
-                raise RuntimeError(f"no truth for {key}: {answer.error}: {answer.detail}; see {log}")
+                raise RuntimeError(f"no truth for {key}: {answer.error}: {answer.detail}; see {plain.log}")
             if len(answer.body) < 40:
                 raise RuntimeError(f"an empty truth proves nothing: {key}: {answer.body!r}")
             truth[key] = answer.body
-    finally:
-        process.terminate()
-        process.wait(60)
     return truth
 
 
@@ -174,6 +233,7 @@ class Campaign:
         self.args, self.folder, self.cluster = args, folder, None
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
+        self.live, self.ingest_lane, self.segments = None, None, 0
         self.after, self.left = 0, {}
 
     def run(self):
@@ -182,6 +242,8 @@ class Campaign:
         hosts = self.cluster.hosts
         truth = learn(args.promfabric, self.folder, self.cluster.spawner, hosts["driver"])
         self.judge = Judge(truth, self.faults)
+        self.live = Live(self.cluster, self.judge, args.seed)
+        self.cluster.store.import_text(args.promfabric, self.live.past(), os.path.join(self.folder, "past.txt"))
         self.cluster.start()
         self.check_alive()
         self.check_all("before the faults")
@@ -191,6 +253,7 @@ class Campaign:
                         for i in range(args.clients)]
         for client in self.clients:
             client.start()
+        self.live.start()
         time.sleep(3)
         self.sample()
         say(f"faults begin, for {args.minutes:g} min: {', '.join(self.cluster.kinds)}")
@@ -200,6 +263,8 @@ class Campaign:
     def inject(self, seconds):
         self.lanes = [Lane(self.cluster, self.faults, self.judge, self.args.seed, i, self.args.lanes)
                       for i in range(self.args.lanes)]
+        self.ingest_lane = faults_ingest.IngestLane(self.cluster, self.faults, self.judge, self.args.seed, self.live)
+        self.lanes.append(self.ingest_lane)
         for lane in self.lanes:
             lane.start()
         begin = last = time.monotonic()
@@ -212,8 +277,9 @@ class Campaign:
                 self.sample()
             if now - last >= 30:
                 last = now
-                say(f"{(now - begin) / 60:.1f} min: {self.judge.queries} queries, {len(self.faults.records)} faults, "
-                    f"{sum(self.judge.errors.values())} allowed errors, {len(self.judge.wrong)} failures")
+                say(f"{(now - begin) / 60:.1f} min: {self.judge.queries} queries, {self.live.acks} writes, "
+                    f"{len(self.faults.records)} faults, {sum(self.judge.errors.values())} allowed errors, "
+                    f"{len(self.judge.wrong)} failures")
 
     def check_alive(self):
         """Nobody ends unless a fault ended it."""
@@ -250,8 +316,26 @@ class Campaign:
                 self.judge.fail("a client hangs")
             elif not client.ended:
                 self.judge.fail("a client died: its traceback is above")
+        self.live.stop()
+        self.live.join()
         self.check_all("after the faults")
         self.check_leaks()
+        self.check_what_stays()
+
+    def check_what_stays(self):
+        """Every acknowledged sample: now, after all were killed, out of the store, and from the store alone. What
+        else rewrites stored samples (compaction) belongs here as one more step."""
+        cluster, live = self.cluster, self.live
+        live.check_everything(cluster.apis, "after the faults")
+        cluster.kill_everything()
+        live.check_everything(cluster.apis, "after all were killed")
+        if not cluster.wait_sealed():
+            self.judge.fail("not all is sealed though nothing is written any more")
+        self.segments = cluster.store.count(self.args.promfabric)
+        live.check_everything(cluster.apis, "after all was sealed")
+        with Plain(self.args.promfabric, self.folder, cluster.spawner, cluster.hosts["driver"], cluster.store,
+                   "alone") as plain:
+            live.check_everything([plain], "from the store alone")
 
     def check_all(self, when):
         failed = 0
@@ -296,6 +380,8 @@ class Campaign:
             lane.over.set()
         for client in self.clients:
             client.over.set()
+        if self.live:
+            self.live.stop()
         for lane in self.lanes:
             lane.join(60)
         if not self.cluster:
@@ -324,8 +410,19 @@ class Campaign:
                 "dropped": sum(client.dropped for client in self.clients),
                 "reassigned": (latency["lost a worker"] or {"count": 0})["count"], "after": self.after,
                 "latency": latency, "added_by_kind": by_kind, "elders": self.elders, "left": self.left,
-                "hiccup_s": judge.hiccups.worst,
+                "hiccup_s": judge.hiccups.worst, "live": self.live_figures(),
                 "failures": [f"at {at - self.faults.zero:.1f} s: {text}" for at, text in judge.wrong]}
+
+    def live_figures(self):
+        live = self.live
+        return {"ingest nodes": self.args.ingests, "writes acknowledged": live.acks, "samples acknowledged": live.samples(),
+                "writes sent again": live.retries, "looked for right after": live.looks,
+                "known answers over stored and live samples": live.reads, "reads of registers": live.register_reads,
+                "questions at the end about every sample": live.after,
+                "segments in the store at the end": self.segments,
+                "refusals": live.refusals,
+                "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))
+                           for kind, gaps in sorted(self.ingest_lane.gaps.items())} if self.ingest_lane else {}}
 
 
 def sweep():
@@ -344,8 +441,10 @@ def parse_args():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=5)
     parser.add_argument("--apis", type=int, default=2)
+    parser.add_argument("--ingests", type=int, default=3, help="ingest nodes: 1, 3 or 5")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--lanes", type=int, default=2, help="faults at the same time")
+    parser.add_argument("--only", default="", metavar="KIND,...", help="only these kinds of faults")
     parser.add_argument("--store", choices=("auto", "s3", "local"), default="auto")
     parser.add_argument("--network", choices=("auto", "relay"), default="auto")
     parser.add_argument("--report", metavar="FILE", help="write the result there, as .md, .json or both")
@@ -383,6 +482,8 @@ def main():
     args = parse_args()
     sweep()
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+    if args.store != "local":
+        install_swift()  # here, where the network is
     campaign, interrupted = Campaign(args, folder), None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)

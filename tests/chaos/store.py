@@ -2,6 +2,7 @@
 
 The server is OpenStack Swift, started as tests/integration/s3/run does it, on the host `store`. Workers
 and APIs reach it through FaultyProxy alone."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -36,8 +37,29 @@ def write_data(program, url, env):
         raise RuntimeError(f"demo-data into {url}: {done.stderr.strip()}")
 
 
-class LocalStore:
-    kind = "local"
+class Store:
+    """What both kinds can do."""
+
+    def import_text(self, program, text, path):
+        """Samples in text become segments."""
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        self.run(program, "import", "--quiet", "--store", self.url, path)
+
+    def count(self, program):
+        """Segments in it."""
+        return self.run(program, "segments", "ls", "--store", self.url).count(".parquet")
+
+    def run(self, *command):
+        with self.host.inside() if self.host else contextlib.nullcontext():
+            done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip()}")
+        return done.stdout
+
+
+class LocalStore(Store):
+    kind, host = "local", None
 
     def __init__(self, program, folder):
         self.url, self.env = folder, clean_env()
@@ -52,15 +74,21 @@ def clean_env():
             k.lower() not in ("http_proxy", "https_proxy", "all_proxy")}
 
 
-class SwiftStore:
+def install_swift():
+    """If it can be had. Inside a host there is no network to get it from."""
+    try:
+        load_s3().install()
+    except SystemExit:
+        pass  # whoever needs it says so
+
+
+class SwiftStore(Store):
     kind = "s3"
 
     def __init__(self, program, folder, host, spawner):
         s3 = load_s3()
-        try:
-            s3.install()
-        except SystemExit as e:
-            raise RuntimeError("Swift cannot be installed") from e
+        if not s3.installed():
+            raise RuntimeError("Swift cannot be installed")
         self.s3, self.host, self.proxy = s3, host, None
         self.folder = pathlib.Path(folder)
         self.folder.mkdir()

@@ -3,7 +3,9 @@
 hosts hold and are lifted, disks fill up, and a run without any trace of its faults fails."""
 import errno
 import http.server
+import json
 import os
+import random
 import socket
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from clients import Answer, GRACE_S, Judge, ask, read_events  # noqa: E402
 from cluster import Spawner  # noqa: E402
 from faults import Faults  # noqa: E402
 from hosts import Hosts, partition, reunite  # noqa: E402
+from live import SERIES, Stream, ask_count, ask_latest, ask_range, ask_sum, raw  # noqa: E402
 
 KEY = ("json", "up", 0, 1, 1)
 passed, failed, skipped = 0, 0, 0
@@ -125,6 +128,38 @@ def test_ask():
     server.server_close()
 
 
+def answer_of(question, change=lambda samples: samples):
+    """The right answer, with one series changed."""
+    result = [{"metric": dict(labels), "values": [[ms / 1000, str(v)] for ms, v in sorted(samples.items())]}
+              for labels, samples in question.expected.items()]
+    result[0]["values"] = change(result[0]["values"])
+    return json.dumps({"data": {"result": result}}).encode()
+
+
+def test_live():
+    stream = Stream("0", 1_700_000_000_000, past=3)
+    for now in (1_700_000_000_500, 1_700_000_000_400, 1_700_000_001_000):
+        stream.acknowledge(stream.begin(now))
+    stream.begin(1_700_000_002_000)  # under way: nobody knows of it
+    check("times ascend", stream.times == sorted(set(stream.times)))
+    question = raw(stream, 1, 5)
+    check("a range begins behind the batch before", question.key[1].endswith(f"[{stream.times[5] - stream.times[0]}ms]"))
+    check("the right samples pass", question.problem(answer_of(question)) == "")
+    for what, change in (("a lost sample", lambda s: s[1:]), ("an invented sample", lambda s: s + [[2e9, "1"]]),
+                         ("another value", lambda s: [[s[0][0], "7.5"]] + s[1:]), ("a doubled sample", lambda s: s + s[-1:]),
+                         ("a series without samples", lambda s: [])):
+        check(f"{what} is found", question.problem(answer_of(question, change)) != "")
+    check("a lost series is found", question.problem(b'{"data":{"result":[]}}') != "")
+    check("what is no answer is found", question.problem(b"<html>") != "")
+    rng = random.Random(1)
+    for ask_one in (ask_count, ask_sum, ask_latest, ask_range):
+        asked = [ask_one(stream, rng) for _ in range(50)]
+        check(f"{ask_one.__name__} expects something", any(q.expected for q in asked))
+        check(f"{ask_one.__name__} expects nothing that is under way", all(
+            ms <= stream.times[5] for q in asked for samples in q.expected.values() for ms in samples))
+    check("all are counted", sum(len(stream.batches(0, 1 << 60)) for _ in range(SERIES)) == 6 * SERIES)
+
+
 def reaches(source, target, port):
     with source.inside():
         try:
@@ -208,6 +243,7 @@ def main():
         test_judge(folder)
         test_events()
         test_ask()
+        test_live()
         test_trace(folder)
         hosts = Hosts(["a", "b", "c"])
         if hosts.why_plain:

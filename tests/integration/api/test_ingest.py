@@ -14,7 +14,9 @@ import unittest
 
 from harness import Fabric, Process, free_port, wait_for
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ingest"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [os.path.join(HERE, "..", "ingest"), os.path.join(HERE, "..", "..", "lib")]
+from history import History  # noqa: E402
 from messages import TYPE_2, Series, snappy, version_2  # noqa: E402
 
 SEAL_AGE = "2s"
@@ -203,37 +205,6 @@ class Visible(unittest.TestCase):
         self.cluster.nodes[0].start()
         wait_for("the node", self.cluster.nodes[0].ready)
         self.check({"x": 1.0})
-
-
-class History:
-    """Writes of growing values to a series, by one writer, and reads of its last value.
-
-    Such a history is linearizable just if each read has no less than what was acknowledged or read
-    before it began, and no more than what was begun to be written before it ended."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.begun = self.acknowledged = self.read = 0
-        self.problems = []
-
-    def begin_write(self):
-        with self.lock:
-            self.begun += 1
-            return self.begun
-
-    def end_write(self, value):
-        with self.lock:
-            self.acknowledged = max(self.acknowledged, value)
-
-    def begin_read(self):
-        with self.lock:
-            return max(self.acknowledged, self.read)
-
-    def end_read(self, least, value):
-        with self.lock:
-            if not least <= value <= self.begun:
-                self.problems.append(f"read {value}, not {least} to {self.begun}")
-            self.read = max(self.read, value)
 
 
 class Checker(unittest.TestCase):
