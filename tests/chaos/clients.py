@@ -145,6 +145,7 @@ ALLOWED = {
     "timeout": True,                                  # the deadline
     "no_space": {"full_disk", "full_disk_api"},
     "io": STORE | {"full_disk", "full_disk_api"},
+    "store": STORE,                                   # it must be listed and cannot be
     "corrupt": {"store_flip", "store_cut"},           # what the store sends is wrong, time and again
 }
 
@@ -166,6 +167,8 @@ class Judge:
     def fail(self, text):
         with self.lock:
             self.wrong.append((time.monotonic(), text))
+        if self.faults:
+            self.faults.write(f"FAILED {text}")  # among what happened then, and at once
 
     def compare(self, key, body):
         return "" if body == self.truth[key] else "\n" + difference(self.truth[key], body)

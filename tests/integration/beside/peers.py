@@ -116,8 +116,13 @@ class Target(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class TargetServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        pass  # a scrape that was given up: part of the game
+
+
 def start_target():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
+    server = TargetServer(("127.0.0.1", 0), Target)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
