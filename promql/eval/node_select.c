@@ -93,7 +93,7 @@ static size_t offer_step(struct select *self, size_t step, size_t k)
             continue;
         if (self->heaps[g].count == 0)
             self->met[met++] = g;
-        pq_topk_offer(&self->heaps[g], value_at(batch, s, step), s);
+        (void)pq_topk_offer(&self->heaps[g], value_at(batch, s, step), s);
     }
     return met;
 }

@@ -247,7 +247,7 @@ static qf_rc kept_rows(struct pq_sink *sink, struct pq_leaf_result *result, stru
     for (size_t i = 0; i < sink->kept_count; i++) {
         const struct pq_kept *kept = &sink->kept[i];
 
-        /* A series that is a candidate nowhere does not travel. */
+        /* A series that is taken nowhere does not travel. */
         if (pq_poll_work(sink->poll, sink->steps / 8) || !memchr(kept->present, 1, sink->steps))
             continue;
         lanes[count].labels = kept->labels;
@@ -304,8 +304,8 @@ static struct pq_topk_item *make_heaps(const struct pq_sink *sink, const uint32_
     return items;
 }
 
-/* Unmark every value that is not among the best k of its group and step. */
-static qf_rc keep_candidates(struct pq_sink *sink, struct qf_err *err)
+/* Unmark every value that the heap of its group and step does not take. */
+static qf_rc keep_taken(struct pq_sink *sink, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) uint32_t *group_of = qf_xcalloc(sink->kept_count + 1, sizeof(uint32_t));
     QF_CLEANUP(qf_freep) struct pq_topk *heaps = NULL;
@@ -323,13 +323,11 @@ static qf_rc keep_candidates(struct pq_sink *sink, struct qf_err *err)
         for (size_t g = 0; g < groups; g++)
             heaps[g].count = 0;
         for (size_t i = 0; i < sink->kept_count; i++) {
-            if (sink->kept[i].present[k])
-                pq_topk_offer(&heaps[group_of[i]], sink->kept[i].values[k], (uint32_t)i);
-            sink->kept[i].present[k] = 0;
+            struct pq_kept *kept = &sink->kept[i];
+
+            if (kept->present[k])
+                kept->present[k] = pq_topk_offer(&heaps[group_of[i]], kept->values[k], (uint32_t)i);
         }
-        for (size_t g = 0; g < groups; g++)
-            for (size_t i = 0; i < heaps[g].count; i++)
-                sink->kept[heaps[g].items[i].id].present[k] = 1;
     }
     return QF_OK;
 }
@@ -395,7 +393,7 @@ qf_rc pq_sink_rows(struct pq_sink *sink, struct pq_leaf_result *result, struct q
     case PQ_AGG_TALLIES:
         return counted_rows(sink, result, err);
     case PQ_AGG_SELECTS:
-        rc = keep_candidates(sink, err);
+        rc = keep_taken(sink, err);
         return rc == QF_OK ? kept_rows(sink, result, err) : rc;
     }
     return rc;

@@ -1,15 +1,17 @@
 /* select.c - topk, bottomk, limitk and limit_ratio: which series of a group are preferred.
  *
- * A leaf of limitk answers with its first k; the first of all shards are among them. Which of equal
- * values topk and bottomk keep hangs on all values (topk.h): theirs are chosen above the leaves. */
+ * A leaf answers with the values that its heaps took: of limitk the first k, of topk and bottomk also
+ * those that gave way to better ones, for they decide which of equal values stay (topk.h). */
 #include "promql/partial/partial.h"
 
 static const struct pq_leaf_kind candidates = { "candidates", 1, { "value" } };
+/* Not "candidates": once those were the best k of a shard alone. */
+static const struct pq_leaf_kind taken = { "taken", 1, { "value" } };
 
 const struct pq_aggregation pq_aggregation_topk = {
     .id = PQ_AGG_TOPK,
     .shape = PQ_AGG_SELECTS,
-    .kind = &candidates,
+    .kind = &taken,
     .histograms = PQ_HISTOGRAMS_IGNORE,
     .prefers = PQ_PREFER_LARGEST,
 };
@@ -17,7 +19,7 @@ const struct pq_aggregation pq_aggregation_topk = {
 const struct pq_aggregation pq_aggregation_bottomk = {
     .id = PQ_AGG_BOTTOMK,
     .shape = PQ_AGG_SELECTS,
-    .kind = &candidates,
+    .kind = &taken,
     .histograms = PQ_HISTOGRAMS_IGNORE,
     .prefers = PQ_PREFER_SMALLEST,
 };

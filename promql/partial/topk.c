@@ -48,22 +48,23 @@ static bool replaces(const struct pq_topk *topk, double value)
     return isnan(worst) || worse(topk->prefers, worst, value);
 }
 
-void pq_topk_offer(struct pq_topk *topk, double value, uint32_t id)
+bool pq_topk_offer(struct pq_topk *topk, double value, uint32_t id)
 {
     size_t i = topk->count;
 
     if (topk->k == 0)
-        return;
+        return false;
     if (topk->count == topk->k) {
         if (!replaces(topk, value))
-            return;
+            return false;
         topk->items[0] = (struct pq_topk_item){ value, id };
         sift_down(topk);
-        return;
+        return true;
     }
     topk->items[topk->count++] = (struct pq_topk_item){ value, id };
     for (; i > 0 && worse(topk->prefers, value, topk->items[(i - 1) / 2].value); i = (i - 1) / 2)
         swap(topk->items, i, (i - 1) / 2);
+    return true;
 }
 
 struct placed {

@@ -17,7 +17,21 @@ static enum pq_plan_kind node_kind(const struct pq_aggregation *agg)
     return PQ_PLAN__COUNT;
 }
 
-/* Make the leaf below answer partials. A k that no shard could take is left to the node above. */
+/* Series of several names that go may become one, at the place of the first: the leaf, which has both,
+ * would offer them to its heaps in another order than the node above. */
+static bool joins_series(const struct pq_leaf *leaf)
+{
+    return pq_leaf_drops_names(leaf) && !pq_select_pins_name(&leaf->select);
+}
+
+/* A k that no shard could take is left to the node above. */
+static bool constant_k(struct pq_planner *p, const struct pq_expr *expr, double *ret_k)
+{
+    return pq_plan_constant(p, expr->aggregate.param, ret_k) && *ret_k >= 1 &&
+           *ret_k <= (double)UINT32_MAX;
+}
+
+/* Make the leaf below answer partials. */
 static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
                       const struct pq_plan_node *node, struct pq_plan_node *child)
 {
@@ -27,15 +41,11 @@ static bool push_down(struct pq_planner *p, const struct pq_expr *expr,
 
     if (!leaf || !agg->kind)
         return false;
-    /* Which of equal values they keep is decided by all values there are (partial/topk.h). */
-    if (agg->shape == PQ_AGG_SELECTS && agg->prefers != PQ_PREFER_FIRST)
-        return false;
-    if (agg->shape == PQ_AGG_SELECTS && (!pq_plan_constant(p, expr->aggregate.param, &param) ||
-                                         !(param >= 1 && param <= (double)UINT32_MAX)))
+    if (agg->shape == PQ_AGG_SELECTS && (joins_series(leaf) || !constant_k(p, expr, &param)))
         return false;
     leaf->kind = agg->kind;
     leaf->agg = agg;
-    leaf->agg_pos = node->child_pos[0];
+    leaf->agg_pos = agg->shape == PQ_AGG_SELECTS ? node->pos : node->child_pos[0];
     leaf->grouping = node->grouping;
     leaf->grouping_count = node->grouping_count;
     leaf->without = expr->aggregate.without;

@@ -122,6 +122,57 @@ TEST(partials_of_all_kinds_merge_to_the_same_answer)
                               "{g=\"1\", v=\"0\"} 19\n{g=\"1\", v=\"1\"} 1\n");
 }
 
+/* Twenty series n that end where twenty series m with the same labels begin, twenty of m besides; few
+ * different values. */
+static void add_equal_values(struct memory_series *series)
+{
+    static const char *const values[] = { " 1", " 2", " 2", " NaN" };
+    struct qf_prng prng = { 23 };
+
+    for (int i = 0; i < 60; i++) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf line = QF_STRBUF_INIT;
+        int label = i % 3 == 1 ? i - 1 : i;
+
+        qf_strbuf_printf(&line, "%s{i=\"%02d\",g=\"%d\"}", i % 3 ? "m" : "n", label, label % 2);
+        for (int k = 0; k < 11; k++) {
+            bool gone = i % 3 == 0 && k >= 5, yet_to_come = i % 3 == 1 && k < 5;
+
+            qf_strbuf_puts(&line, gone && k == 5        ? " stale"
+                                  : gone || yet_to_come ? " _"
+                                                        : values[qf_prng_below(&prng, 4)]);
+        }
+        memory_series_add(series, qf_strbuf_cstr(&line));
+    }
+    memory_series_add(series, "h{i=\"1\",g=\"1\"} {{schema:0 count:4 sum:8 buckets:[1 2 1]}}x9");
+}
+
+/* The same choice among equal values, and the same words, as if one node had seen all series. */
+TEST(choices_of_shards_are_those_of_all_series)
+{
+    const char *const queries[] = { "topk(3, m)",
+                                    "bottomk(4, m)",
+                                    "topk by (g) (2, m)",
+                                    "topk(5, -m)",
+                                    "topk(7, -{i=~\".+\"})",
+                                    "limitk(7, -{__name__=~\"m|n\"})",
+                                    "bottomk by (g) (3, {i=~\".+\"})" };
+    const struct pq_query_params whole = { .end_ms = 600000, .step_ms = 60000 };
+    const struct pq_query_params at = { .start_ms = 600000, .end_ms = 600000 };
+    SERIES(series, 60000);
+
+    add_equal_values(series);
+    for (size_t i = 0; i < 2 * QF_COUNT_OF(queries); i++) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf want = QF_STRBUF_INIT;
+        struct pq_query_params params = i % 2 ? whole : at;
+
+        params.no_pushdown = true;
+        qf_strbuf_puts(&want, memory_series_query(series, 1, queries[i / 2], &params));
+        CHECK(want.len > 50);
+        params.no_pushdown = false;
+        check_same_for_all_shards(series, queries[i / 2], &params, qf_strbuf_cstr(&want));
+    }
+}
+
 /* Sums that overflow on one shard and not on another still have a mean. */
 TEST(averages_survive_overflow_on_any_shard)
 {

@@ -1,5 +1,6 @@
 /* test_partial.c - aggregations as objects: the table, and that the order of partials does not show. */
 #include <math.h>
+#include <string.h>
 
 #include "base/pure/prng.h"
 #include "promql/partial/cells.h"
@@ -120,7 +121,7 @@ static void check_best(const struct pq_aggregation *agg, size_t k, const double 
     struct pq_topk topk = { .prefers = agg->prefers, .k = k, .items = items };
 
     for (uint32_t i = 0; i < count; i++)
-        pq_topk_offer(&topk, values[i], i);
+        (void)pq_topk_offer(&topk, values[i], i);
     pq_topk_sort(&topk);
     CHECK_EQ(topk.count, QF_MIN(k, count));
     for (size_t i = 0; i < topk.count; i++)
@@ -151,4 +152,68 @@ TEST(the_first_ones_are_listed_in_the_order_of_the_heap)
                (const uint32_t[]){ 1, 0, 2, 3 });
     check_best(&pq_aggregation_limitk, 9, VALUES(2, 2, 1, 3, 1, 3),
                (const uint32_t[]){ 2, 4, 0, 3, 1, 5 });
+}
+
+#define OFFERS 60
+
+/* A few different values, so that most are equal to others, and NaN among them. */
+static void draw_values(struct qf_prng *prng, double *values)
+{
+    uint64_t different = 2 + qf_prng_below(prng, 9);
+
+    for (size_t i = 0; i < OFFERS; i++) {
+        uint64_t drawn = qf_prng_below(prng, different);
+
+        values[i] = drawn ? (double)drawn : NAN;
+    }
+}
+
+/* Offer what is of @shard, or of any if @shard_of is NULL, and still marked; what is not taken loses
+ * its mark. */
+static void offer_marked(struct pq_topk *topk, const double *values, const uint32_t *shard_of,
+                         uint32_t shard, uint8_t *marked)
+{
+    topk->count = 0;
+    for (uint32_t i = 0; i < OFFERS; i++)
+        if (marked[i] && (!shard_of || shard_of[i] == shard))
+            marked[i] = pq_topk_offer(topk, values[i], i);
+}
+
+/* However series are spread, what their shards took makes the heap that all values make: the same
+ * series at the same places. The best k of each shard do not, which is seen as well. */
+TEST(what_shards_took_is_all_that_the_choice_hangs_on)
+{
+    struct qf_prng prng = { 3 };
+    struct pq_topk_item kept[8], want[8];
+    uint32_t shard_of[OFFERS];
+    double values[OFFERS];
+    size_t different = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        uint8_t all[OFFERS], taken[OFFERS], best[OFFERS] = { 0 };
+        uint32_t shards = 1 + (uint32_t)qf_prng_below(&prng, 5);
+        struct pq_topk topk = { .prefers = round % 2 ? PQ_PREFER_LARGEST : PQ_PREFER_SMALLEST,
+                                .k = 1 + qf_prng_below(&prng, 8),
+                                .items = kept };
+
+        draw_values(&prng, values);
+        memset(all, 1, sizeof(all));
+        memset(taken, 1, sizeof(taken));
+        for (size_t i = 0; i < OFFERS; i++)
+            shard_of[i] = (uint32_t)qf_prng_below(&prng, shards);
+        offer_marked(&topk, values, NULL, 0, all);
+        memcpy(want, kept, sizeof(kept));
+        for (uint32_t shard = 0; shard < shards; shard++) {
+            offer_marked(&topk, values, shard_of, shard, taken);
+            for (size_t i = 0; i < topk.count; i++)
+                best[kept[i].id] = 1;
+        }
+        offer_marked(&topk, values, NULL, 0, taken);
+        for (size_t i = 0; i < topk.count; i++)
+            CHECK_EQ(kept[i].id, want[i].id);
+        offer_marked(&topk, values, NULL, 0, best);
+        for (size_t i = 0; i < topk.count; i++)
+            different += kept[i].id != want[i].id;
+    }
+    CHECK(different > 100);
 }

@@ -83,20 +83,31 @@ TEST(what_partials_cannot_answer_stays_above_the_leaf)
                   "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
 }
 
-/* Which of equal values it keeps hangs on all of them; limitk takes the first ones. */
-TEST(topk_chooses_above_the_leaves_and_limitk_in_them)
+/* Leaves send what may be chosen, a node above chooses. */
+TEST(topk_and_limitk_choose_in_the_leaves_and_above)
 {
     check_explain("topk(2, up)", &range,
                   "select topk\n"
                   "  leaf 0\n"
                   "  number 2\n"
-                  "leaf 0: series: {__name__=\"up\"}\n"
+                  "leaf 0: taken: topk by () (2, {__name__=\"up\"})\n"
                   "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
     check_explain("limitk(2, up)", &range,
                   "select limitk\n"
                   "  leaf 0\n"
                   "  number 2\n"
                   "leaf 0: candidates: limitk by () (2, {__name__=\"up\"})\n"
+                  "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
+}
+
+/* Series that are one once their names are gone take the place of the first, which no shard sees. */
+TEST(series_of_several_names_that_go_are_chosen_above_the_leaves)
+{
+    check_explain("topk(2, rate({job=\"a\"}[5m]))", &range,
+                  "select topk\n"
+                  "  leaf 0 drops names\n"
+                  "  number 2\n"
+                  "leaf 0: series: rate({job=\"a\"}[5m])\n"
                   "  reads [300001, 1200000], answers 11 steps of 60000 ms from 600000\n");
 }
 
