@@ -16,7 +16,8 @@
  *   (ql_log_hide): a sync that covers the old entries says nothing about the new ones.
  *
  * Requests: each gets exactly one QC_EFFECT_DONE. QF_EUNAVAILABLE may mean that nobody knows: the
- * entry may still be committed by another leader.
+ * entry may still be committed by another leader. Commands that fall together, chained ones that are
+ * refused or all that are under way when leadership is lost, end the last one first.
  *
  * Reads: a leader may have been replaced without knowing it. QC_EVENT_READ joins a round of questions
  * that has not been sent yet; when a majority of voters has answered this round's nonce as followers
@@ -125,7 +126,8 @@ struct qc_event {
     enum qc_level level;
     const struct qc_request *commands; /* their data is borrowed as long as the effects are */
     uint32_t count;
-    bool chained; /* COMMANDS: one that is refused takes those behind it with it */
+    bool
+        chained; /* COMMANDS: one that is refused takes those behind it with it, the last one first */
     enum qc_change change;
     uint64_t member;
     const char *name;

@@ -106,20 +106,24 @@ void qc_on_commands(struct qc_core *core, const struct qc_request *commands, uin
                     bool chained)
 {
     bool serves = qc_serves(core), has_room = serves && all_have_room(core, commands, count);
+    uint32_t taken = 0;
     qf_rc rc = QF_OK;
 
     assert(count <= QC_COMMANDS_MAX);
     core->submitted.count = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (; taken < count; taken++) {
         bool record = false;
 
-        if (!chained || rc == QF_OK)
-            rc = serves ? check_command(core, &commands[i], has_room, &record) : QF_EUNAVAILABLE;
+        rc = serves ? check_command(core, &commands[taken], has_room, &record) : QF_EUNAVAILABLE;
         if (rc == QF_OK)
-            take_command(core, &commands[i], record);
+            take_command(core, &commands[taken], record);
+        else if (!chained)
+            qc_done(core, commands[taken].request, rc, 0);
         else
-            qc_done(core, commands[i].request, rc, 0);
+            break;
     }
+    for (uint32_t i = count; i > taken; i--)
+        qc_done(core, commands[i - 1].request, rc, 0);
     rc = core->submitted.count ? qc_submit_all(core) : QF_OK;
     if (rc != QF_OK)
         for (size_t i = core->submitted.count; i > 0; i--)

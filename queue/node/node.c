@@ -345,7 +345,7 @@ qf_rc qn_start(const struct qn_options *options, struct qn_node **ret_node, stru
 static void forget_requests(struct qn_node *node)
 {
     for (size_t i = 0; i < node->queue_count; i++)
-        node->queues[i]->ends.count = 0;
+        node->queues[i]->ends_start = node->queues[i]->ends.count = 0;
 }
 
 /* What still came in is refused. */

@@ -100,7 +100,8 @@ struct qn_queue {
     QF_VEC(struct qn_held) held;
     int64_t held_due_ms, appended_ms, hand_over_ms;
 
-    QF_VEC(struct qn_end) ends;
+    QF_VEC(struct qn_end) ends; /* those from `ends_start` on, in the order of the core */
+    size_t ends_start;
     bool stepping;
 
     uint64_t snapshot_bytes; /* of the log at the last snapshot */

@@ -168,6 +168,19 @@ static void note_leadership(struct qn_queue *queue)
     qn_app_lead(queue);
 }
 
+/* In the order in which the core ended them. One that asks for more steps the core again, which then
+ * goes on with those that are left here. */
+static void end_requests(struct qn_queue *queue)
+{
+    while (queue->ends_start < queue->ends.count && !atomic_load(&queue->node->dead)) {
+        struct qn_end end = queue->ends.items[queue->ends_start++];
+
+        if (queue->ends_start == queue->ends.count)
+            queue->ends_start = queue->ends.count = 0;
+        qn_ask_ended(queue, &end);
+    }
+}
+
 void qn_perform(struct qn_queue *queue, struct qc_effects effects)
 {
     struct qn_node *node = queue->node;
@@ -196,12 +209,8 @@ void qn_perform(struct qn_queue *queue, struct qc_effects effects)
     note_leadership(queue);
     if (applied && queue == qn_meta(node))
         qn_meta_fold(node);
-    ended = queue->ends.count > 0;
-    while (queue->ends.count && !atomic_load(&node->dead)) {
-        struct qn_end end = queue->ends.items[--queue->ends.count];
-
-        qn_ask_ended(queue, &end);
-    }
+    ended = queue->ends_start < queue->ends.count;
+    end_requests(queue);
     if (applied && !atomic_load(&node->dead))
         qn_wait_wake(queue);
     if (queue->deferred && (applied || ended) && !atomic_load(&node->dead))

@@ -321,7 +321,32 @@ TEST(chained_commands_fall_together)
                     .kind = QC_EVENT_COMMANDS, .commands = commands, .count = 3, .chained = true });
     CHECK(answered(&node, 62, QF_EINVAL));
     CHECK(answered(&node, 63, QF_EINVAL));
+    CHECK_EQ(find(&node, QC_EFFECT_DONE, 0)->request, 63);
     CHECK_EQ(ql_log_last(node.store.log), last + 1);
+}
+
+/* While leadership is handed over nothing is written: all of them fall, whatever each had come to,
+ * and who made them undoes the last one first. */
+TEST(chained_commands_that_cannot_be_submitted_end_the_last_one_first)
+{
+    const struct qc_request commands[] = { { 61, QF_STR_INIT("\1a"), QC_LEVEL_QUORUM },
+                                           { 62, QF_STR_INIT("\1b"), QC_LEVEL_QUORUM },
+                                           { 63, QF_STR_INIT("?"), QC_LEVEL_QUORUM },
+                                           { 64, QF_STR_INIT("\1d"), QC_LEVEL_QUORUM } };
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t last, request = 64;
+
+    lead_three(&node, 0);
+    last = ql_log_last(node.store.log);
+    step(&node, (struct qc_event){ .kind = QC_EVENT_TRANSFER, .request = 60, .member = PEER });
+    CHECK(answered(&node, 60, QF_OK));
+    step(&node, (struct qc_event){
+                    .kind = QC_EVENT_COMMANDS, .commands = commands, .count = 4, .chained = true });
+    for (size_t i = 0; i < node.count; i++)
+        if (node.last[i].kind == QC_EFFECT_DONE)
+            CHECK_EQ(node.last[i].request, request--);
+    CHECK_EQ(request, 60);
+    CHECK_EQ(ql_log_last(node.store.log), last);
 }
 
 TEST(of_commands_that_come_together_each_is_refused_by_itself)
