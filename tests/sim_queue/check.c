@@ -17,15 +17,30 @@ const struct qc_state *sim_reference(const struct sim *sim)
     return &sim->reference;
 }
 
+/* The last link of the applications' chain so far. */
+static uint64_t learn_link(struct sim *sim, const struct ql_entry *entry)
+{
+    uint64_t last = sim->truth.items[sim->truth.count - 1].link, link = 0;
+    struct qc_command command;
+
+    if (entry->type == QL_COMMAND && qc_command_decode(entry->data, &command) == QF_OK &&
+        command.kind == QC_OFFER)
+        link = sim_link_of(command.data);
+    if (link > last + 1)
+        sim_fail(sim, "a link is in the log without those before it");
+    else if (link && link <= last)
+        sim_fail(sim, "a link is in the log that stands on what another leader wrote");
+    return link ? link : last;
+}
+
 /* An entry was applied by some node for the first time: now it is the truth. */
 static void learn(struct sim *sim, const struct ql_entry *entry, uint64_t check)
 {
     struct sim_truth truth = { .term = entry->term, .check = check };
 
+    truth.link = learn_link(sim, entry);
     (void)qc_state_apply(&sim->reference, entry);
     truth.state_check = state_check(sim, &sim->reference);
-    if (!sim->truth.count)
-        QF_VEC_PUSH(&sim->truth, (struct sim_truth){ 0 });
     QF_VEC_PUSH(&sim->truth, truth);
     sim->result.applied++;
 }

@@ -257,6 +257,10 @@ void sim_client_done(struct sim *sim, struct sim_node *node, uint64_t request, q
             sim_operator_done(sim, rc);
         return;
     }
+    if (request & SIM_LINK_REQUEST) {
+        sim_app_done(node, request & ~SIM_LINK_REQUEST, rc, index);
+        return;
+    }
     if (request & SIM_TOGETHER_REQUEST) {
         together_done(sim, request & ~SIM_TOGETHER_REQUEST, rc, index);
         return;

@@ -2,8 +2,8 @@
  * again.
  *
  * usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M] [--nodes N] [--trace]
- *                             [--full-disks] [--together] [--late-saves] [--without RULE]...
- *                             [--expect-failure]
+ *                             [--full-disks] [--together] [--late-saves] [--chains]
+ *                             [--without RULE]... [--expect-failure]
  *
  * --without takes a rule out (see rules.h); with --expect-failure the program succeeds at the first
  * seed that finds out. Exit code 0 if every seed went well. */
@@ -36,6 +36,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             arguments->options.together = true;
         else if (strcmp(argv[i], "--late-saves") == 0)
             arguments->options.late_saves = true;
+        else if (strcmp(argv[i], "--chains") == 0)
+            arguments->options.chains = true;
         else if (strcmp(argv[i], "--expect-failure") == 0)
             arguments->expect_failure = true;
         else if (i + 1 == argc)
@@ -83,6 +85,10 @@ static void print(const struct sim_result *sum, uint64_t seeds, double seconds)
     if (sum->together)
         printf("%" PRIu64 " records offered beside others, %" PRIu64 " acknowledged\n",
                sum->together, sum->together_acked);
+    if (sum->links)
+        printf("%" PRIu64 " records of applications, each on the one before: %" PRIu64
+               " acknowledged, %" PRIu64 " refused\n",
+               sum->links, sum->links_acked, sum->links_refused);
     if (sum->fills)
         printf("%" PRIu64 " full disks, %" PRIu64 " entries waited for room\n", sum->fills,
                sum->held);
@@ -96,11 +102,10 @@ int main(int argc, char **argv)
     clock_t start = clock();
 
     if (parse(argc, argv, &arguments) < 0) {
-        fprintf(
-            stderr,
-            "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
-            " [--nodes N] [--trace] [--full-disks] [--together] [--late-saves] [--without RULE]..."
-            " [--expect-failure]\nrules:");
+        fprintf(stderr,
+                "usage: promfabric-sim-queue [--seed N] [--seeds COUNT] [--events M]"
+                " [--nodes N] [--trace] [--full-disks] [--together] [--late-saves] [--chains]"
+                " [--without RULE]... [--expect-failure]\nrules:");
         sim_rules_print(stderr);
         return 2;
     }
@@ -113,12 +118,13 @@ int main(int argc, char **argv)
         add(&sum, &result);
         if (result.failure) {
             printf("%s seed %" PRIu64 " after %" PRIu64 " events: %s\nreplay: promfabric-sim-queue"
-                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s%s%s\n",
+                   " --seed %" PRIu64 " --events %" PRIu64 " --nodes %u --trace%s%s%s%s\n",
                    arguments.expect_failure ? "found by" : "FAILED", first + i, result.events,
                    result.failure, first + i, arguments.options.events, arguments.options.nodes,
                    arguments.options.full_disks ? " --full-disks" : "",
                    arguments.options.together ? " --together" : "",
-                   arguments.options.late_saves ? " --late-saves" : "");
+                   arguments.options.late_saves ? " --late-saves" : "",
+                   arguments.options.chains ? " --chains" : "");
             return arguments.expect_failure ? 0 : 1;
         }
     }

@@ -124,6 +124,7 @@ static void clear_held(struct sim_node *node)
 static void close_node(struct sim_node *node)
 {
     clear_held(node);
+    sim_app_forget(&node->app);
     node->core = qc_free(node->core);
     ql_store_close(&node->store);
     clear_fetched(node);
@@ -137,6 +138,7 @@ void sim_node_free(struct sim_node *node)
 {
     close_node(node);
     QF_VEC_DONE(&node->held);
+    sim_app_free(&node->app);
     node->disk = sim_disk_free(node->disk);
 }
 
@@ -224,6 +226,8 @@ void sim_node_start(struct sim *sim, uint32_t number)
     sim_trace(sim, "%s starts: term %" PRIu64 " log %" PRIu64 "..%" PRIu64 " snapshot %" PRIu64,
               node->name, node->store.sequence.term, ql_log_first(node->store.log),
               ql_log_last(node->store.log), node->store.snapshot.index);
+    sim_app_forget(&node->app);
+    sim_app_check_snapshot(sim, node);
     before = qc_state(node->core)->applied;
     qc_start(node->core, clock_of(sim, node), &effects);
     if (qc_state(node->core)->applied != before)
@@ -401,6 +405,8 @@ static void perform_all(struct sim *sim, struct sim_node *node, struct qc_effect
     if (node->life != life || sim->result.failure)
         return;
     if (installed)
+        sim_app_check_snapshot(sim, node);
+    if (installed)
         sim_node_step(
             sim, node->number,
             &(struct qc_event){ .kind = QC_EVENT_INSTALLED, .snapshot = &node->store.snapshot });
@@ -418,6 +424,7 @@ static void perform_all(struct sim *sim, struct sim_node *node, struct qc_effect
             return;
         }
     }
+    sim_app_stepped(sim, node);
     sim_check_node(sim, node);
     schedule_tick(sim, node);
 }
@@ -471,12 +478,14 @@ void sim_node_snapshot(struct sim *sim, uint32_t number)
 {
     struct sim_node *node = &sim->nodes[number];
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    unsigned char application[8];
     struct ql_snapshot snapshot;
     qf_rc rc;
 
     if (node->saving.len || !qc_snapshot(node->core, &buf, &snapshot))
         return;
     sim->result.snapshots++;
+    sim_app_save(sim, &snapshot, application);
     if (sim->options.late_saves) {
         ql_store_save_begin(&node->store, &snapshot, &node->saving);
         sim_post(sim, sim_below(sim, 100000),
@@ -524,10 +533,14 @@ static bool copy_snapshot(struct sim *sim, struct sim_node *node, struct sim_nod
         return false;
     qf_strbuf_str(&fetched->bytes, from->members);
     qf_strbuf_str(&fetched->bytes, from->state);
+    qf_strbuf_str(&fetched->bytes, from->application);
     fetched->snapshot = *from;
     fetched->snapshot.members = (struct qf_str){ fetched->bytes.data, from->members.len };
     fetched->snapshot.state =
         (struct qf_str){ fetched->bytes.data + from->members.len, from->state.len };
+    fetched->snapshot.application =
+        (struct qf_str){ fetched->bytes.data + from->members.len + from->state.len,
+                         from->application.len };
     first = bare ? from->index + 1 : QF_MAX(state.first, ql_log_first(source->store.log));
     for (uint64_t i = first; i <= from->index; i++) {
         struct ql_entry entry;

@@ -29,6 +29,8 @@ static const struct {
     { "incarnation", 0, 0, SIM_UNSAFE_SAME_INCARNATION },
     { "snapshot-with-records", 0, 0, SIM_UNSAFE_BARE_SNAPSHOT },
     { "hidden-until-replaced", 0, 0, SIM_UNSAFE_SHOW_REPLACED },
+    { "chained", 0, 0, SIM_UNSAFE_UNCHAINED },
+    { "round-of-one-term", 0, 0, SIM_UNSAFE_ROUND_OUTLIVES_TERM },
     { "damage-below-mark-stops", 0, QL_UNSAFE_CUT_ANYWHERE, 0 },
     { "failed-sync-ends", 0, QL_UNSAFE_SYNC_AGAIN, 0 },
     { "folder-synced", 0, QL_UNSAFE_NO_FILE_SYNC, 0 },

@@ -113,6 +113,14 @@ static void handle(struct sim *sim, struct sim_event *event)
     case SIM_FILL:
         sim_fill(sim);
         break;
+    case SIM_PROPOSE:
+        sim_app_propose(sim);
+        repeat(sim, SIM_PROPOSE, 25000);
+        break;
+    case SIM_FLUSH:
+        if (node->up && same_life)
+            sim_app_flush(sim, event->node);
+        break;
     case SIM_RETRY:
         if (node->up && same_life)
             sim_node_retry(sim, event->node);
@@ -138,7 +146,8 @@ static void next(struct sim *sim)
 static bool recovered(struct sim *sim)
 {
     if (history_acked_count(sim->history) < sim->calm_acked + 10 ||
-        sim->result.reads < sim->calm_reads + 3 || !sim_is_repaired(sim))
+        sim->result.reads < sim->calm_reads + 3 || !sim_is_repaired(sim) ||
+        (sim->options.chains && sim->result.links_acked < sim->calm_links + 10))
         return false;
     for (uint32_t i = 0; i < sim->reference.members.count; i++) {
         struct sim_node *node = sim_node_of(sim, sim->reference.members.items[i].id);
@@ -155,6 +164,7 @@ static void run_calm(struct sim *sim)
     sim->calm_acked = history_acked_count(sim->history);
     sim->calm_reads = sim->result.reads;
     sim->calm_changes = sim->result.changes;
+    sim->calm_links = sim->result.links_acked;
     sim->calm_applied = sim->reference.applied;
     sim->calm_until = sim->now + UINT64_C(200000000);
     while (!sim->result.failure && !recovered(sim)) {
@@ -188,6 +198,8 @@ static void begin(struct sim *sim)
     sim->fill_prng.state = sim->options.seed;
     if (sim->options.full_disks)
         sim_post(sim, 2000000, &(struct sim_event){ .kind = SIM_FILL });
+    if (sim->options.chains)
+        repeat(sim, SIM_PROPOSE, 25000);
 }
 
 static void describe(struct sim *sim, const struct sim_node *node)

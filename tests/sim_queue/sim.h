@@ -20,7 +20,10 @@ enum sim_unsafe {
     SIM_UNSAFE_EARLY_PERSISTED = 1 << 0,  /* entries are reported as stored before the sync */
     SIM_UNSAFE_SAME_INCARNATION = 1 << 1, /* a wiped node comes back under its old id */
     SIM_UNSAFE_BARE_SNAPSHOT = 1 << 2,    /* a snapshot comes without the records it keeps */
-    SIM_UNSAFE_SHOW_REPLACED = 1 << 3     /* what waits for room does not hide what it replaces */
+    SIM_UNSAFE_SHOW_REPLACED = 1 << 3,    /* what waits for room does not hide what it replaces */
+    SIM_UNSAFE_UNCHAINED = 1 << 4,        /* a refused record leaves those that stand on it */
+    SIM_UNSAFE_ROUND_OUTLIVES_TERM = 1
+                                     << 5 /* what was gathered in one term is offered in another */
 };
 
 struct sim_options {
@@ -32,6 +35,7 @@ struct sim_options {
     bool full_disks; /* disks are full for a while */
     bool together;   /* up to eight records are offered at once */
     bool late_saves; /* snapshots are durable only a while after they were taken */
+    bool chains;     /* applications offer records that stand on each other */
     uint64_t core_unsafe, log_unsafe, sim_unsafe;
 };
 
@@ -45,6 +49,7 @@ struct sim_result {
     uint64_t applied;                  /* entries, once each */
     uint64_t together, together_acked; /* offered beside a client's own record */
     uint64_t fills, held;              /* disks that were full; entries that had to wait for room */
+    uint64_t links, links_acked, links_refused; /* records of applications */
 };
 
 struct sim_result sim_run(const struct sim_options *options);

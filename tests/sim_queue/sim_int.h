@@ -23,9 +23,11 @@ enum sim_kind {
     SIM_CLIENT,  /* begins something new */
     SIM_CHAOS,
     SIM_OPERATOR,
-    SIM_FILL,  /* some disk becomes full, or is freed */
-    SIM_RETRY, /* entries that found no room */
-    SIM_SAVED  /* the snapshot that a node took */
+    SIM_FILL,    /* some disk becomes full, or is freed */
+    SIM_RETRY,   /* entries that found no room */
+    SIM_SAVED,   /* the snapshot that a node took */
+    SIM_PROPOSE, /* some application makes records */
+    SIM_FLUSH    /* an application hands over what it made */
 };
 
 struct sim_event {
@@ -56,6 +58,29 @@ struct sim_held {
     bool urgent;
 };
 
+/* A record of an application, which stands on the one before. */
+struct sim_link {
+    uint64_t value, link, term;
+    uint32_t bytes;
+    bool large; /* too large for the log */
+};
+
+struct sim_end {
+    uint64_t value;
+    qf_rc rc;
+    uint64_t index;
+};
+
+struct sim_app {
+    uint64_t term; /* that it leads in; 0: it does not */
+    uint64_t tip;  /* the last link that it made, or found when it began to lead */
+    bool gathering;
+    uint64_t flushed_from;           /* values of the submission that is being looked at */
+    QF_VEC(struct sim_link) round;   /* made, not handed over */
+    QF_VEC(struct sim_link) pending; /* handed over */
+    QF_VEC(struct sim_end) ends;     /* heard of in this step */
+};
+
 struct sim_node {
     uint32_t number;
     char name[16];
@@ -74,6 +99,7 @@ struct sim_node {
     struct qf_strbuf saving;      /* snapshot.dat to be; empty: none */
     QF_VEC(struct sim_held) held; /* in order: nothing is appended before them */
     uint64_t space_told;
+    struct sim_app app;
 };
 
 enum sim_operation { SIM_OFFER, SIM_READ, SIM_CONSUME, SIM_OFFSET, SIM_TRIM };
@@ -91,6 +117,7 @@ struct sim_client {
 
 struct sim_truth {
     uint64_t term, check, state_check;
+    uint64_t link; /* the last one so far */
 };
 
 struct sim {
@@ -109,7 +136,7 @@ struct sim {
     uint64_t operations;
     uint64_t change_request; /* the operator's, 0: none */
     uint64_t change_until;
-    uint64_t calm_acked, calm_reads, calm_changes, calm_applied, calm_until;
+    uint64_t calm_acked, calm_reads, calm_changes, calm_applied, calm_links, calm_until;
     struct history *history;
     QF_VEC(struct sim_truth) truth; /* by index; what was applied first anywhere */
     struct qc_state reference;      /* of truth */
@@ -168,6 +195,17 @@ void sim_client_request(struct sim *sim, const struct sim_event *event);
 void sim_client_done(struct sim *sim, struct sim_node *node, uint64_t request, qf_rc rc,
                      uint64_t index);
 
+/* app.c */
+void sim_app_propose(struct sim *sim);
+void sim_app_flush(struct sim *sim, uint32_t node);
+void sim_app_done(struct sim_node *node, uint64_t value, qf_rc rc, uint64_t index);
+void sim_app_stepped(struct sim *sim, struct sim_node *node); /* it may lead now, or no more */
+void sim_app_forget(struct sim_app *app);                     /* its process ended */
+void sim_app_free(struct sim_app *app);
+void sim_app_save(struct sim *sim, struct ql_snapshot *snapshot, unsigned char state[8]);
+void sim_app_check_snapshot(struct sim *sim, const struct sim_node *node);
+uint64_t sim_link_of(struct qf_str record); /* 0: it is none */
+
 /* chaos.c */
 void sim_chaos(struct sim *sim);
 void sim_fill(struct sim *sim);
@@ -178,5 +216,6 @@ void sim_operator_done(struct sim *sim, qf_rc rc);
 /* The request numbers of operators; those of clients are below. */
 #define SIM_OPERATOR_REQUEST (UINT64_C(1) << 62)
 #define SIM_TOGETHER_REQUEST (UINT64_C(1) << 61) /* and the value */
+#define SIM_LINK_REQUEST (UINT64_C(1) << 60)     /* and the value */
 
 #endif
