@@ -77,7 +77,10 @@ class Clients:
         self.orders, self.jobs = History(f"{folder}/orders.history"), History(f"{folder}/jobs.history")
         self.end = threading.Event()
         self.complaints = []
-        work = [self.produce] * 4 + [self.look] * 2 + [self.produce_jobs, self.take, self.take, self.move]
+        self.made, self.told = [], set()
+        self.watch_next = self.changes = self.beats = self.watches_gone = self.waited = 0
+        work = [self.produce] * 4 + [self.look] * 2 + [self.produce_jobs, self.take, self.take, self.move,
+                                                       self.make_queues, self.watch]
         self.threads = [threading.Thread(target=self.run, args=(fn, random.Random(f"{seed}/{i}"), i))
                         for i, fn in enumerate(work)]
 
@@ -125,15 +128,19 @@ class Clients:
         self.offer_to(self.jobs, "jobs", rng, node)
 
     def look(self, rng, node, _):
-        """A read of the end of the queue, that must have everything acknowledged so far."""
-        number = self.orders.begin()
-        start = max(1, self.orders.end - rng.choice((5, 300)))
-        status, answer = node.request("GET", "/v1/queues/orders", {"from": start, "max": 5000})
+        """A read of the end of the queue, that must have everything acknowledged so far; or of what comes
+        next, waiting for it."""
+        number, wait = self.orders.begin(), rng.choice((0, 0, 2))
+        start = self.orders.end + 1 if wait else max(1, self.orders.end - rng.choice((5, 300)))
+        status, answer = node.request("GET", "/v1/queues/orders",
+                                      {"from": start, "max": 5000, **({"wait": f"{wait}s"} if wait else {})})
+        self.waited += bool(wait and status == 200 and answer["records"])
         if status == 200 and answer["next"] >= answer["end"]:
             self.orders.read(number, answer["first"], start, answer["end"] - 1, records_of(answer))
 
     def take(self, rng, node, _):
-        status, answer = node.request("POST", "/v1/queues/jobs/poll", {"max": rng.randrange(1, 8)})
+        wait = rng.choice(({}, {"wait": "500ms"}))
+        status, answer = node.request("POST", "/v1/queues/jobs/poll", {"max": rng.randrange(1, 8), **wait})
         if status == 200:
             self.jobs.consumed(records_of(answer))
 
@@ -151,6 +158,61 @@ class Clients:
                 "PUT", "/v1/queues/orders/offsets", {"consumer": "c", "offset": answer["next"]})
             if status == 200:
                 state["acked"] = max(before, moved["offset"])
+
+    def make_queues(self, rng, node, state):
+        """Something for those who watch `meta`: queues that are made and deleted again."""
+        name = f"passing-{state.setdefault('count', 0)}"
+        if node.request("PUT", f"/v1/queues/{name}")[0] in (200, 201):
+            self.made.append(name)
+            state["count"] += 1
+            self.end.wait(rng.random())
+            rng.choice(self.cluster.nodes).request("DELETE", f"/v1/queues/{name}")
+        self.end.wait(1 + rng.random())
+
+    def watch(self, rng, node, _):
+        """Events of `meta`: each change once, in order, whichever nodes tell them."""
+        self.follow(node, lambda: self.end.is_set() or rng.random() < 0.05)
+
+    def follow(self, node, enough):
+        events = node.watch(self.watch_next)
+        status = next(events)
+        if status == 410:  # too far behind: what there is, then what changes
+            self.watch_next = 0
+            self.watches_gone += 1
+        if status != 200:
+            return False
+        for kind, index, data in events:
+            if kind == "state":
+                self.made.clear()
+                self.watch_next = index + 1
+            elif kind == "change":
+                if index < self.watch_next:
+                    raise AssertionError(f"change {index} was told again; {self.watch_next} was to come")
+                self.watch_next = index + 1
+                self.changes += 1
+                self.told.add(data.get("create"))
+            elif kind == "heartbeat":
+                self.beats += 1
+            if kind == "error" or enough():
+                return kind == "heartbeat"
+        return False
+
+    def watch_everything(self):
+        """At the end: every queue that was made has been told, unless what was there was told as a whole."""
+        for attempt in range(60):
+            try:
+                if self.follow(self.cluster.nodes[attempt % len(self.cluster.nodes)],
+                               lambda beats=self.beats: self.beats > beats):
+                    break
+            except OSError:
+                pass
+            time.sleep(0.5)
+        else:
+            raise AssertionError("meta cannot be watched")
+        missing = [name for name in self.made if name not in self.told]
+        if missing:
+            raise AssertionError(f"queues were made that no watch told of: {missing[:5]}")
+        return f"{self.changes} changes of meta watched, {self.beats} heartbeats, too far behind {self.watches_gone} times"
 
     def read_everything(self):
         """At the end: every record that is kept, page by page, as one read that began before."""

@@ -10,6 +10,9 @@ import urllib.parse
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 HTTP_PORT, PEER_PORT = 8083, 8084
+# The longest wait for anything that must happen: bounds a hang, and says nothing about speed. What is
+# slow is in the report.
+WAIT_S = 180.0
 
 
 class Node:
@@ -66,6 +69,26 @@ class Node:
         except ValueError:
             return answer.status, {}
 
+    def watch(self, start):
+        """Events of /v1/watch as (kind, index, data), after the status. OSError: it broke off."""
+        connection = http.client.HTTPConnection(self.host.ip, self.http_port, timeout=15.0)
+        try:
+            connection.request("GET", "/v1/watch" + (f"?from={start}" if start else ""))
+            answer = connection.getresponse()
+            yield answer.status
+            event = {}
+            for line in answer if answer.status == 200 else ():
+                key, _, value = line.decode().rstrip("\n").partition(": ")
+                if key:
+                    event[key] = value
+                elif event:
+                    yield event["event"], int(event.get("id", 0)), json.loads(event["data"])
+                    event = {}
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+
     def ready(self):
         try:
             return self.request("GET", "/readyz", timeout=2)[0] == 200
@@ -85,14 +108,14 @@ class Cluster:
         self.nodes, self.queues = [], ["meta"]
         self.nodes += [Node(self, name, hosts[name]) for name in names]
 
-    def wait(self, what, condition, seconds=40.0):
+    def wait(self, what, condition, seconds=WAIT_S):
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:
                 raise AssertionError(f"{what}: not within {seconds:.0f} s")
             time.sleep(0.05)
 
-    def change(self, change, name, seconds=40.0):
+    def change(self, change, name, seconds=WAIT_S):
         """Ask for a change of members until it is done."""
         answers = []
 
@@ -144,7 +167,7 @@ class Cluster:
         self.wait(node.name, node.alive)
         self.change("add", node.name)
         self.change("promote", node.name)
-        self.wait("all queues to have their voters", self.settled, 180)
+        self.wait("all queues to have their voters", self.settled)
 
     def end(self):
         for node in self.nodes:

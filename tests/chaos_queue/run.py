@@ -19,11 +19,10 @@ import time
 TOP = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(TOP, "..", "chaos"))  # behind this folder: names are alike
 from clients import Clients  # noqa: E402
-from cluster import FAKETIME, Cluster  # noqa: E402
+from cluster import FAKETIME, WAIT_S, Cluster  # noqa: E402
 from hosts import Hosts  # noqa: E402
 
 NAMES = ("a", "b", "c")
-RECOVER_S = 40
 
 
 class Faults:
@@ -52,7 +51,7 @@ class Faults:
         self.counts[name] = self.counts.get(name, 0) + 1
         began, acked = time.monotonic(), self.clients.orders.acked
         self.cluster.wait(f"acknowledgements after {name}",
-                          lambda: self.clients.orders.acked > acked + 5, RECOVER_S)
+                          lambda: self.clients.orders.acked > acked + 5)
         self.slowest[name] = max(self.slowest.get(name, 0), time.monotonic() - began)
         for node in self.cluster.nodes:
             if not node.running():
@@ -72,7 +71,7 @@ class Faults:
         """SIGTERM: it hands its leadership over and ends by itself."""
         node = self.victim()
         node.process.terminate()
-        node.process.wait(60)
+        node.process.wait(WAIT_S)
         if node.process.returncode != 0:
             raise AssertionError(f"node {node.name} ended with {node.process.returncode} after SIGTERM")
         self.restart(node)
@@ -205,7 +204,7 @@ def campaign(args, folder, hosts):
             if status not in (200, 201):
                 raise AssertionError(f"queue {queue} was not made: {status} {answer}")
             cluster.queues.append(queue)
-        cluster.wait("all queues to have their voters", cluster.settled, 60)
+        cluster.wait("all queues to have their voters", cluster.settled)
         clients.start()
         end, turn = time.monotonic() + args.minutes * 60, []
         while time.monotonic() < end:
@@ -214,7 +213,7 @@ def campaign(args, folder, hosts):
                 rng.shuffle(turn)
             faults.strike(turn.pop())
             time.sleep(rng.uniform(0.2, 1.5))
-    except AssertionError as error:
+    except (AssertionError, subprocess.TimeoutExpired) as error:
         wrong.append(str(error))
     finally:
         if clients.threads[0].ident:
@@ -222,6 +221,8 @@ def campaign(args, folder, hosts):
     try:
         if not wrong:
             print(f"records left at the end: {clients.read_everything()}")
+            print(clients.watch_everything())
+            print(f"polls that waited and got records: {clients.waited}")
     except (AssertionError, OSError) as error:
         wrong.append(f"at the end: {error}")
     cluster.end()
