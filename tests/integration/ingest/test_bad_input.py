@@ -1,4 +1,5 @@
 """test_bad_input.py - what a node cannot start with: one clear line each, and what to do."""
+import ctypes
 import os
 import pathlib
 import shutil
@@ -70,6 +71,31 @@ class BadInput(NodeTest):
         path.write_bytes(data)
         self.assertIn("snapshot.dat is damaged", self.refusal(node))
 
+    def newer(self, path, size, salt, copies=1):
+        """The file at @path says that it is of the next version, and its header's checksum is right."""
+        xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
+        xxh3.argtypes, xxh3.restype = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64), ctypes.c_uint64
+        data = bytearray(path.read_bytes())
+        for at in range(0, size * copies, size):
+            version = int.from_bytes(data[at + 8:at + 16], "little") + 1
+            data[at + 8:at + 16] = version.to_bytes(8, "little")
+            check = xxh3(bytes(data[at:at + size - 8]), size - 8, salt)
+            data[at + size - 8:at + size] = check.to_bytes(8, "little")
+        path.write_bytes(data)
+
+    def test_files_of_a_newer_version(self):
+        node = self.used()
+        state = self.queue_folder(node) / "sequence-state.dat"
+        log = next(self.queue_folder(node).glob("log-*"))
+        before, salt = state.read_bytes(), int.from_bytes(state.read_bytes()[32:40], "little")
+        self.newer(state, len(before) // 2, 0, copies=2)
+        self.assertIn("sequence-state.dat was written by a newer version: start that version", self.refusal(node))
+        state.write_bytes(before)
+        self.newer(log, 64, salt)
+        line = self.refusal(node)
+        self.assertIn(str(self.queue_folder(node)), line)
+        self.assertIn("was written by a newer version: start that one", line)
+
     def test_a_queues_folder_that_was_lost(self):
         node = self.used()
         shutil.rmtree(self.queue_folder(node))
@@ -126,12 +152,40 @@ class BadInput(NodeTest):
         self.assertEqual(peers[0]["name"], "b")
         status, answer = a.request("POST", "/v1/members", {"change": "add", "name": "b"})
         self.assertEqual(status, 503, answer)
+        for node in (a, b):
+            self.one_line(node, "belongs to another cluster: check --peer, or empty the data folder")
+
+    def one_line(self, node, text):
+        """It is said once, however often it is tried."""
+        wait_for(text, lambda: text in node.log_text())
+        self.assertEqual(node.log_text().count(text), 1, node.log_text())
+
+    def test_two_nodes_with_one_name(self):
+        a = self.node("a")
+        b = self.node("b", [f"--peer=a=127.0.0.1:{a.peer_port}"])
+        a.args.append(f"--peer=b=127.0.0.1:{b.peer_port}")
+        a.start("--bootstrap")
+        b.start(ready=False)
+        wait_for("b", lambda: [p for p in a.request("GET", "/v1/peers")[1]["peers"] if p["state"] == "connected"])
+        other = self.node("b", [f"--peer=a=127.0.0.1:{a.peer_port}"], data=self.folder + "/other")
+        other.log_path = pathlib.Path(self.folder) / "other.log"
+        other.start(ready=False)
+        self.one_line(other, "two nodes have one name: give one another --ingest-id")
+        self.one_line(a, "two nodes have one name: give one another --ingest-id")
+
+    def test_a_wiped_folder_under_an_old_name(self):
+        node = self.used()
+        shutil.rmtree(node.data)
+        node.start(ready=False)
+        self.one_line(node, "in no cluster yet: add it at a member (promfabric queue members --add NAME)")
+        self.assertEqual(node.offer("orders", b"x")[0], 503)
 
     def test_peers_that_nobody_reaches_do_not_stop_a_node(self):
         node = self.node("a", ["--peer=b=127.0.0.1:1"]).start("--bootstrap")
         peers = wait_for("the state", lambda: [p for p in node.request("GET", "/v1/peers")[1]["peers"]
                                                if p["state"] == "unreachable"])
         self.assertEqual(peers[0]["name"], "b")
+        self.one_line(node, "peer cannot be reached: check its address and TLS files")
         node.request("PUT", "/v1/queues/orders")
         self.assertEqual(node.offer("orders", b"x")[0], 200)
 
