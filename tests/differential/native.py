@@ -141,10 +141,25 @@ def fresh(rng, kind):
                      hint=GAUGE if kind == "native_gauge" else UNKNOWN)
 
 
-def begun(rng, h):
-    """@h with some history: 3.5 extrapolates rates of histograms that begin at zero to below zero."""
-    for _ in range(40):
-        h.observe(round(rng.lognormvariate(-1, 1), 4), 5 if h.integer else 4.75)
+def weight(h):
+    return 5 if h.integer else 4.75
+
+
+def begun(rng, h, before=math.inf):
+    """@h with some history, of at most 3/5 of the count @before a reset. 3.5 extrapolates rates of histograms to
+    below zero, later ones stop there: no window may see more increase than what its first sample counts makes
+    up for."""
+    for _ in range(max(1, int(min(40, before * 0.6 / weight(h))))):
+        h.observe(round(rng.lognormvariate(-1, 1), 4), weight(h))
+    return h
+
+
+def stirred(rng, h):
+    """What becomes of a gauge: less of everything if there is much, else more."""
+    if h.count >= 260:
+        return begun(rng, Histogram(h.schema, h.zero_threshold, h.bounds, h.integer, h.hint), h.count)
+    for _ in range(rng.randrange(int(h.count * 0.7 / weight(h)))):
+        h.observe(round(rng.lognormvariate(-1, 1), 4), weight(h))
     return h
 
 
@@ -168,14 +183,14 @@ def changed(rng, h, kind):
     """What happens to a counter once in a while; most of it is a reset."""
     what = rng.random()
     if what < 0.35:
-        return begun(rng, Histogram(h.schema, h.zero_threshold, h.bounds, h.integer, h.hint))
+        return begun(rng, Histogram(h.schema, h.zero_threshold, h.bounds, h.integer, h.hint), h.count)
     if what < 0.55 and h.schema not in (CUSTOM_SCHEMA, -2):
         return h.coarsened(1)
     if what < 0.65 and h.schema != CUSTOM_SCHEMA:
         return h.widened(max(0.001, h.zero_threshold * 4), False) if kind == "native_odd" else h.widened(2.0 ** -4, True)
     if what < 0.72 and kind == "native_mixed":
-        return begun(rng, fresh(rng, rng.choice(["native_custom", "native_requests"])))
-    return begun(rng, fresh(rng, kind))
+        return begun(rng, fresh(rng, rng.choice(["native_custom", "native_requests"])), h.count)
+    return begun(rng, fresh(rng, kind), h.count)
 
 
 def samples(rng, kind, stamps):
@@ -183,10 +198,10 @@ def samples(rng, kind, stamps):
     h, signed = begun(rng, fresh(rng, kind)), rng.random() < 0.4
     floats, total = kind == "native_mixed" and rng.random() < 0.5, 0.0
     for t in stamps:
-        if rng.random() < 0.008:
+        if rng.random() < 0.008 and h.count >= 150:
             h = changed(rng, h, kind)
         elif kind == "native_gauge" and rng.random() < 0.3:
-            h = begun(rng, Histogram(h.schema, h.zero_threshold, h.bounds, h.integer, h.hint))
+            h = stirred(rng, h)
         if kind == "native_mixed" and rng.random() < 0.02:
             floats = not floats
         observe_some(rng, h, signed and h.schema != CUSTOM_SCHEMA)
