@@ -7,12 +7,12 @@
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 
-#define BAR_COLUMNS 40
-#define DIGITS 4 /* what is to be seen is the shape */
+#define BAR_COLUMNS_MIN 10
+#define COUNT_COLUMNS 9
 
 /* One line: a bucket, or several neighbours. */
 struct bar {
-    char low[QF_DOUBLE_TEXT_MAX], high[QF_DOUBLE_TEXT_MAX];
+    char low[CLI_NUMBER_MAX], high[CLI_NUMBER_MAX];
     bool has_low, has_high; /* the bound itself belongs to it */
     double count;
 };
@@ -26,14 +26,6 @@ static double number_of(const json_t *value)
     return number;
 }
 
-static void put_short(char *text, double number)
-{
-    if (isfinite(number))
-        (void)snprintf(text, QF_DOUBLE_TEXT_MAX, "%.*g", DIGITS, number);
-    else
-        (void)qf_double_g(number, text);
-}
-
 /* [which ends belong to it, low, high, count] */
 static struct bar bar_of(const json_t *bucket)
 {
@@ -42,8 +34,8 @@ static struct bar bar_of(const json_t *bucket)
                        .has_high = ends == 0 || ends == 3,
                        .count = number_of(json_array_get(bucket, 3)) };
 
-    put_short(bar.low, number_of(json_array_get(bucket, 1)));
-    put_short(bar.high, number_of(json_array_get(bucket, 2)));
+    (void)cli_number(number_of(json_array_get(bucket, 1)), bar.low);
+    (void)cli_number(number_of(json_array_get(bucket, 2)), bar.high);
     return bar;
 }
 
@@ -62,19 +54,22 @@ static struct bar joined(const json_t *buckets, size_t first, size_t end)
     return bar;
 }
 
-static void put_bar(struct qf_strbuf *buf, double share)
+static void put_bar(struct qf_strbuf *buf, double share, int columns, bool utf8)
 {
     static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    unsigned eighths = isfinite(share) ? (unsigned)ceil(share * BAR_COLUMNS * 8) : 0;
+    unsigned eighths = isfinite(share) ? (unsigned)ceil(share * columns * 8) : 0;
 
+    if (!utf8)
+        eighths = (eighths + 7) / 8 * 8;
     for (unsigned i = 0; i < eighths / 8; i++)
-        qf_strbuf_puts(buf, "█");
+        qf_strbuf_puts(buf, utf8 ? "█" : "#");
     qf_strbuf_puts(buf, parts[eighths % 8]);
 }
 
-static void put_bars(struct qf_strbuf *buf, const struct bar *bars, size_t count)
+static void put_bars(struct qf_strbuf *buf, const struct bar *bars, size_t count,
+                     const struct cli_look *look)
 {
-    int low = 0, high = 0;
+    int low = 0, high = 0, columns;
     double most = 0;
 
     for (size_t i = 0; i < count; i++) {
@@ -82,34 +77,38 @@ static void put_bars(struct qf_strbuf *buf, const struct bar *bars, size_t count
         high = QF_MAX(high, (int)strlen(bars[i].high));
         most = fmax(most, fabs(bars[i].count));
     }
+    columns = QF_MAX(look->columns - low - high - COUNT_COLUMNS - 8, BAR_COLUMNS_MIN);
     for (size_t i = 0; i < count; i++) {
         const struct bar *b = &bars[i];
-        char count_text[QF_DOUBLE_TEXT_MAX];
+        char count_text[CLI_NUMBER_MAX];
 
-        put_short(count_text, b->count);
-        qf_strbuf_printf(buf, "\n  %c%*s, %*s%c %9s ", b->has_low ? '[' : '(', low, b->low, high,
-                         b->high, b->has_high ? ']' : ')', count_text);
-        put_bar(buf, most > 0 ? fabs(b->count) / most : 0);
+        qf_strbuf_printf(buf, "\n  %c%*s, %*s%c %*s ", b->has_low ? '[' : '(', low, b->low, high,
+                         b->high, b->has_high ? ']' : ')', COUNT_COLUMNS,
+                         cli_number(b->count, count_text));
+        put_bar(buf, most > 0 ? fabs(b->count) / most : 0, columns, look->utf8);
     }
 }
 
-void cli_histogram_chart(struct qf_strbuf *buf, const json_t *histogram)
+void cli_histogram_chart(struct qf_strbuf *buf, const json_t *histogram,
+                         const struct cli_look *look)
 {
-    const char *count = json_string_value(json_object_get(histogram, "count"));
-    const char *sum = json_string_value(json_object_get(histogram, "sum"));
+    const json_t *count = json_object_get(histogram, "count");
+    const json_t *sum = json_object_get(histogram, "sum");
+    char count_text[CLI_NUMBER_MAX], sum_text[CLI_NUMBER_MAX];
     const json_t *buckets = json_object_get(histogram, "buckets");
     size_t total = json_array_size(buckets);
     size_t each = (total + CLI_HISTOGRAM_LINES_MAX - 1) / CLI_HISTOGRAM_LINES_MAX, lines = 0;
     struct bar bars[CLI_HISTOGRAM_LINES_MAX];
 
-    if (!count || !sum) {
+    if (!json_is_string(count) || !json_is_string(sum)) {
         QF_CLEANUP(qf_freep) char *text = json_dumps(histogram, JSON_COMPACT | JSON_ENCODE_ANY);
 
         qf_strbuf_puts(buf, text ? text : "");
         return;
     }
-    qf_strbuf_printf(buf, "count %s, sum %s", count, sum);
+    qf_strbuf_printf(buf, "count %s, sum %s", cli_number(number_of(count), count_text),
+                     cli_number(number_of(sum), sum_text));
     for (size_t at = 0; at < total; at += each)
         bars[lines++] = joined(buckets, at, QF_MIN(at + each, total));
-    put_bars(buf, bars, lines);
+    put_bars(buf, bars, lines, look);
 }

@@ -576,20 +576,44 @@ class Events(EndpointTest):
         self.assertEqual(check_one_end(events), "error")
         self.assertEqual(events[-2]["data"]["code"], "execution")
 
+    def terminal(self, *args, **environment):
+        run = subprocess.run([BINARY, "query", f"--url=http://127.0.0.1:{self.fabric.api_port}", *args],
+                             capture_output=True, timeout=60, env=dict(os.environ, COLUMNS="42", **environment))
+        return run.returncode, run.stdout.decode().replace("\r\n", "\n"), run.stderr.decode()
+
     def test_the_terminal_client(self):
-        url = f"--url=http://127.0.0.1:{self.fabric.api_port}"
-        run = subprocess.run([BINARY, "query", url, f"--end={END}", "up"], capture_output=True,
-                             text=True, timeout=30)
-        self.assertEqual((run.returncode, run.stdout),
-                         (0, 'up{job="api"}  0\nup{job="web"}  1\n'), run.stderr)
-        run = subprocess.run([BINARY, "query", url, f"--end={END}", "--start=e-10m", "up"],
-                             capture_output=True, text=True, timeout=30)
-        self.assertEqual(run.returncode, 0)
-        self.assertIn("last 1", run.stdout)
-        run = subprocess.run([BINARY, "query", url, "up{"], capture_output=True, text=True,
-                             timeout=30)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("parse error", run.stderr)
+        self.assertEqual(self.terminal(f"--end={END}", "up"), (0, 'up{job="api"}  0\nup{job="web"}  1\n', ""))
+        self.assertEqual(self.terminal(f"--end={END}", "sort_desc(up)")[1], 'up{job="web"}  1\nup{job="api"}  0\n')
+        self.assertEqual(self.terminal('"a text"'), (0, "a text\n", ""))
+        self.assertIn("Z  1\n", self.terminal(f"--end={END}", 'up{job="web"}[5m]')[1])
+        code, out, err = self.terminal("up{")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("parse error", err)
+        self.assertEqual(self.terminal("--end=bogus", "up"), (1, "", 'error: cannot parse "end": "bogus" is not a time\n'))
+
+    def test_charts_of_the_terminal_client(self):
+        asked = (f"--end={END}", "--start=e-10m", "up")
+        code, out, _ = self.terminal(*asked, LC_ALL="C.UTF-8")
+        self.assertEqual(code, 0)
+        self.assertIn("▄" * 40 + "\n  1 .. 1, last 1\n", out)
+        self.assertTrue(self.terminal(*asked, LC_ALL="C")[1].isascii())
+
+    def test_all_digits_are_in_csv_and_json(self):
+        """1e19 is an integer to JSON, larger than any of C."""
+        asked = ("--start=e-1m", "--step=1m", f"--end={END}", "vector(12345678901234567168)")
+        self.assertEqual([line.split(",")[1] for line in self.terminal(*asked, "--csv")[1].splitlines()],
+                         ["value", "12345678901234567000", "12345678901234567000"])
+        self.assertIn("last 1.235e+19", self.terminal(*asked)[1])
+        self.assertIn('"value":12345678901234567000,', self.terminal(*asked, "--json")[1])
+        self.assertIn(',"0.123456789"]', self.terminal("--json", "0.123456789")[1])
+
+    def test_no_series_says_what_to_try(self):
+        out = self.terminal(f"--end={END}", "nothing")[1]
+        self.assertIn("There are samples at that time, but none that this selects", out)
+        out = self.terminal("up")[1]
+        self.assertRegex(out, r"The newest stored sample is of \S+Z, \S+ before the time asked for. Try --end=\S+Z\n")
+        code, _, err = self.terminal(out.split()[-1], "up", "--csv")
+        self.assertEqual((code, err), (0, ""))
 
 
 ASKED = (

@@ -5,14 +5,21 @@
 
 #include "tests/lib/test.h"
 
-static const char *chart(struct qf_strbuf *buf, const char *json)
+static const struct cli_look wide = { .columns = 68, .utf8 = true };
+
+static const char *drawn(struct qf_strbuf *buf, const char *json, const struct cli_look *look)
 {
     json_t *histogram = json_loads(json, JSON_DECODE_ANY, NULL);
 
     qf_strbuf_reset(buf);
-    cli_histogram_chart(buf, histogram);
+    cli_histogram_chart(buf, histogram, look);
     json_decref(histogram);
     return qf_strbuf_cstr(buf);
+}
+
+static const char *chart(struct qf_strbuf *buf, const char *json)
+{
+    return drawn(buf, json, &wide);
 }
 
 static size_t lines_of(const char *text)
@@ -47,7 +54,7 @@ TEST(bars_are_never_longer_than_the_longest)
                           "[0,\"2\",\"4\",\"-2\"],[0,\"4\",\"+Inf\",\"NaN\"]]}"),
               "count 3, sum NaN\n"
               "  (1,    2]     0.001 ▏\n"
-              "  (2,    4]        -2 ████████████████████████████████████████\n"
+              "  (2,    4]        -2 ██████████████████████████████████████████████\n"
               "  (4, +Inf]       NaN ");
 }
 
@@ -74,4 +81,19 @@ TEST(an_empty_histogram_is_one_line)
 
     CHECK_STR(chart(&buf, "{\"count\":\"0\",\"sum\":\"0\"}"), "count 0, sum 0");
     CHECK_STR(chart(&buf, "{\"bounds\":1}"), "{\"bounds\":1}");
+}
+
+TEST(without_utf_8_bars_are_ascii)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    const struct cli_look narrow = { .columns = 28 };
+
+    CHECK_STR(
+        drawn(&buf,
+              "{\"count\":\"12345678\",\"sum\":\"0.123456\",\"buckets\":[[0,\"1\",\"2\",\"1\"],"
+              "[0,\"2\",\"4\",\"12345677\"]]}",
+              &narrow),
+        "count 12.35M, sum 0.1235\n"
+        "  (1, 2]         1 #\n"
+        "  (2, 4]    12.35M ##########");
 }
