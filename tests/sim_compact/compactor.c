@@ -1,0 +1,295 @@
+/* compactor.c - one compactor, step by step, with the planner that ships. It may be killed between any two steps. */
+#include "tests/sim_compact/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum stage { IDLE, LEASES, LEDGER, LIST, READ, WRITE, PUT, DELETE };
+
+#define FILE_BYTES 700
+
+static bool unsettled(const struct world *w, int64_t ended)
+{
+    return !ended || w->now - ended <= SETTLE;
+}
+
+static void lower(struct compactor *c, uint64_t generation)
+{
+    c->below = generation < c->below ? generation : c->below;
+}
+
+/* Whoever still has a lease, or had one a moment ago. */
+static void look_at_leases(struct world *w, struct compactor *c)
+{
+    for (int i = 0; w->rules.leases && i < IMPORTERS; i++)
+        if (w->importers[i].lease_put && unsettled(w, w->importers[i].ended))
+            lower(c, w->importers[i].generation);
+}
+
+/* BELOW in the partition's ledger. */
+static void ask_ledger(struct world *w, struct compactor *c)
+{
+    for (size_t i = 0; i < w->range_count; i++)
+        if (unsettled(w, w->ranges[i].sealed))
+            lower(c, w->ranges[i].generation);
+    if (c->below > w->ledger_below + 1)
+        w->ledger_below = c->below - 1;
+}
+
+/* --- planning --- */
+
+static bool hidden(const struct world *w, const struct compactor *c, size_t index)
+{
+    const struct file *file = &w->files[index];
+
+    return !w->rules.runs && (c->damaged[index] || file->min_ts / DAY != file->max_ts / DAY);
+}
+
+static void make_files(const struct world *w, const struct compactor *c, struct sg_plan_file *files,
+                       size_t *names, size_t *ret_count)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->listing.seen_count; i++) {
+        size_t index = c->listing.seen[i];
+        const struct file *file = &w->files[index];
+
+        if (hidden(w, c, index))
+            continue;
+        names[count] = index;
+        files[count++] = (struct sg_plan_file){ .min_ts = file->min_ts,
+                                                .max_ts = file->max_ts,
+                                                .shard = file->shard,
+                                                .shard_count = SHARDS,
+                                                .generation = file->generation,
+                                                .size = file->size,
+                                                .damaged = c->damaged[index],
+                                                .replaced_by = replaced_by(w, &c->listing, index) };
+    }
+    /* From names to places in this array. */
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; files[i].replaced_by != SG_PLAN_NONE && j < count; j++)
+            if (names[j] == files[i].replaced_by) {
+                files[i].replaced_by = j;
+                break;
+            }
+    *ret_count = count;
+}
+
+static void take_job(struct compactor *c, const struct sg_plan_job *job, const size_t *names)
+{
+    c->input_count = c->dead_count = c->at = 0;
+    c->window = job->window_ms;
+    for (size_t i = 0; i < job->input_count; i++)
+        c->inputs[c->input_count++] = names[job->inputs[i]];
+    for (size_t i = 0; i < job->dead_count && i + job->input_count < NAMES_MAX; i++)
+        c->dead[c->dead_count++] = names[job->dead[i]];
+    c->stage = READ;
+}
+
+static void find_doomed(struct world *w, struct compactor *c)
+{
+    int64_t now = w->rules.clock ? c->now : w->now + c->clock;
+
+    c->doomed_count = 0;
+    for (size_t i = 0; i < c->listing.seen_count; i++) {
+        size_t by = replaced_by(w, &c->listing, c->listing.seen[i]);
+
+        if (by != SG_PLAN_NONE &&
+            sg_plan_deletable(w->files[by].put, now, w->rules.grace ? GRACE : 0))
+            c->doomed[c->doomed_count++] = c->listing.seen[i];
+    }
+    c->stage = c->doomed_count ? DELETE : IDLE;
+}
+
+static void plan(struct world *w, struct compactor *c)
+{
+    static const int64_t windows[] = { WINDOW, DAY };
+    static struct sg_plan_file files[FILES_MAX];
+    static size_t names[FILES_MAX];
+    struct sg_plan_options options = { .windows_ms = windows,
+                                       .window_count = 2,
+                                       .now_ms = c->now,
+                                       .settle_ms = SETTLE,
+                                       .below = c->below,
+                                       .file_bytes = FILE_BYTES,
+                                       .memory_bytes = 1 << 20,
+                                       .inputs_max = 24 };
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct sg_plan made;
+    size_t count;
+
+    make_files(w, c, files, names, &count);
+    if (sg_plan_make(&options, files, count, arena, &made, NULL) != QF_OK)
+        abort();
+    if (made.job_count && chance(w, 0.8))
+        take_job(c, &made.jobs[between(w, 0, (int64_t)made.job_count - 1)], names);
+    else
+        find_doomed(w, c);
+    (void)qf_arena_free(arena);
+}
+
+/* --- the job --- */
+
+static uint32_t winner(const struct world *w, const struct compactor *c, int series, int at)
+{
+    const struct file *best = NULL;
+
+    for (size_t i = 0; i < c->input_count; i++) {
+        const struct file *file = &w->files[c->inputs[i]];
+
+        if (file->values[series][at] && (!best || newer(file, best)))
+            best = file;
+    }
+    return best ? best->values[series][at] : 0;
+}
+
+static uint64_t greatest(const struct world *w, const struct compactor *c)
+{
+    uint64_t generation = 0;
+
+    for (size_t i = 0; i < c->input_count; i++)
+        if (w->files[c->inputs[i]].generation > generation)
+            generation = w->files[c->inputs[i]].generation;
+    return generation;
+}
+
+/* Series by series; a file that has reached its size is followed by another. */
+static void write_window(struct world *w, struct compactor *c, int64_t window)
+{
+    size_t index = SG_PLAN_NONE;
+
+    for (int s = (int)w->files[c->inputs[0]].shard; s < SERIES; s += SHARDS) {
+        for (int t = 0; t < TIMES; t++) {
+            uint32_t value = (int64_t)t * GRAIN / c->window == window ? winner(w, c, s, t) : 0;
+
+            if (!value)
+                continue;
+            if (index == SG_PLAN_NONE) {
+                index = file_new(w, w->files[c->inputs[0]].shard, greatest(w, c));
+                c->outputs[c->output_count++] = index;
+            }
+            file_set(&w->files[index], s, t, value);
+            file_seal(&w->files[index]);
+        }
+        if (index != SG_PLAN_NONE && w->files[index].size >= FILE_BYTES)
+            index = SG_PLAN_NONE;
+    }
+}
+
+static bool is_output(const struct world *w, const struct compactor *c, size_t input)
+{
+    const struct file *file = &w->files[input];
+
+    for (size_t i = 0; i < c->output_count; i++) {
+        const struct file *output = &w->files[c->outputs[i]];
+
+        if (output->id == file->id && output->generation == file->generation &&
+            output->min_ts == file->min_ts && output->max_ts == file->max_ts)
+            return true;
+    }
+    return false;
+}
+
+static void write_outputs(struct world *w, struct compactor *c)
+{
+    struct file *last;
+
+    c->output_count = 0;
+    for (int64_t window = 0; window <= STEPS / c->window; window++)
+        write_window(w, c, window);
+    last = &w->files[c->outputs[c->output_count - 1]];
+    for (size_t i = 0; i + 1 < c->output_count; i++)
+        last->beside[last->beside_count++] = c->outputs[i];
+    for (size_t i = 0; i < c->input_count; i++)
+        if (!is_output(w, c, c->inputs[i]))
+            last->replaces[last->replaces_count++] = c->inputs[i];
+    for (size_t i = 0; i < c->dead_count; i++)
+        if (!is_output(w, c, c->dead[i]))
+            last->replaces[last->replaces_count++] = c->dead[i];
+    c->at = 0;
+    c->stage = PUT;
+}
+
+static void read_input(struct world *w, struct compactor *c)
+{
+    size_t index = c->inputs[c->at];
+
+    if (!store_has(w, index)) {
+        c->stage = IDLE; /* vanished: plan again */
+    } else if (w->files[index].damaged) {
+        c->damaged[index] = true;
+        c->stage = IDLE;
+    } else if (++c->at == c->input_count) {
+        c->stage = WRITE;
+    }
+}
+
+static void put_output(struct world *w, struct compactor *c)
+{
+    say(w, "c%d puts output %d of %d inputs", (int)(c - w->compactors), (int)c->outputs[c->at],
+        (int)c->input_count);
+    store_put(w, c->outputs[c->at++]);
+    if (c->at == c->output_count) {
+        w->jobs++;
+        c->stage = IDLE;
+    }
+}
+
+static void delete_one(struct world *w, struct compactor *c)
+{
+    size_t index = c->doomed[--c->doomed_count];
+
+    say(w, "c%d deletes %d", (int)(c - w->compactors), (int)index);
+    w->deleted += store_has(w, index);
+    store_delete(w, index);
+    if (!c->doomed_count)
+        c->stage = IDLE;
+}
+
+void compactor_step(struct world *w, struct compactor *c)
+{
+    if (c->stage != IDLE && chance(w, 0.004)) { /* killed, or the store failed */
+        memset(c->damaged, 0, sizeof(c->damaged));
+        c->stage = IDLE;
+        return;
+    }
+    switch ((enum stage)c->stage) {
+    case IDLE:
+        if (!chance(w, 0.2))
+            return;
+        c->now = w->now;
+        c->below =
+            w->rules.below ? (uint64_t)(w->now > SETTLE ? w->now - SETTLE : 0) * 1000 : UINT64_MAX;
+        if (w->rules.below && c->below > w->below_mark + 1)
+            w->below_mark = c->below - 1;
+        c->stage = w->rules.below ? LEASES : LIST;
+        break;
+    case LEASES:
+        look_at_leases(w, c);
+        c->stage = LEDGER;
+        break;
+    case LEDGER:
+        ask_ledger(w, c);
+        c->stage = LIST;
+        break;
+    case LIST:
+        if (!c->listing.active)
+            listing_start(w, &c->listing);
+        if (listing_step(w, &c->listing))
+            plan(w, c);
+        break;
+    case READ:
+        read_input(w, c);
+        break;
+    case WRITE:
+        write_outputs(w, c);
+        break;
+    case PUT:
+        put_output(w, c);
+        break;
+    case DELETE:
+        delete_one(w, c);
+        break;
+    }
+}

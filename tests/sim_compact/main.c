@@ -1,0 +1,108 @@
+/* main.c - promfabric-sim-compact: ageing under delay, loss and crashes, by seed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim_compact/world.h"
+
+static struct world world;
+static struct file files[FILES_MAX];
+
+static void start(uint64_t seed, struct rules rules, bool trace)
+{
+    memset(&world, 0, sizeof(world));
+    world.files = files;
+    world.prng.state = seed;
+    world.rules = rules;
+    world.trace = trace;
+    for (int i = 0; i < IMPORTERS; i++)
+        world.importers[i].clock = chance(&world, 0.5) ? 0 : between(&world, -1500, 100);
+    world.ingest_clock = chance(&world, 0.5) ? 0 : between(&world, -1000, 50);
+    for (int i = 0; i < COMPACTORS; i++) {
+        world.compactors[i].clock = between(&world, -3000, 3000);
+        world.compactors[i].listing.late = true;
+    }
+}
+
+static void step(struct world *w)
+{
+    int64_t who = between(w, 0, 15);
+
+    w->now++;
+    if (who < 2)
+        importer_step(w, &w->importers[who]);
+    else if (who < 7)
+        compactor_step(w, &w->compactors[who & 1]);
+    else if (who < 11)
+        reader_step(w, &w->readers[who & 1]);
+    else if (who < 15)
+        ingest_step(w);
+    else
+        sweep_step(w);
+}
+
+static bool run(uint64_t seed, struct rules rules, bool trace)
+{
+    start(seed, rules, trace);
+    for (int i = 0; i < STEPS && !world.failure[0] && world.file_count < FILES_MAX - 64; i++)
+        step(&world);
+    if (!world.failure[0])
+        return true;
+    printf("FAILED seed %llu at %s\nreplay: promfabric-sim-compact --seed %llu --trace\n",
+           (unsigned long long)seed, world.failure, (unsigned long long)seed);
+    return false;
+}
+
+static bool take_out(struct rules *rules, const char *name)
+{
+    bool *const places[] = { &rules->below, &rules->leases, &rules->grace,
+                             &rules->clock, &rules->beside, &rules->runs };
+    static const char *const names[] = { "below", "leases", "grace", "clock", "beside", "runs" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], name) == 0) {
+            *places[i] = false;
+            return true;
+        }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct rules rules = { true, true, true, true, true, true };
+    uint64_t seed = 1, seeds = 1, answers = 0, jobs = 0, deleted = 0;
+    bool trace = false;
+
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+        if (strcmp(argv[i], "--trace") == 0) {
+            trace = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--seed") == 0)
+            seed = strtoull(value, NULL, 10);
+        else if (strcmp(argv[i], "--seeds") == 0)
+            seeds = strtoull(value, NULL, 10);
+        else if (strcmp(argv[i], "--without") != 0 || !take_out(&rules, value)) {
+            fprintf(stderr, "usage: promfabric-sim-compact [--seed N] [--seeds N] [--trace] "
+                            "[--without RULE]\n");
+            return 2;
+        }
+        i++;
+    }
+    for (uint64_t i = 0; i < seeds; i++) {
+        if (!run(seed + i, rules, trace))
+            return 1;
+        answers += world.answers;
+        jobs += world.jobs;
+        deleted += world.deleted;
+    }
+    printf("%llu seeds: %llu answers, %llu jobs, %llu files deleted\n", (unsigned long long)seeds,
+           (unsigned long long)answers, (unsigned long long)jobs, (unsigned long long)deleted);
+    if (seeds >= 100 && (answers < seeds * 5 || jobs < seeds * 5 || deleted < seeds * 5)) {
+        printf("FAILED: too little happened to show anything\n");
+        return 1;
+    }
+    return 0;
+}
