@@ -25,6 +25,10 @@
  * (sg_catalog_tell()); a lookup that is given the told ones has them too, each once. Take the told
  * ones before the snapshot: what leaves the one is in the other by then.
  *
+ * Replaced segments: a file that compaction made says which files it replaces. As soon as its summary is
+ * known and all that came with it are listed, lookups leave those out; until then both are read, which
+ * gives the same answer.
+ *
  * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
  * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new
  * ones first and deletes the old ones at least two refresh intervals later, since a listing is no
@@ -193,6 +197,13 @@ typedef void sg_catalog_contents_fn(void *ctx, const struct sg_catalog_segment *
  * left out because nothing is known of their contents (yet). No I/O. */
 size_t sg_catalog_contents(const struct sg_catalog_snapshot *snapshot, struct qf_str tenant,
                            int64_t min_ts, int64_t max_ts, sg_catalog_contents_fn *fn, void *ctx);
+
+/* What a file in a store says of itself, read from its end; texts are copied into @arena. Errors of sg_store_read_tail()
+ * and sg_meta_from_tail(); QF_ELIMIT: a footer that is too large. */
+struct sg_meta;
+QF_MUST_CHECK qf_rc sg_catalog_read_meta(struct sg_store *store, struct qf_str name,
+                                         const struct sg_store_call *call, struct qf_arena *arena,
+                                         struct sg_meta *ret_meta, struct qf_err *err);
 
 /* Look up and hand the answer to @fn, which reads the segments and returns their error. If that is
  * QF_ENOTFOUND, segments vanished meanwhile: refresh, look up, call @fn again, up to three times.

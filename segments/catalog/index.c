@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/strbuf.h"
+#include "segments/parquet/segment.h"
 
 /* --- summaries --- */
 
@@ -20,13 +22,16 @@ static void summary_drop(struct index_summary *summary)
     if (summary && atomic_fetch_sub_explicit(&summary->refs, 1, memory_order_acq_rel) == 1) {
         (void)sg_summary_free(summary->summary);
         free((char *)summary->contents.data);
+        free((char *)summary->replaces.data);
+        free((char *)summary->beside.data);
         free(summary);
     }
 }
 
 static size_t summary_cost(const struct index_summary *summary)
 {
-    return sizeof(*summary) + sg_summary_bytes(summary->summary) + summary->contents.len;
+    return sizeof(*summary) + sg_summary_bytes(summary->summary) + summary->contents.len +
+           summary->replaces.len + summary->beside.len;
 }
 
 static void count_summary(struct index_folder *folder, const struct index_summary *summary)
@@ -36,18 +41,66 @@ static void count_summary(struct index_folder *folder, const struct index_summar
     atomic_fetch_add_explicit(&folder->summary_bytes, summary_cost(summary), memory_order_relaxed);
 }
 
+/* --- what files replace --- */
+
+static int by_name(const void *name, const void *entry)
+{
+    return qf_str_cmp(*(const struct qf_str *)name,
+                      ((const struct index_entry *)entry)->segment.name);
+}
+
+/* The entry of a name that a file of the folder told; NULL: it is elsewhere, or not listed. */
+static struct index_entry *find_told(struct index_folder *folder, struct qf_str told)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+    struct qf_str key;
+
+    if (memchr(told.data, '/', told.len))
+        return NULL;
+    qf_strbuf_str(&name, folder->prefix);
+    qf_strbuf_str(&name, told);
+    key = qf_strbuf_view(&name);
+    return folder->count
+               ? bsearch(&key, folder->entries, folder->count, sizeof(folder->entries[0]), by_name)
+               : NULL;
+}
+
+/* While a file is listed with all those beside it, what they replace need not be read. */
+static void mark_replaced(struct index_folder *folder, const struct index_entry *by,
+                          const struct index_summary *says)
+{
+    struct qf_str beside = says->beside, replaces = says->replaces, name;
+
+    while (sg_names_next(&beside, &name))
+        if (!find_told(folder, name))
+            return;
+    while (sg_names_next(&replaces, &name)) {
+        struct index_entry *entry = find_told(folder, name);
+
+        if (entry && entry != by)
+            atomic_store_explicit(&entry->replaced, true, memory_order_relaxed);
+    }
+}
+
+static struct qf_str own_text(struct qf_str text)
+{
+    return text.len ? (struct qf_str){ qf_xmemdup0(text.data, text.len), text.len }
+                    : (struct qf_str){ 0 };
+}
+
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct sg_summary *summary, struct qf_str contents)
+                       const struct index_learnt *learnt)
 {
     struct index_summary *shared = qf_xcalloc(1, sizeof(*shared));
 
     assert(!atomic_load_explicit(&entry->summary, memory_order_relaxed));
     atomic_init(&shared->refs, 1);
-    shared->summary = summary;
-    if (contents.len)
-        shared->contents =
-            (struct qf_str){ qf_xmemdup0(contents.data, contents.len), contents.len };
+    shared->summary = learnt->summary;
+    shared->contents = own_text(learnt->contents);
+    shared->replaces = own_text(learnt->replaces);
+    shared->beside = own_text(learnt->beside);
     count_summary(folder, shared);
+    mark_replaced(folder, entry, shared);
     atomic_store_explicit(&entry->summary, shared, memory_order_release);
 }
 
@@ -77,6 +130,7 @@ void index_builder_add(struct index_builder *builder, const struct sg_store_obje
     QF_VEC_RESERVE(&builder->entries, builder->entries.count + 1);
     entry = &builder->entries.items[builder->entries.count++];
     atomic_init(&entry->summary, NULL);
+    atomic_init(&entry->replaced, false);
     entry->id = name.id;
     entry->segment = (struct sg_catalog_segment){
         .name = qf_arena_str(builder->arena, object->name),
@@ -158,6 +212,7 @@ static void take_over_summaries(struct index_folder *folder, const struct index_
             continue;
         atomic_init(&entry->summary, summary_ref(summary));
         count_summary(folder, summary);
+        mark_replaced(folder, entry, summary);
     }
 }
 

@@ -18,13 +18,22 @@
 struct index_summary {
     atomic_uint refs;
     struct sg_summary *summary;
-    struct qf_str contents; /* owned text for sg_contents_parse(); empty: there is none */
+    struct qf_str contents;         /* owned text for sg_contents_parse(); empty: there is none */
+    struct qf_str replaces, beside; /* owned texts for sg_names_next(), likewise */
+};
+
+/* What a file says of itself, as far as the catalogue keeps it. */
+struct index_learnt {
+    struct sg_summary *summary; /* NULL: nothing of its labels */
+    struct qf_str contents, replaces, beside;
 };
 
 struct index_entry {
     struct sg_catalog_segment segment;       /* strings in the folder's arena */
     uint64_t id;                             /* breaks ties of generation */
     _Atomic(struct index_summary *) summary; /* NULL: not known yet; written once */
+    /* Its samples are in files of the same folder that replace it: lookups leave it out. */
+    atomic_bool replaced;
 };
 
 struct index_span {
@@ -88,10 +97,10 @@ struct index_folder *index_folder_drop(struct index_folder *folder); /* Returns 
 /* The same folder with no summary known. */
 struct index_folder *index_folder_strip(const struct index_folder *folder);
 
-/* Tell what the file of an entry says of itself; takes @summary, which may be NULL, and copies
- * @contents. Only one thread at a time does this. */
+/* Tell what the file of an entry says of itself; takes the summary and copies the texts. Only one thread at a time does
+ * this. */
 void index_entry_learn(struct index_folder *folder, struct index_entry *entry,
-                       struct sg_summary *summary, struct qf_str contents);
+                       const struct index_learnt *learnt);
 
 /* --- snapshots --- */
 

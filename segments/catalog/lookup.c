@@ -23,6 +23,8 @@ static void consider(struct search *search, const struct index_entry *entry)
     const struct index_summary *summary =
         atomic_load_explicit(&entry->summary, memory_order_acquire);
 
+    if (atomic_load_explicit(&entry->replaced, memory_order_relaxed))
+        return;
     if (summary && !sg_summary_probe_may_match(search->probe, summary->summary)) {
         search->pruned++;
         return;

@@ -11,34 +11,42 @@
 /* A footer larger than that is not worth its bytes. */
 #define TAIL_BYTES_MAX ((uint64_t)8 << 20)
 
-static qf_rc read_meta(struct sg_catalog *catalog, const struct sg_catalog_segment *segment,
-                       const struct sg_store_call *call, struct qf_arena *arena,
-                       struct sg_summary **ret_summary, struct qf_str *ret_contents)
+qf_rc sg_catalog_read_meta(struct sg_store *store, struct qf_str name,
+                           const struct sg_store_call *call, struct qf_arena *arena,
+                           struct sg_meta *ret_meta, struct qf_err *err)
 {
-    QF_CLEANUP(qf_freep) char *name = qf_xmemdup0(segment->name.data, segment->name.len);
+    QF_CLEANUP(qf_freep) char *file = qf_xmemdup0(name.data, name.len);
     uint64_t want = SG_TAIL_BYTES;
 
     for (int i = 0; i < 2 && want && want <= TAIL_BYTES_MAX; i++) {
         QF_CLEANUP(qf_freep) char *tail = qf_xmalloc((size_t)want);
-        struct sg_meta meta;
         uint64_t size, need = 0;
         size_t len;
-        qf_rc rc = sg_store_read_tail(catalog->store, segment->name, tail, (size_t)want, call, &len,
-                                      &size, NULL);
+        qf_rc rc = sg_store_read_tail(store, name, tail, (size_t)want, call, &len, &size, err);
 
         if (!rc)
-            rc = sg_meta_from_tail(arena, name, (struct qf_str){ tail, len }, size, &meta, &need,
-                                   NULL);
-        if (rc)
+            rc = sg_meta_from_tail(arena, file, (struct qf_str){ tail, len }, size, ret_meta, &need,
+                                   err);
+        if (rc || !need)
             return rc;
-        if (!need) {
-            *ret_summary = sg_summary_parse(meta.summary);
-            *ret_contents = meta.contents;
-            return QF_OK;
-        }
         want = need;
     }
-    return QF_ELIMIT;
+    return qf_err_set(err, QF_ELIMIT, "%s: its footer is too large", file);
+}
+
+static qf_rc learn(struct sg_catalog *catalog, const struct sg_catalog_segment *segment,
+                   const struct sg_store_call *call, struct qf_arena *arena,
+                   struct index_learnt *ret_learnt)
+{
+    struct sg_meta meta;
+    qf_rc rc = sg_catalog_read_meta(catalog->store, segment->name, call, arena, &meta, NULL);
+
+    if (rc == QF_OK)
+        *ret_learnt = (struct index_learnt){ .summary = sg_summary_parse(meta.summary),
+                                             .contents = meta.contents,
+                                             .replaces = meta.replaces,
+                                             .beside = meta.beside };
+    return rc;
 }
 
 /* True if the trouble is with the store, not with this file: better try again later. */
@@ -57,8 +65,7 @@ static bool learn_folder(struct sg_catalog *catalog, struct index_folder *folder
 
     for (size_t i = folder->count; i-- > 0;) {
         struct index_entry *entry = &folder->entries[i];
-        struct sg_summary *summary = NULL;
-        struct qf_str contents = QF_STR("");
+        struct index_learnt learnt = { 0 };
         qf_rc rc;
 
         if (atomic_load_explicit(&entry->summary, memory_order_relaxed))
@@ -68,10 +75,10 @@ static bool learn_folder(struct sg_catalog *catalog, struct index_folder *folder
         if (qf_clock_mono_ms() >= until_ms)
             return false;
         qf_arena_reset(arena);
-        rc = read_meta(catalog, &entry->segment, call, arena, &summary, &contents);
+        rc = learn(catalog, &entry->segment, call, arena, &learnt);
         if (passing(rc))
             return false;
-        index_entry_learn(folder, entry, summary, contents);
+        index_entry_learn(folder, entry, &learnt);
     }
     return true;
 }

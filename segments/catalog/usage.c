@@ -65,7 +65,8 @@ size_t sg_catalog_contents(const struct sg_catalog_snapshot *snapshot, struct qf
         const struct index_folder *folder = snapshot->folders[of->first + f];
 
         for (size_t i = 0; i < folder->count; i++)
-            if (folder->spans[i].min_ts <= max_ts && folder->spans[i].max_ts >= min_ts)
+            if (folder->spans[i].min_ts <= max_ts && folder->spans[i].max_ts >= min_ts &&
+                !atomic_load_explicit(&folder->entries[i].replaced, memory_order_relaxed))
                 unknown += !tell(&folder->entries[i], fn, ctx);
     }
     return unknown;

@@ -106,6 +106,7 @@ struct colfile_data {
 QF_MUST_CHECK qf_rc colfile_write(struct colfile_writer *writer, const struct colfile_data *data,
                                   struct qf_err *err);
 void colfile_set_meta(struct colfile_writer *writer, struct qf_str key, struct qf_str value);
+uint64_t colfile_writer_bytes(const struct colfile_writer *writer); /* written so far */
 
 struct colfile_written {
     uint64_t size;

@@ -264,6 +264,11 @@ static qf_rc write_tail(struct colfile_writer *writer, struct qf_err *err)
     return QF_OK;
 }
 
+uint64_t colfile_writer_bytes(const struct colfile_writer *writer)
+{
+    return writer->sink->written;
+}
+
 qf_rc colfile_finish(struct colfile_writer *writer, bool sync, struct qf_strbuf *buf,
                      struct colfile_written *ret_written, struct qf_err *err)
 {

@@ -51,6 +51,8 @@ QF_MUST_CHECK qf_rc sg_schema_of(const struct colfile *file, uint32_t version,
 #define SG_KEY_SAMPLES "promfabric.samples"
 #define SG_KEY_GENERATION "promfabric.generation"
 #define SG_KEY_ID "promfabric.id"
+#define SG_KEY_REPLACES "promfabric.replaces"
+#define SG_KEY_BESIDE "promfabric.beside"
 
 /* The metadata of an open file. Strings borrow from it. */
 QF_MUST_CHECK qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta,

@@ -31,7 +31,9 @@
  *
  * Key/value metadata (text): promfabric.schema_version, .tenant, .shard, .shards, .min_ts, .max_ts,
  * .series, .samples, .generation, .id (of its name, see segment_name.h; the id is XXH3 of series
- * and samples in order) and .summary (summary.h).
+ * and samples in order) and .summary (summary.h). The last output of a compaction has .replaces and
+ * .beside too: the files whose samples it and the other outputs hold, and those other outputs; names
+ * in a store, a line each, without their folder if that is its own.
  *
  * Every byte of the file is covered by a checksum (column_file.h): a changed or missing byte is
  * QF_ECORRUPT with the file's name, at open for the footer and at the first read elsewhere. */
@@ -57,12 +59,17 @@ struct sg_meta {
     bool has_start_ts, has_histograms; /* the optional columns are there; set by a reader only */
     struct qf_str summary;             /* text for sg_summary_parse(); empty if there is none */
     struct qf_str contents;            /* text for sg_contents_parse(), likewise */
+    struct qf_str replaces, beside;    /* for sg_names_next(); empty: it replaces nothing */
 };
 
 /* shard = XXH3(labels without __name__) mod shard_count (a power of two). */
 uint32_t sg_shard_of(struct qf_labels labels, uint32_t shard_count);
 /* A power of two from 1 to SG_SHARDS_MAX. */
 bool sg_shard_count_valid(uint64_t shard_count);
+
+/* Take the next of the names in *@names; false: there are no more. Those without a '/' are in the folder of the file that
+ * says so. */
+bool sg_names_next(struct qf_str *names, struct qf_str *ret_name);
 
 /* How many bytes at the end of a file usually hold its metadata. */
 #define SG_TAIL_BYTES (64u << 10)

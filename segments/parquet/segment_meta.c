@@ -132,6 +132,8 @@ qf_rc sg_meta_read(const struct colfile *file, struct sg_meta *ret_meta, struct 
     meta.name.tenant = colfile_meta(file, SG_KEY_TENANT);
     meta.summary = colfile_meta(file, SG_SUMMARY_KEY);
     meta.contents = colfile_meta(file, SG_CONTENTS_KEY);
+    meta.replaces = colfile_meta(file, SG_KEY_REPLACES);
+    meta.beside = colfile_meta(file, SG_KEY_BESIDE);
     if (!meta.name.tenant.data || !qf_tenant_valid(meta.name.tenant) ||
         !meta_u64(file, SG_KEY_SHARD, &shard) || !meta_u64(file, SG_KEY_SHARDS, &shards) ||
         !sg_shard_count_valid(shards) || shard >= shards ||
@@ -174,10 +176,22 @@ qf_rc sg_meta_from_tail(struct qf_arena *arena, const char *file, struct qf_str 
     meta.name.tenant = qf_arena_str(arena, meta.name.tenant);
     meta.summary = qf_arena_str(arena, meta.summary);
     meta.contents = qf_arena_str(arena, meta.contents);
-    if (!meta.name.tenant.data || !meta.summary.data || !meta.contents.data)
+    meta.replaces = qf_arena_str(arena, meta.replaces);
+    meta.beside = qf_arena_str(arena, meta.beside);
+    if (qf_arena_failed(arena))
         return qf_err_set(err, QF_ELIMIT, "%s: too little memory for its metadata", file);
     *ret_meta = meta;
     return QF_OK;
+}
+
+bool sg_names_next(struct qf_str *names, struct qf_str *ret_name)
+{
+    const char *end = names->len ? memchr(names->data, '\n', names->len) : NULL;
+    size_t len = end ? (size_t)(end - names->data) : names->len;
+
+    *ret_name = qf_str_sub(*names, 0, len);
+    *names = qf_str_sub(*names, end ? len + 1 : len, names->len);
+    return ret_name->len > 0;
 }
 
 void sg_content_init(struct sg_content *content)

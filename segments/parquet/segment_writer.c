@@ -433,6 +433,18 @@ uint64_t sg_writer_series(const struct sg_writer *writer)
     return writer->series_count;
 }
 
+uint64_t sg_writer_bytes(const struct sg_writer *writer)
+{
+    return colfile_writer_bytes(writer->file);
+}
+
+void sg_writer_replaces(struct sg_writer *writer, struct qf_str replaces, struct qf_str beside)
+{
+    colfile_set_meta(writer->file, QF_STR(SG_KEY_REPLACES), replaces);
+    if (beside.len)
+        colfile_set_meta(writer->file, QF_STR(SG_KEY_BESIDE), beside);
+}
+
 static void set_meta(struct sg_writer *w, const char *key, const char *fmt, ...) QF_PRINTF(3, 4);
 static void set_meta(struct sg_writer *w, const char *key, const char *fmt, ...)
 {

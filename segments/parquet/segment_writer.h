@@ -67,6 +67,11 @@ QF_MUST_CHECK qf_rc sg_writer_add_samples(struct sg_writer *writer, struct qf_la
                                           const struct sg_samples *samples, struct qf_err *err);
 
 uint64_t sg_writer_series(const struct sg_writer *writer); /* added so far */
+uint64_t sg_writer_bytes(const struct sg_writer *writer); /* in the file so far: whole row groups */
+
+/* What the file will say of itself (struct sg_meta): texts for sg_names_next(), copied. To be called before
+ * sg_writer_finish(). */
+void sg_writer_replaces(struct sg_writer *writer, struct qf_str replaces, struct qf_str beside);
 
 /* Write the footer and, unless it is to be unsynced, sync the file. @ret_name's tenant borrows from the writer. QF_EINVAL if
  * nothing was added. */

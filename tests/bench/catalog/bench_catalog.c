@@ -122,8 +122,9 @@ static void learn_all(struct sg_catalog *catalog)
     sg_summary_builder_print(builder, &text);
     for (size_t i = 0; i < snapshot->count; i++) {
         for (size_t j = 0; j < snapshot->folders[i]->count && j < 200; j++)
-            index_entry_learn(snapshot->folders[i], &snapshot->folders[i]->entries[j],
-                              sg_summary_parse(qf_strbuf_view(&text)), QF_STR(""));
+            index_entry_learn(
+                snapshot->folders[i], &snapshot->folders[i]->entries[j],
+                &(struct index_learnt){ .summary = sg_summary_parse(qf_strbuf_view(&text)) });
     }
     (void)sg_summary_builder_free(builder);
     qf_strbuf_done(&text);
