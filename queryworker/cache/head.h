@@ -11,8 +11,9 @@
 
 /* The largest head input that is taken. */
 #define QW_HEAD_BYTES_MAX (UINT64_C(1) << 30)
-/* What one is taken to need on the disk before its size is known. */
-#define QW_HEAD_BYTES_GUESS (UINT64_C(1) << 20)
+/* What one is taken to need on the disk before its size is known. Little: a query may have hundreds of
+ * them while the store is away, most with a few series, and only some are on their way at a time. */
+#define QW_HEAD_BYTES_GUESS (UINT64_C(1) << 16)
 
 /* How ingest nodes are asked. Any number of threads may use one. */
 struct qw_head_source;

@@ -13,6 +13,7 @@
 #include "tests/lib/test.h"
 
 #define BYTES "these bytes stand for a segment"
+#define MANY 60
 
 /* A cache, and two replicas that do as they are told. */
 struct bench {
@@ -32,6 +33,7 @@ struct bench {
         char body[600];
     } replicas[2];
     struct qf_str urls[2];
+    uint64_t room; /* bytes make_room grants in all */
 };
 
 static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
@@ -54,9 +56,9 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
 
 static bool make_room(void *ctx, uint64_t bytes)
 {
-    (void)ctx;
-    (void)bytes;
-    return true;
+    const struct bench *bench = ctx;
+
+    return qw_cache_stats(bench->cache).bytes + bytes <= bench->room;
 }
 
 static struct bench *bench_new(void)
@@ -65,6 +67,7 @@ static struct bench *bench_new(void)
     struct qf_err err = { 0 };
     char cache[100];
 
+    bench->room = UINT64_MAX / 2;
     (void)snprintf(bench->dir, sizeof(bench->dir), "/tmp/pf-heads-XXXXXX");
     CHECK(mkdtemp(bench->dir));
     CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = bench->dir }, &bench->store, &err),
@@ -165,7 +168,7 @@ static bool asked_with(struct replica *replica, const char *text)
 
 static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
 {
-    struct pb_head inputs[3];
+    struct pb_head inputs[MANY];
     struct pb_heads heads = {
         .inputs = inputs, .count = count, .match = QF_STR("{a=\"b\"}"), .min_ts = 1, .max_ts = 2
     };
@@ -177,7 +180,7 @@ static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
                                       .generation = 5,
                                       .cut = cut,
                                       .shard = (uint32_t)i,
-                                      .shard_count = 4,
+                                      .shard_count = count > 4 ? MANY : 4,
                                       .replicas = bench->urls,
                                       .replica_count = 2 };
     qw_cache_acquire_heads(bench->cache, hold, QF_STR("t"), &heads);
@@ -234,6 +237,24 @@ TEST(equal_head_inputs_are_shared)
     CHECK_EQ(files(bench), 2);
     qw_cache_release(bench->cache, second);
     qw_cache_release(bench->cache, other);
+    bench_free(bench);
+}
+
+/* While the store is away a query has many, most of them small: a small disk must do. */
+TEST(many_head_inputs_fit_a_small_budget)
+{
+    struct bench *bench = bench_new();
+    struct qw_hold *hold;
+
+    bench->room = 4 << 20;
+    hold = get(bench, 7, MANY);
+    CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg);
+    CHECK_EQ(hold->count, MANY);
+    qw_cache_release(bench->cache, hold);
+    bench->room = 1000;
+    hold = acquire(bench, 8, 1);
+    CHECK_EQ(hold->rc, QF_ENOSPC);
+    qw_cache_release(bench->cache, hold);
     bench_free(bench);
 }
 
