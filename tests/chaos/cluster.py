@@ -214,7 +214,7 @@ class Api(Process):
 class Ingest(Process):
     """An ingest node. `meet` tells it of the others before it starts, `found` makes it a cluster of its own."""
 
-    def __init__(self, spawner, program, host, folder, store, index, timeout_s):
+    def __init__(self, spawner, program, host, folder, store, index, timeout_s, seal_s):
         self.http_port, self.peer_port = host.port(WRITE_PORT), host.port(PEER_PORT)
         self.disk = os.path.join(folder, f"ingest-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, INGEST_DISK_MIB)
@@ -222,7 +222,7 @@ class Ingest(Process):
             program, "ingest", "--store", store.url, "--ingest-id", f"ingest-{index}",
             "--data", os.path.join(self.disk, "data"), "--http-listen", f"{host.ip}:{self.http_port}",
             "--peer-listen", f"{host.ip}:{self.peer_port}", "--partitions", "2", "--segment-shards", "2",
-            "--seal-age", "10s", "--query-timeout", f"{2 * timeout_s}s", "--log-file-bytes", "1MiB",
+            "--seal-age", f"{seal_s}s", "--query-timeout", f"{2 * timeout_s}s", "--log-file-bytes", "1MiB",
             "--disk-reserve", "4MiB", "--drain-timeout", "15s",
             # Clocks are days off here: what a node then thinks too new or too old is taken all the same.
             "--future-limit", "3000h", "--out-of-order", "3000h", "--floor-age", "3000h"],

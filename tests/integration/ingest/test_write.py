@@ -219,9 +219,11 @@ class Writing(NodeTest):
         node.stop()
         node.args = ["--disk-reserve", "1000TiB"]  # as if the disk were full but for its reserve
         node.start()
-        status, why, headers = write_series(node, Series(UP, [(now + 1, 2.0)]))
-        self.assertEqual((status, headers["Retry-After"]), (503, "1"), why)
-        self.assertIn(b"no space", why)
+        for version, written in ((1, None), (2, "0")):
+            status, why, headers = write_series(node, Series(UP, [(now + 1, 2.0)]), version=version)
+            self.assertEqual((status, headers["Retry-After"]), (503, "1"), why)
+            self.assertIn(b"no space", why)
+            self.assertEqual(headers["X-Prometheus-Remote-Write-Samples-Written"], written)
         self.assertEqual(write(node, body)[0], 204)  # what is written is known all the same
         node.stop()
         node.args = []

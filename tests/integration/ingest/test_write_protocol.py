@@ -86,6 +86,25 @@ class Negotiation(Protocol):
             self.refused(write(node, body, headers=headers), "expected", status=415)
         self.assertEqual(self.stored(), {})
 
+    def test_the_type_says_which_message_it_is_and_the_version_header_does_not(self):
+        series = [Series(self.labels(), self.sample())]
+        for version, body, header in ((1, version_1(series), "2.0.0"), (2, version_2(series), "0.1.0"),
+                                      (2, version_2(series), "2.7.0"), (1, version_1(series), None)):
+            status, why, _ = write(node, body, version, headers={"X-Prometheus-Remote-Write-Version": header})
+            self.assertEqual(status, 204, why)
+        self.assertEqual(self.stored(), {self.now: 1.0})
+
+    def test_fields_of_later_minor_versions_are_passed_over(self):
+        later = number(99, 7) + field(100, b"later") + double(101, 1.0)
+        sample = field(2, double(1, 1.0) + number(2, self.now) + later)
+        labels = b"".join(field(1, field(1, n) + field(2, v) + later)
+                          for n, v in ((b"__name__", self.name.encode()), (b"v", b"1")))
+        self.assertEqual(write(node, field(1, labels + sample + later) + later)[0], 204)
+        symbols = b"".join(field(4, s) for s in (b"", b"__name__", self.name.encode(), b"v", b"2"))
+        status, why, headers = write(node, symbols + field(5, field(1, bytes([1, 2, 3, 4])) + sample + later) + later, 2)
+        self.assertEqual((status, headers[SAMPLES]), (204, "1"), why)
+        self.assertEqual((self.stored(v="1"), self.stored(v="2")), ({self.now: 1.0}, {self.now: 1.0}))
+
     def test_other_methods_are_405(self):
         status, _, headers = node.raw("GET", "/api/v1/write")
         self.assertEqual(status, 405)
@@ -143,13 +162,24 @@ class Meaning(Protocol):
         self.assertEqual(starts["default", (("__name__", self.name + "_old"),), self.now], self.now - 50)
 
 
+    def test_a_start_time_of_0_is_none(self):
+        sample = field(2, double(1, 1.0) + number(2, self.now) + number(3, 0))
+        body = b"".join(field(4, s) for s in (b"", b"__name__", self.name.encode())) \
+            + field(5, field(1, varint(1) + varint(2)) + sample + number(6, 0))
+        self.assertEqual(write(node, body, 2)[0], 204)
+        self.assertEqual(self.stored(), {self.now: 1.0})
+        self.assertNotIn(("default", (("__name__", self.name),), self.now), log_of(node).starts)
+
+
 class Partial(Protocol):
     """Something is not valid: 400 with the first offending series, the rest is written and counted."""
 
     def check(self, bad, *texts, version=2, written="1"):
         good = Series(self.labels(good="yes"), self.sample())
+        refused = node.metric("promfabric_ingest_samples_refused_total")
         status, why, headers = write_series(node, good, bad, version=version)
         self.assertEqual(status, 400, why)
+        self.assertEqual(node.metric("promfabric_ingest_samples_refused_total"), refused + 1)
         for part in texts:
             self.assertIn(part, why.decode())
         if version == 2:
@@ -218,7 +248,8 @@ class Hostile(Protocol):
     def test_snappy_that_lies(self):
         body = version_1([Series(self.labels(), self.sample())])
         good = snappy(body)
-        for bad in (b"", b"\xff", b"not snappy at all", good[:-1], good[:3], good + b"x",
+        framed = b"\xff\x06\x00\x00sNaPpY\x01" + struct.pack("<I", len(body) + 4)[:3] + b"\0\0\0\0" + body
+        for bad in (framed, b"", b"\xff", b"not snappy at all", good[:-1], good[:3], good + b"x",
                     varint(len(body) - 1) + good[len(varint(len(body))):],
                     varint(len(body) + 1) + good[len(varint(len(body))):],
                     varint((1 << 32) - 1) + good[1:], b"\xff" * 11,
