@@ -1,4 +1,5 @@
 """cluster - real promfabric processes, each on its host, that can be ended, stalled and started again."""
+import contextlib
 import http.client
 import json
 import os
@@ -99,6 +100,9 @@ class Process:
     def kill(self):
         self.signal(signal.SIGKILL)
         self.process.wait()
+        for name in (f"faketime_shm_{self.process.pid}", f"sem.faketime_sem_{self.process.pid}"):  # of start_shifted
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join("/dev/shm", name))
 
     def tell_to_stop(self):
         if not self.told:

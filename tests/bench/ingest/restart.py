@@ -1,6 +1,6 @@
 """restart.py - how long a node takes to be there again when its log is full of samples that are not in the store.
 
-usage: restart.py PROMFABRIC [--log-bytes N] [--folder DIR] [FLAG-OF-INGEST...]     1 GB, /dev/shm
+usage: restart.py PROMFABRIC [--log-bytes N] [--folder DIR] [--nice N] [FLAG-OF-INGEST...]     1 GB, /dev/shm
 
 Writes hot series of 10 labels until the log has so many bytes, ends the node with SIGKILL and starts it again. Figures:
 wall and processor time until /readyz says yes, until a write is acknowledged, and until a status is answered; the
@@ -30,9 +30,10 @@ class Node:
                         f"--http-listen=127.0.0.1:{self.port}", f"--peer-listen=127.0.0.1:{free_port()}", *flags]
         self.log, self.process = open(f"{folder}/log", "ab"), None
 
-    def start(self):
+    def start(self, nice=0):
         self.began = time.monotonic()
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["nice", "-n", str(nice), *self.command], stdout=self.log, stderr=self.log,
+                                        stdin=subprocess.DEVNULL)
 
     def request(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
@@ -95,6 +96,7 @@ def main():
     parser.add_argument("promfabric")
     parser.add_argument("--log-bytes", type=int, default=10**9)
     parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--nice", type=int, default=0, help="of the node that is started again, on a busy machine")
     args, flags = parser.parse_known_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-restart-", dir=args.folder))
     node = Node(args.promfabric, folder, flags)
@@ -105,7 +107,7 @@ def main():
         size, memory = node.log_bytes(), node.memory_mib()
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
-        node.start()
+        node.start(args.nice)
         steps = [node.until("ready", "GET", "/readyz"), node.until("a write acknowledged", *another),
                  node.until("a status", "POST", "/v1/heads/status", json.dumps(
                      {"tenant": "default", "min_ts": -(1 << 58), "max_ts": 1 << 58}))]
