@@ -49,7 +49,7 @@ static bool collect(void *ctx, const struct sg_store_object *object)
     struct sg_segment_name name;
 
     if (!sg_segment_name_parse(object->name, &name)) {
-        names->foreign += !qf_str_starts(object->name, QF_STR(SG_CHANGES_PREFIX));
+        names->foreign += !qf_str_starts(object->name, QF_STR("_")); /* notes, leases, marks */
         return true;
     }
     QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));

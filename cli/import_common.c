@@ -10,6 +10,8 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/duration.h"
 #include "base/sys/clock.h"
+#include "base/pure/tenant.h"
+#include "segments/write/claim.h"
 #include "segments/write/sweep.h"
 
 #define MALFORMED_SHOWN_MAX 10
@@ -81,8 +83,11 @@ static void show(struct import_cli *cli, const char *phase, uint64_t samples, do
 void import_cli_reading(void *ctx, const struct sg_import_progress *progress)
 {
     struct import_cli *cli = ctx;
+    struct sg_store_call call = { .cancel = &interrupted };
     uint64_t total = cli->inputs_bytes ? cli->inputs_bytes : progress->bytes_total;
 
+    if (cli->claim)
+        sg_claim_tick(cli->claim, &call);
     cli->malformed = progress->malformed;
     show(cli, "reading", progress->samples,
          total ? (double)progress->bytes_done / (double)total : -1, 0);
@@ -120,6 +125,20 @@ static bool sweep(const struct import_cli *cli)
     return true;
 }
 
+/* Compactors keep away from the generation from now on. */
+static bool claim(struct import_cli *cli)
+{
+    struct sg_store_call call = { .cancel = &interrupted };
+    struct qf_err err = { 0 };
+
+    if (!qf_tenant_valid(qf_str_from(cli->tenant)))
+        return true; /* the batch says so */
+    if (sg_claim_new(cli->opened, qf_str_from(cli->tenant), (uint64_t)qf_clock_wall_ms() * 1000,
+                     &call, &cli->claim, &err) != QF_OK)
+        fprintf(stderr, "error: %s\n", err.msg);
+    return cli->claim != NULL;
+}
+
 bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options)
 {
     struct sg_store_options store = { .url = cli->store, .create = true };
@@ -136,7 +155,7 @@ bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_optio
     (void)mallopt(M_TRIM_THRESHOLD, MMAP_THRESHOLD);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    if (!sweep(cli)) {
+    if (!sweep(cli) || !claim(cli)) {
         cli->opened = sg_store_free(cli->opened);
         return false;
     }
@@ -149,7 +168,8 @@ bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_optio
         .window_ms = cli->window,
         .memory_bytes = cli->memory,
         .temp_dir = cli->temp_dir,
-        .generation = (uint64_t)qf_clock_wall_ms() * 1000,
+        .generation = cli->claim ? sg_claim_generation(cli->claim) : 1,
+        .claim = cli->claim,
         .cancel = &interrupted,
         .on_progress = on_writing,
         .ctx = cli,
@@ -189,6 +209,7 @@ int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summar
         fprintf(stderr, "error: %s; %s\n", err->msg,
                 summary->segments_left ? "a part was imported: import again"
                                        : "nothing was imported");
+    cli->claim = sg_claim_end(cli->claim);
     cli->opened = sg_store_free(cli->opened);
     return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;
 }

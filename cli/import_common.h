@@ -17,6 +17,7 @@ struct import_cli {
     bool quiet;
 
     struct sg_store *opened;
+    struct sg_claim *claim;
     uint64_t inputs_bytes;                  /* of all inputs; 0: not known */
     int64_t started_ms, shown_ms, phase_ms; /* when it started, told something, began a phase */
     bool writing;

@@ -8,6 +8,7 @@
 
 #include "base/pure/alloc.h"
 #include "segments/catalog/changes.h"
+#include "segments/write/claim.h"
 
 struct sealing {
     struct sg_store *store;
@@ -61,6 +62,9 @@ qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
 
     if (range->file_count > IN_SEALED_FILES_MAX)
         rc = qf_err_set(err, QF_ELIMIT, "a range of %zu files", range->file_count);
+    /* Compactors must ask for what is not sealed. */
+    if (rc == QF_OK && range->file_count)
+        rc = sg_claim_ingest(store, qf_str_from(range->tenant), call, err);
     for (size_t i = 0; i < range->file_count && rc == QF_OK; i++) {
         rc = settle_file(&s, &range->files[i], &infos[i], err);
         files[i] = (struct in_sealed_file){ .name = qf_str_from(range->files[i].name),

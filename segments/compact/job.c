@@ -13,6 +13,7 @@
 #include "promql/histogram/codec.h"
 #include "segments/catalog/catalog.h"
 #include "segments/catalog/changes.h"
+#include "segments/compact/fetch.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/write/sweep.h"
@@ -42,69 +43,17 @@ struct running {
 
 /* --- inputs --- */
 
-static bool same_name(const struct sg_segment_name *a, const struct sg_segment_name *b)
-{
-    return qf_str_eq(a->tenant, b->tenant) && a->min_ts == b->min_ts && a->max_ts == b->max_ts &&
-           a->shard == b->shard && a->shard_count == b->shard_count &&
-           a->generation == b->generation && a->id == b->id;
-}
-
-/* A file of a folder is read where it is, others from a copy that has no name. */
-static qf_rc open_object(struct running *r, struct qf_str name, int *ret_fd, struct qf_err *err)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
-    uint64_t size;
-    qf_rc rc = sg_store_open_file(r->options->store, name, ret_fd, NULL);
-
-    if (rc == QF_OK)
-        return QF_OK;
-    if (rc != QF_EUNSUPPORTED)
-        return qf_err_set(err, rc, "%.*s: cannot be read", QF_STR_ARG(name));
-    qf_strbuf_printf(&path, "%s/input", r->dir);
-    *ret_fd = open(path.data, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (*ret_fd < 0)
-        return qf_err_set(err, errno == ENOSPC ? QF_ENOSPC : QF_EIO, "%s: %s", path.data,
-                          strerror(errno));
-    (void)unlink(path.data);
-    rc = sg_store_read_fd(r->options->store, name, *ret_fd, &r->call, &size, err);
-    if (rc)
-        (void)close(*ret_fd);
-    return rc;
-}
-
-static qf_rc open_input(struct running *r, size_t index, struct qf_err *err)
-{
-    struct qf_str name = r->job->inputs[index];
-    QF_CLEANUP(qf_freep) char *text = qf_xmemdup0(name.data, name.len);
-    struct sg_segment_name parts;
-    struct sg_reader *reader;
-    struct stat status;
-    int fd;
-    qf_rc rc = open_object(r, name, &fd, err);
-
-    if (rc)
-        return rc;
-    if (fstat(fd, &status) == 0)
-        r->result.bytes_read += (uint64_t)status.st_size;
-    reader = sg_reader_open_fd(fd, text, err);
-    if (!reader)
-        return err->rc;
-    QF_VEC_PUSH(&r->readers, reader);
-    /* Generations of names and of metadata must not differ: queries go by either. */
-    if (!sg_segment_name_parse(name, &parts) || !same_name(&parts, &sg_reader_meta(reader)->name))
-        return qf_err_set(err, QF_ECORRUPT, "%s: the name does not fit the content", text);
-    return QF_OK;
-}
-
 static qf_rc open_inputs(struct running *r, struct qf_err *err)
 {
     for (size_t i = 0; i < r->job->input_count; i++) {
-        qf_rc rc = open_input(r, i, err);
+        struct sg_reader *reader = sg_fetch(r->options->store, r->job->inputs[i], r->dir, &r->call,
+                                            &r->result.bytes_read, err);
 
-        if (rc) {
+        if (!reader) {
             qf_err_about(err, i);
-            return rc;
+            return err->rc;
         }
+        QF_VEC_PUSH(&r->readers, reader);
     }
     return QF_OK;
 }

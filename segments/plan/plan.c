@@ -155,9 +155,10 @@ static size_t run_from(const struct planner *p, size_t at, bool *ret_full)
             break;
         for (size_t i = end; i < next; i++)
             memory += memory_of(p->members.items[i]->file);
-        if (end > at && (memory > p->options->memory_bytes || next - at > p->options->inputs_max)) {
+        if (memory > p->options->memory_bytes || next - at > p->options->inputs_max) {
             *ret_full = true;
-            break;
+            if (end > at)
+                break;
         }
         end = next;
     }

@@ -371,6 +371,13 @@ struct sg_lease *sg_lease_drop(struct sg_lease *lease)
     return NULL;
 }
 
+struct sg_lease *sg_lease_leave(struct sg_lease *lease)
+{
+    if (lease)
+        lease_free(lease);
+    return NULL;
+}
+
 /* --- those of others --- */
 
 struct found {

@@ -74,6 +74,8 @@ QF_MUST_CHECK qf_rc sg_lease_renew(struct sg_lease *lease, const struct sg_store
 /* Give it back: the object is removed, or if the store fails expires, and @lease is freed. Accepts NULL,
  * returns NULL. */
 struct sg_lease *sg_lease_drop(struct sg_lease *lease);
+/* Free @lease and let its object expire. Accepts NULL, returns NULL. */
+struct sg_lease *sg_lease_leave(struct sg_lease *lease);
 
 /* --- those of others --- */
 

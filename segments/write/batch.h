@@ -31,7 +31,7 @@
  *   notes           In a store that cannot tell what changed, commit leaves notes of the folders it
  *                   touched (catalog/changes.h), once a second and at the end, so that readers see
  *                   the segments within their refresh interval.
- *   roll-back       If a segment cannot be put, or the cancel flag is set, the segments put before
+ *   roll-back       If a segment cannot be put, the cancel flag is set or the claim is gone, the segments put before
  *                   are deleted again. Readers may have seen them meanwhile. What the store would
  *                   not delete is counted in summary.segments_left: commit the same samples again,
  *                   and the store is as if nothing had failed.
@@ -52,6 +52,8 @@
 #include "base/pure/labels.h"
 #include "promql/value.h"
 #include "segments/store/store.h"
+
+struct sg_claim;
 
 struct sg_batch_summary {
     uint64_t samples;                /* added */
@@ -74,6 +76,9 @@ struct sg_batch_options {
     uint64_t memory_bytes;   /* at least SG_BATCH_MEMORY_MIN */
     uint64_t reserved_bytes; /* of these, for the caller's own use; at most half of them */
     const char *temp_dir;    /* NULL: $TMPDIR, else /tmp */
+    /* Who else may put or merge files meanwhile (claim.h), borrowed: a commit whose claim was broken rolls
+     * back. NULL: nobody does. */
+    struct sg_claim *claim;
 
     /* Set by another thread or a signal handler to end the batch with QF_ECANCELED; may be NULL. */
     const atomic_bool *cancel;

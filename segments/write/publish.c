@@ -12,6 +12,7 @@
 #include "base/sys/clock.h"
 #include "segments/catalog/changes.h"
 #include "segments/parquet/segment_writer.h"
+#include "segments/write/claim.h"
 
 /* Notes of the segments put are left this often during a commit, and at its end. */
 #define NOTE_INTERVAL_MS 1000
@@ -153,6 +154,8 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
     }
     if (rc == QF_OK && qf_clock_mono_ms() - p->noted_ms >= NOTE_INTERVAL_MS)
         rc = put_note(p, err);
+    if (p->options.batch->claim)
+        sg_claim_tick(p->options.batch->claim, &(struct sg_store_call){ .cancel = p->cancel });
     p->writer = sg_writer_free(p->writer);
     (void)unlink(p->path);
     if (rc != QF_OK)
@@ -231,6 +234,9 @@ qf_rc publish_finish(struct publish *p, struct qf_err *err)
 
     if (rc == QF_OK)
         rc = check_present(p, err);
+    if (rc == QF_OK && p->options.batch->claim)
+        rc = sg_claim_check(p->options.batch->claim, &(struct sg_store_call){ .cancel = p->cancel },
+                            err);
     return rc == QF_OK ? put_note(p, err) : rc;
 }
 

@@ -63,7 +63,8 @@ static bool add_name(void *ctx, const struct sg_store_object *object)
 {
     struct names *names = ctx;
 
-    QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));
+    if (!qf_str_starts(object->name, QF_STR("_"))) /* notes, leases, marks */
+        QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));
     return true;
 }
 

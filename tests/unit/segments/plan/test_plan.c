@@ -199,6 +199,9 @@ TEST(more_files_than_one_job_takes_are_several_jobs)
         files[i] = file(i * 2 * H, i * 2 * H + 10, (uint64_t)i + 1);
     CHECK_STR(plan_text(&options, files, 6), "24h g3: 0 1 2; 24h g6: 3 4 5");
     /* Those of one generation go together, even if they are one more. */
+    for (int i = 0; i < 4; i++)
+        files[i] = file(i < 2 ? 0 : 2 * H, i < 2 ? 10 : 2 * H + 10, 1);
+    CHECK_STR(plan_text(&options, files, 4), "2h g1: 0 1; 2h g1: 2 3");
     for (int i = 0; i < 5; i++)
         files[i] = file(0, 10, i < 4 ? 1 : 2);
     CHECK_STR(plan_text(&options, files, 5), "2h g1: 0 1 2 3");

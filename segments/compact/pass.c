@@ -1,0 +1,280 @@
+/* pass.c - bring the files of a tenant into shape. */
+#include "segments/compact/pass.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "segments/catalog/changes.h"
+#include "segments/compact/pass_int.h"
+#include "segments/plan/plan.h"
+#include "segments/write/claim.h"
+
+static const int64_t windows[] = { INT64_C(2) * 3600 * 1000, INT64_C(24) * 3600 * 1000 };
+
+/* Jobs make fewer files each round; this many are never needed. */
+#define ROUNDS_MAX 64
+#define INPUTS_MAX 128
+
+void sg_pass_tell(const struct pass *p, enum sg_pass_event event, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+
+    if (!p->options->on_event)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    p->options->on_event(p->options->ctx, event, text);
+}
+
+/* --- up to where --- */
+
+static qf_rc settle(struct pass *p, struct qf_err *err)
+{
+    const struct sg_pass_options *o = p->options;
+    int64_t now;
+    uint64_t below;
+    qf_rc rc = sg_store_clock(o->store, &p->call, &now, err);
+
+    if (rc)
+        return rc;
+    p->now_ms = now;
+    below = sg_plan_below(now > o->settle_ms ? (uint64_t)(now - o->settle_ms) * 1000 : 0, NULL, 0,
+                          NULL, 0);
+    if (o->dry_run) {
+        p->below = below;
+        return QF_OK;
+    }
+    return sg_claim_settle(o->store, p->tenant, below, o->settle_ms, &p->call, &p->below, err);
+}
+
+/* --- jobs --- */
+
+static struct sg_plan_file plan_file(const struct pass_file *file)
+{
+    return (struct sg_plan_file){ .min_ts = file->parts.min_ts,
+                                  .max_ts = file->parts.max_ts,
+                                  .shard = file->parts.shard,
+                                  .shard_count = file->parts.shard_count,
+                                  .generation = file->parts.generation,
+                                  .size = file->size,
+                                  .replaced_by = file->replaced_by,
+                                  .damaged = file->damaged,
+                                  .outdated = file->known && file->outdated };
+}
+
+static qf_rc plan(struct pass *p, struct sg_plan *ret_plan, struct qf_err *err)
+{
+    struct sg_plan_options options = { .windows_ms = windows,
+                                       .window_count = QF_COUNT_OF(windows),
+                                       .now_ms = p->now_ms,
+                                       .settle_ms = p->options->settle_ms,
+                                       .below = p->below,
+                                       .file_bytes = p->options->file_bytes,
+                                       .memory_bytes = p->options->memory_bytes / 2,
+                                       .inputs_max = INPUTS_MAX };
+    struct sg_plan_file *files = QF_ARENA_ARRAY(p->arena, struct sg_plan_file, p->files.count + 1);
+
+    for (size_t i = 0; i < p->files.count; i++)
+        files[i] = plan_file(&p->files.items[i]);
+    return sg_plan_make(&options, files, p->files.count, p->arena, ret_plan, err);
+}
+
+static struct qf_str *names_of(struct pass *p, const size_t *indexes, size_t count)
+{
+    struct qf_str *names = QF_ARENA_ARRAY(p->arena, struct qf_str, count + 1);
+
+    for (size_t i = 0; i < count; i++)
+        names[i] = p->files.items[indexes[i]].name;
+    return names;
+}
+
+static void count_job(struct pass *p, const struct sg_plan_job *planned,
+                      const struct sg_job_result *result)
+{
+    p->result.jobs++;
+    p->result.merged += planned->input_count;
+    p->result.written += result->outputs + result->present;
+    p->result.samples += result->samples;
+    p->result.bytes_read += result->bytes_read;
+    p->result.bytes_written += result->bytes_written;
+}
+
+/* *ret_again: files changed, or more is known of them. */
+static qf_rc run_job(struct pass *p, const struct sg_plan_job *planned, bool *ret_again,
+                     struct qf_err *err)
+{
+    const struct sg_pass_options *o = p->options;
+    struct sg_job job = { .tenant = p->tenant,
+                          .inputs = names_of(p, planned->inputs, planned->input_count),
+                          .input_count = planned->input_count,
+                          .dead = names_of(p, planned->dead, planned->dead_count),
+                          .dead_count = planned->dead_count,
+                          .window_ms = planned->window_ms,
+                          .shard = planned->shard,
+                          .shard_count = planned->shard_count,
+                          .generation = planned->generation };
+    struct sg_job_options options = { .store = o->store,
+                                      .temp_dir = o->temp_dir,
+                                      .memory_bytes = o->memory_bytes,
+                                      .file_bytes = o->file_bytes,
+                                      .cancel = o->cancel,
+                                      .on_progress = o->on_progress,
+                                      .ctx = o->ctx };
+    struct sg_job_result result = { 0 };
+    struct qf_err why = { 0 };
+    qf_rc rc;
+
+    sg_pass_tell(p, SG_PASS_JOB, "%zu files of shard %u of %u, %" PRIu64 " bytes, from %.*s on",
+                 job.input_count, job.shard, job.shard_count, planned->bytes,
+                 QF_STR_ARG(job.inputs[0]));
+    if (o->dry_run) {
+        count_job(p, planned, &result);
+        return QF_OK;
+    }
+    rc = sg_job_run(&job, &options, &result, &why);
+    if (rc == QF_OK)
+        count_job(p, planned, &result);
+    *ret_again |= rc == QF_OK;
+    if ((rc == QF_ECORRUPT || rc == QF_EUNSUPPORTED) && why.subject) {
+        sg_pass_damaged(p, planned->inputs[why.subject - 1], why.msg);
+        *ret_again = true;
+        return QF_OK;
+    }
+    if (rc == QF_ENOTFOUND) {
+        sg_pass_tell(p, SG_PASS_VANISHED, "%s", why.msg);
+        *ret_again = true;
+        return QF_OK;
+    }
+    if (rc == QF_ELIMIT) {
+        sg_pass_tell(p, SG_PASS_SKIPPED, "%s", why.msg);
+        p->result.skipped++;
+        return QF_OK;
+    }
+    return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
+}
+
+static qf_rc run_jobs(struct pass *p, const struct sg_plan *made, bool *ret_again,
+                      struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    *ret_again = false;
+    for (size_t i = 0; i < made->job_count && rc == QF_OK; i++)
+        rc = run_job(p, &made->jobs[i], ret_again, err);
+    *ret_again &= !p->options->dry_run;
+    return rc;
+}
+
+static void measure(const struct pass *p, uint64_t *ret_files, uint64_t *ret_bytes)
+{
+    *ret_files = *ret_bytes = 0;
+    for (size_t i = 0; i < p->files.count; i++)
+        if (p->files.items[i].replaced_by == SG_PLAN_NONE) {
+            (*ret_files)++;
+            *ret_bytes += p->files.items[i].size;
+        }
+}
+
+static qf_rc merge_all(struct pass *p, struct qf_err *err)
+{
+    bool again = true;
+    qf_rc rc = QF_OK;
+
+    for (int round = 0; rc == QF_OK && again; round++) {
+        struct sg_plan made = { 0 };
+
+        qf_arena_reset(p->arena);
+        rc = sg_pass_look(p, err);
+        if (rc == QF_OK && round == 0)
+            measure(p, &p->result.files_before, &p->result.bytes_before);
+        again = false;
+        if (rc == QF_OK && round < ROUNDS_MAX)
+            rc = plan(p, &made, err);
+        p->result.waiting = made.waiting;
+        if (rc == QF_OK)
+            rc = run_jobs(p, &made, &again, err);
+    }
+    if (rc == QF_OK)
+        measure(p, &p->result.files_after, &p->result.bytes_after);
+    return rc;
+}
+
+/* --- replaced files --- */
+
+static qf_rc delete_file(struct pass *p, const struct pass_file *file, struct sg_changes_note *note,
+                         struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    sg_pass_tell(p, SG_PASS_DELETE, "%.*s", QF_STR_ARG(file->name));
+    if (!p->options->dry_run)
+        rc = sg_store_delete(p->options->store, file->name, &p->call, err);
+    p->result.deleted += rc == QF_OK;
+    sg_changes_note_add(note, file->name);
+    return rc;
+}
+
+static qf_rc delete_replaced(struct pass *p, struct qf_err *err)
+{
+    struct sg_changes_note note = { 0 };
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; i < p->files.count && rc == QF_OK; i++) {
+        struct pass_file *file = &p->files.items[i], *by;
+
+        if (file->replaced_by == SG_PLAN_NONE)
+            continue;
+        by = &p->files.items[file->replaced_by];
+        if (!sg_plan_deletable(by->mtime_ms, p->now_ms, p->options->grace_ms)) {
+            p->result.doomed++;
+            continue;
+        }
+        rc = sg_pass_verify(p, by, err);
+        if (rc == QF_OK && by->verified)
+            rc = delete_file(p, file, &note, err);
+    }
+    if (rc == QF_OK && !p->options->dry_run)
+        rc = sg_changes_note_put(&note, p->options->store, &p->call, err);
+    sg_changes_note_done(&note);
+    return rc;
+}
+
+/* --- all of it --- */
+
+static qf_rc run(struct pass *p, struct qf_err *err)
+{
+    qf_rc rc = settle(p, err);
+
+    if (rc == QF_OK)
+        rc = merge_all(p, err);
+    /* What time it is now: jobs may have taken long. */
+    if (rc == QF_OK)
+        rc = sg_store_clock(p->options->store, &p->call, &p->now_ms, err);
+    return rc == QF_OK ? delete_replaced(p, err) : rc;
+}
+
+qf_rc sg_pass_run(const struct sg_pass_options *options, struct qf_str tenant,
+                  struct sg_pass_result *ret_result, struct qf_err *err)
+{
+    struct pass p = { .options = options,
+                      .tenant = tenant,
+                      .call = { .cancel = options->cancel },
+                      .arena = qf_arena_new(SIZE_MAX),
+                      .names = qf_arena_new(SIZE_MAX) };
+    struct qf_err own = { 0 };
+    qf_rc rc = run(&p, err ? err : &own);
+
+    *ret_result = p.result;
+    QF_VEC_DONE(&p.files);
+    QF_VEC_DONE(&p.learnt);
+    (void)qf_arena_free(p.arena);
+    (void)qf_arena_free(p.names);
+    return rc;
+}

@@ -1,0 +1,56 @@
+/* pass.h - bring the files of a tenant into shape: merge what can be merged, delete what was replaced long enough ago.
+ *
+ * A pass holds no state but what is in the store: it may be killed at any moment, and two may run at once; answers do
+ * not change (segments/plan/plan.h says why). In order:
+ *
+ *   1. settle up to which generation nobody can add files (segments/write/claim.h)
+ *   2. list the tenant's files, and read from those that may replace others what they say
+ *   3. plan and run jobs, list again, until there is nothing to do
+ *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note */
+#ifndef SEGMENTS_COMPACT_PASS_H
+#define SEGMENTS_COMPACT_PASS_H
+
+#include "segments/compact/job.h"
+
+enum sg_pass_event {
+    SG_PASS_JOB,      /* is about to run, or would: @text says what */
+    SG_PASS_DAMAGED,  /* a file that cannot be read, and why: it is left alone */
+    SG_PASS_VANISHED, /* an input was gone: planned again */
+    SG_PASS_SKIPPED,  /* a job needs more memory than it may have */
+    SG_PASS_DELETE,   /* a replaced file goes, or would */
+};
+
+struct sg_pass_options {
+    struct sg_store *store; /* borrowed */
+    const char *temp_dir;   /* NULL: $TMPDIR, else /tmp */
+    uint64_t memory_bytes;
+    uint64_t file_bytes;
+    int64_t
+        settle_ms; /* files whose generation is younger are left alone, and windows that ended since */
+    int64_t grace_ms; /* how long files stay after they were replaced */
+    bool dry_run;     /* change nothing */
+    const atomic_bool *cancel;
+    /* All may be NULL. */
+    void (*on_event)(void *ctx, enum sg_pass_event event, const char *text);
+    void (*on_progress)(void *ctx, const struct sg_job_result *so_far); /* of the job under way */
+    void *ctx;
+};
+
+struct sg_pass_result {
+    uint64_t files_before, bytes_before, files_after,
+        bytes_after; /* that count: replaced ones do not */
+    uint64_t jobs, merged,
+        written; /* jobs done, or planned in a dry run; their inputs and outputs */
+    uint64_t samples, bytes_read, bytes_written;
+    uint64_t damaged;         /* files left alone */
+    uint64_t skipped;         /* jobs that need more memory */
+    uint64_t deleted, doomed; /* replaced files that went, and that wait for their time */
+    uint64_t waiting; /* files in windows that are over, of generations that may still get others */
+};
+
+/* Errors of the store; QF_ENOSPC and QF_EIO for temporary files; QF_ELIMIT; QF_ECANCELED. What was done before an error is
+ * done, and is in *ret_result as well. */
+QF_MUST_CHECK qf_rc sg_pass_run(const struct sg_pass_options *options, struct qf_str tenant,
+                                struct sg_pass_result *ret_result, struct qf_err *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* claim.c - which generations may still get files. */
+#include "segments/write/claim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/pure/strbuf.h"
+#include "base/pure/vec.h"
+#include "segments/store/lease.h"
+
+#define MARK_DIGITS 20
+#define MARKS_MAX 1000
+#define END_TIMEOUT_MS 5000
+
+struct sg_claim {
+    struct sg_store *store;
+    char *name;
+    uint64_t generation;
+    struct sg_lease *lease;
+};
+
+/* --- the mark --- */
+
+struct marks {
+    size_t prefix_len;
+    QF_VEC(uint64_t) all; /* ascending */
+};
+
+static void marks_done(struct marks *marks)
+{
+    QF_VEC_DONE(&marks->all);
+}
+
+static bool on_mark(void *ctx, const struct sg_store_object *object)
+{
+    struct marks *marks = ctx;
+    struct qf_str digits = qf_str_sub(object->name, marks->prefix_len, object->name.len);
+    uint64_t mark;
+
+    if (digits.len == MARK_DIGITS && qf_parse_u64(digits, &mark))
+        QF_VEC_PUSH(&marks->all, mark);
+    return marks->all.count < MARKS_MAX;
+}
+
+static void print_folder(struct qf_strbuf *buf, struct qf_str tenant)
+{
+    qf_strbuf_printf(buf, SG_CLAIM_MARK_PREFIX "tenant=%.*s/", QF_STR_ARG(tenant));
+}
+
+static qf_rc list_marks(struct sg_store *store, struct qf_str tenant,
+                        const struct sg_store_call *call, struct marks *ret_marks,
+                        struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf folder = QF_STRBUF_INIT;
+
+    print_folder(&folder, tenant);
+    ret_marks->prefix_len = folder.len;
+    return sg_store_list(store, qf_strbuf_view(&folder), QF_STR(""), call, on_mark, ret_marks, err);
+}
+
+/* Everything up to @mark is settled. Smaller marks say nothing any more. */
+static qf_rc put_mark(struct sg_store *store, struct qf_str tenant, uint64_t mark,
+                      const struct sg_store_call *call, struct qf_err *err)
+{
+    QF_CLEANUP(marks_done) struct marks marks = { 0 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+    size_t folder_len;
+    qf_rc rc = list_marks(store, tenant, call, &marks, err);
+
+    if (rc || (marks.all.count && marks.all.items[marks.all.count - 1] >= mark))
+        return rc;
+    print_folder(&name, tenant);
+    folder_len = name.len;
+    qf_strbuf_printf(&name, "%020" PRIu64, mark);
+    rc = sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
+    for (size_t i = 0; rc == QF_OK && i < marks.all.count; i++) {
+        name.len = folder_len;
+        qf_strbuf_printf(&name, "%020" PRIu64, marks.all.items[i]);
+        (void)!sg_store_delete(store, qf_strbuf_view(&name), call, NULL);
+    }
+    return rc;
+}
+
+/* --- writers --- */
+
+static qf_rc add_lease(struct sg_claim *claim, const char *word, int64_t ttl_ms,
+                       const struct sg_store_call *call, struct sg_lease **ret_lease,
+                       struct qf_err *err)
+{
+    char text[40];
+    struct sg_lease_options options = { .name = claim->name, .text = text, .ttl_ms = ttl_ms };
+
+    (void)snprintf(text, sizeof(text), "%s %" PRIu64, word, claim->generation);
+    return sg_lease_add(claim->store, &options, call, ret_lease, err);
+}
+
+static void free_claim(struct sg_claim *claim)
+{
+    claim->lease = sg_lease_drop(claim->lease);
+    free(claim->name);
+    free(claim);
+}
+
+/* The mark is looked at when the lease is there. */
+static qf_rc rise_above_mark(struct sg_claim *claim, struct qf_str tenant,
+                             const struct sg_store_call *call, struct qf_err *err)
+{
+    QF_CLEANUP(marks_done) struct marks marks = { 0 };
+    struct sg_lease *lower = claim->lease;
+    qf_rc rc = list_marks(claim->store, tenant, call, &marks, err);
+
+    if (rc || !marks.all.count || marks.all.items[marks.all.count - 1] < claim->generation)
+        return rc;
+    claim->generation = marks.all.items[marks.all.count - 1] + 1;
+    rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
+    if (rc == QF_OK)
+        (void)sg_lease_drop(lower);
+    return rc == QF_OK ? rise_above_mark(claim, tenant, call, err) : rc;
+}
+
+qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,
+                   const struct sg_store_call *call, struct sg_claim **ret_claim,
+                   struct qf_err *err)
+{
+    struct sg_claim *claim = qf_xcalloc(1, sizeof(*claim));
+    struct qf_strbuf name = QF_STRBUF_INIT;
+    qf_rc rc;
+
+    qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
+    claim->name = qf_strbuf_take(&name);
+    claim->store = store;
+    claim->generation = generation;
+    rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
+    if (rc == QF_OK)
+        rc = rise_above_mark(claim, tenant, call, err);
+    if (rc == QF_OK)
+        *ret_claim = claim;
+    else
+        free_claim(claim);
+    return rc;
+}
+
+uint64_t sg_claim_generation(const struct sg_claim *claim)
+{
+    return claim->generation;
+}
+
+void sg_claim_tick(struct sg_claim *claim, const struct sg_store_call *call)
+{
+    if (sg_lease_due(claim->lease))
+        (void)!sg_lease_renew(claim->lease, call, NULL);
+}
+
+qf_rc sg_claim_check(struct sg_claim *claim, const struct sg_store_call *call, struct qf_err *err)
+{
+    return sg_lease_renew(claim->lease, call, err);
+}
+
+struct sg_claim *sg_claim_end(struct sg_claim *claim)
+{
+    struct sg_store_call call = { .timeout_ms = END_TIMEOUT_MS };
+    struct sg_lease *ended;
+
+    if (!claim)
+        return NULL;
+    /* If this fails the claim itself stays until it expires, which says the same. */
+    if (add_lease(claim, "ended", SG_CLAIM_ENDED_MS, &call, &ended, NULL) == QF_OK) {
+        (void)sg_lease_leave(ended);
+        free_claim(claim);
+    } else {
+        (void)sg_lease_leave(claim->lease);
+        claim->lease = NULL;
+        free_claim(claim);
+    }
+    return NULL;
+}
+
+/* --- compactors --- */
+
+struct settling {
+    struct sg_store *store;
+    const struct sg_store_call *call;
+    int64_t settle_ms;
+    uint64_t below;
+    struct qf_err *err;
+    qf_rc rc;
+};
+
+static bool parse_text(struct qf_str text, bool *ret_ended, uint64_t *ret_generation)
+{
+    struct qf_str word = qf_str_word(&text);
+
+    *ret_ended = qf_str_is(word, "ended");
+    return (*ret_ended || qf_str_is(word, "generation")) &&
+           qf_parse_u64(qf_str_trim(text), ret_generation);
+}
+
+static bool on_lease(void *ctx, const struct sg_lease_info *info)
+{
+    struct settling *s = ctx;
+    uint64_t generation = 0;
+    bool ended;
+
+    if (parse_text(info->text, &ended, &generation) && ended ? info->age_ms >= s->settle_ms
+                                                             : info->expired) {
+        s->rc = sg_lease_break(s->store, info->object, s->call, s->err);
+        return s->rc == QF_OK;
+    }
+    /* Of what cannot be read anything may come. */
+    s->below = QF_MIN(s->below, generation);
+    return true;
+}
+
+qf_rc sg_claim_settle(struct sg_store *store, struct qf_str tenant, uint64_t below,
+                      int64_t settle_ms, const struct sg_store_call *call, uint64_t *ret_below,
+                      struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+    struct settling s = {
+        .store = store, .call = call, .settle_ms = settle_ms, .below = below, .err = err
+    };
+    qf_rc rc = below > 1 ? put_mark(store, tenant, below - 1, call, err) : QF_OK;
+
+    qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
+    if (rc == QF_OK)
+        rc = sg_lease_list(store, qf_strbuf_cstr(&name), call, on_lease, &s, err);
+    if (rc == QF_OK)
+        rc = s.rc;
+    if (rc == QF_OK)
+        *ret_below = s.below;
+    return rc;
+}
+
+/* --- ingest nodes --- */
+
+qf_rc sg_claim_has_ingest(struct sg_store *store, struct qf_str tenant,
+                          const struct sg_store_call *call, bool *ret_has, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+    struct sg_store_info info;
+    struct qf_err why = { 0 };
+    qf_rc rc;
+
+    qf_strbuf_printf(&name, SG_CLAIM_INGEST_PREFIX "tenant=%.*s", QF_STR_ARG(tenant));
+    rc = sg_store_stat(store, qf_strbuf_view(&name), call, &info, &why);
+    *ret_has = rc == QF_OK;
+    return rc == QF_OK || rc == QF_ENOTFOUND ? QF_OK : qf_err_set(err, rc, "%s", why.msg);
+}
+
+qf_rc sg_claim_ingest(struct sg_store *store, struct qf_str tenant,
+                      const struct sg_store_call *call, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+    bool has;
+    qf_rc rc = sg_claim_has_ingest(store, tenant, call, &has, err);
+
+    if (rc || has)
+        return rc;
+    qf_strbuf_printf(&name, SG_CLAIM_INGEST_PREFIX "tenant=%.*s", QF_STR_ARG(tenant));
+    return sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
+}
