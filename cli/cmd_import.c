@@ -79,6 +79,7 @@ int cli_import(int argc, char **argv)
     static const char *const reactions[] = { "stop", "skip" };
     struct sg_import_options options = { .on_malformed = import_cli_malformed,
                                          .on_progress = import_cli_reading,
+                                         .on_read = import_cli_read,
                                          .ctx = &o.common };
     struct sg_import_summary summary = { 0 };
     struct qf_err err = { 0 };

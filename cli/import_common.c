@@ -44,6 +44,27 @@ void import_cli_malformed(void *ctx, const char *file, uint64_t line, const char
     fprintf(stderr, "%s:%" PRIu64 ": skipped: %s\n", file, line, what);
 }
 
+/* A time a thousand times off is found much later: what was taken for what is said. */
+void import_cli_read(void *ctx, const struct sg_import_read *read)
+{
+    static const char *const texts[] = {
+        [SG_IMPORT_OPENMETRICS] = "OpenMetrics, times in seconds",
+        [SG_IMPORT_PROMETHEUS] = "Prometheus text, times in milliseconds",
+        [SG_IMPORT_TSDB_DUMP] = "a dump of promtool, times in milliseconds",
+    };
+    struct import_cli *cli = ctx;
+
+    if (read->format == SG_IMPORT_AUTO)
+        return;
+    clear_line(cli);
+    if (read->guessed && !cli->quiet)
+        fprintf(stderr, "%s: read as %s (--format says otherwise)\n", read->file,
+                texts[read->format]);
+    if (read->format == SG_IMPORT_OPENMETRICS && !read->ended)
+        fprintf(stderr, "warning: %s: no # EOF at its end: it may have been cut short\n",
+                read->file);
+}
+
 static void print_bar(double done, double seconds)
 {
     int filled = (int)(done * BAR_WIDTH);
@@ -191,7 +212,8 @@ static void print_summary(const struct import_cli *cli, const struct sg_batch_su
         printf(", %s to %s", qf_strbuf_cstr(&min), qf_strbuf_cstr(&max));
     printf(", in %.1f s: %" PRIu64 " segments (%" PRIu64 " bytes)", seconds, s->segments, s->bytes);
     if (s->segments_present)
-        printf(", %" PRIu64 " were there already", s->segments_present);
+        printf(", %" PRIu64 " were there already%s", s->segments_present,
+               s->segments ? "" : ": nothing was new");
     if (cli->malformed)
         printf("; %" PRIu64 " malformed lines skipped", cli->malformed);
     printf("\n");

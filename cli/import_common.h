@@ -46,6 +46,7 @@ struct import_cli {
 bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_options);
 /* For struct sg_import_options; the context is @cli. */
 void import_cli_reading(void *cli, const struct sg_import_progress *progress);
+void import_cli_read(void *cli, const struct sg_import_read *read);
 void import_cli_malformed(void *cli, const char *file, uint64_t line, const char *what);
 /* End the progress line and tell the outcome; returns the exit code. */
 int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summary, qf_rc rc,

@@ -191,6 +191,18 @@ static qf_rc read_lines(struct reading *r, struct qf_err *err)
     }
 }
 
+static void tell_read(const struct reading *r)
+{
+    const struct sg_import_options *options = &r->import->options;
+    struct sg_import_read read = { .file = r->name,
+                                   .format = r->state.format,
+                                   .guessed = options->format == SG_IMPORT_AUTO,
+                                   .ended = r->state.ended };
+
+    if (options->on_read)
+        options->on_read(options->ctx, &read);
+}
+
 qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *err)
 {
     struct reading r = { .import = import,
@@ -208,6 +220,7 @@ qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *
     rc = read_lines(&r, err);
     if (rc == QF_OK) {
         tell(&r);
+        tell_read(&r);
         import->bytes_before += input_bytes_done(r.input);
     }
     (void)input_close(r.input);

@@ -32,6 +32,15 @@ struct sg_import_progress {
     uint64_t lines, samples, malformed; /* read */
 };
 
+/* What is to be said of a file when it is read. */
+struct sg_import_read {
+    const char *file;
+    enum sg_import_format
+        format;   /* SG_IMPORT_AUTO: no sample had a time, so there was no need to know */
+    bool guessed; /* nobody said so: it looks like that */
+    bool ended;   /* "# EOF" was its last line, which every OpenMetrics text must have */
+};
+
 struct sg_import_options {
     struct sg_batch_options batch; /* import adds to reserved_bytes what reading takes */
     enum sg_import_format format;
@@ -41,7 +50,9 @@ struct sg_import_options {
     void (*on_malformed)(void *ctx, const char *file, uint64_t line, const char *what);
     /* May be NULL. Called every few milliseconds of reading. */
     void (*on_progress)(void *ctx, const struct sg_import_progress *progress);
-    void *ctx; /* of these two; the batch's has its own */
+    /* May be NULL. */
+    void (*on_read)(void *ctx, const struct sg_import_read *read);
+    void *ctx; /* of these; the batch's has its own */
 };
 
 #define SG_IMPORT_MEMORY_MIN SG_BATCH_MEMORY_MIN

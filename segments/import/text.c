@@ -211,7 +211,7 @@ static const char *parse_sample(struct text_state *state, struct qf_str rest,
         return what;
     }
     if (ts.len == 0 || ts.data[0] == '#' || qf_str_starts(ts, QF_STR("st@")))
-        return "no timestamp";
+        return TEXT_NO_TIME;
     if (!what)
         what = parse_timestamp(state, sample->series, ts, &sample->ts);
     if (!what && sample->histogram.len && state->format == SG_IMPORT_TSDB_DUMP)

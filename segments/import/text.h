@@ -18,6 +18,12 @@ struct text_state {
     int64_t now_ms;
 };
 
+/* What is said of the most common mistake. */
+#define TEXT_NO_TIME                                                                               \
+    "no timestamp: scraped text has none; write the time behind the value, or send the text to "   \
+    "an "                                                                                          \
+    "ingest node"
+
 enum text_line {
     TEXT_SAMPLE,
     TEXT_NOTHING, /* empty, a comment, metadata */
