@@ -2,7 +2,7 @@
 // usage: node duckdb_rows.js GLOB
 const { DuckDBInstance } = require('@duckdb/node-api');
 
-// The query the README shows, in the order the rows were written.
+// Samples as the README makes them of files (duckdb_page.js), in the order the rows were written.
 const QUERY = (glob) => `
     SELECT metric, to_json(labels) AS labels, unnest(ts) AS ts,
            unnest(sample_values(value, scale, last, digits)) AS value,
@@ -11,7 +11,7 @@ const QUERY = (glob) => `
 const MACRO = `
     CREATE MACRO sample_values(value, scale, last, digits) AS
         CASE WHEN coalesce(scale, -1) < 0 THEN value
-             ELSE list_transform(digits, x -> (x - digits[-1] + last) / pow(10, scale)) END`;
+             ELSE list_transform(digits, lambda x: (x - digits[-1] + last) / pow(10, scale)) END`;
 
 const hex = (bits) => bits.toString(16).padStart(16, '0');
 
