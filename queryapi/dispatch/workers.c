@@ -129,10 +129,11 @@ void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
         event.died = broke;
     } else {
         /* A worker that is being started takes a moment: told once it looks like more than that. */
-        endpoint->dials_failed++;
-        QF_LOG_AT(endpoint->dials_failed == DIALS_TOLD ? QF_LOG_LEVEL_WARN : QF_LOG_LEVEL_DEBUG,
-                  "worker cannot be reached", QF_KV_STR("address", endpoint->address),
-                  QF_KV_STR("reason", why), QF_KV_U64("dials", endpoint->dials_failed));
+        bool told = ++endpoint->dials_failed == DIALS_TOLD && !coord->stopping;
+
+        QF_LOG_AT(told ? QF_LOG_LEVEL_WARN : QF_LOG_LEVEL_DEBUG, "worker cannot be reached",
+                  QF_KV_STR("address", endpoint->address), QF_KV_STR("reason", why),
+                  QF_KV_U64("dials", endpoint->dials_failed));
     }
     event.worker = endpoint->worker;
     endpoint->session = 0;
