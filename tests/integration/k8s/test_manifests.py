@@ -101,6 +101,30 @@ class Flags(unittest.TestCase):
                 self.assertEqual(container_of(overlay, role)["args"], [role])
 
 
+class Components(unittest.TestCase):
+    def test_without_operators_nothing_needs_one(self):
+        """The overlay for kind: what is built into Kubernetes, and replicas, since nobody else says how many."""
+        groups = {o["apiVersion"].split("/")[0] for o in objects("kind")}
+        self.assertLessEqual(groups, {"v1", "apps", "batch", "policy", "networking.k8s.io", "rbac.authorization.k8s.io"})
+        self.assertEqual(find("kind", "StatefulSet")["spec"]["replicas"], 1)
+        for overlay in OVERLAYS:
+            self.assertNotIn("replicas", find(overlay, "StatefulSet")["spec"])
+            self.assertEqual(find(overlay, "ScaledObject")["metadata"]["namespace"], "promfabric")
+
+    def test_jobs_are_commands_of_the_program(self):
+        for overlay, command in (("kind", "demo-data"), ("import", "import")):
+            pod = find(overlay, "Job")["spec"]["template"]["spec"]
+            container, = pod["containers"]
+            self.assertEqual(container["args"][0], command)
+            flags = {a[2:] for a in container["args"] if a.startswith("--")}
+            self.assertLessEqual(flags, set(flags_of(command)))
+            self.assertIn("store", flags_of(command))
+            self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+            self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+            sources = [s["configMapRef"]["name"] for s in container["envFrom"] if "configMapRef" in s]
+            self.assertEqual(sources, ["promfabric-store"])
+
+
 class Shape(unittest.TestCase):
     def each(self):
         for overlay in OVERLAYS:
