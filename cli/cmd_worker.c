@@ -55,6 +55,8 @@ static const struct cli_flag flags[] = {
       "memory their footers may take" },
     { "hot-memory", CLI_FLAG_BYTES, &o.hot_memory, "BYTES", "256MiB",
       "memory for what was read of segments, for the works that read it again; 0B: none" },
+    { "result-memory", CLI_FLAG_BYTES, &o.result_memory, "BYTES", "0B",
+      "memory for results, for dashboards that ask the same again a little later; 0B: none" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
       "after SIGTERM: the longest wait for accepted work to finish and be fetched" },
     { "control-tls-cert", CLI_FLAG_STR, &o.control_tls_cert, "FILE", NULL,

@@ -215,6 +215,7 @@ static qf_rc open_cache(struct parts *p, struct qf_err *err)
                                     .readers_max = p->options->open_segments_max,
                                     .reader_bytes_max = p->options->open_segments_memory,
                                     .hot_bytes_max = p->options->hot_memory,
+                                    .result_bytes_max = p->options->result_memory,
                                     .make_room = qw_coordinator_make_room,
                                     .ctx = p->co },
         err);

@@ -44,7 +44,8 @@ struct qw_options {
 
     uint64_t open_segments_max; /* readers kept open between works */
     uint64_t open_segments_memory;
-    uint64_t hot_memory; /* of parts of segments kept between works; 0: none */
+    uint64_t hot_memory;    /* of parts of segments kept between works; 0: none */
+    uint64_t result_memory; /* of results of works, likewise */
 };
 
 /* Run until drained after SIGTERM or SIGINT arrives at @signal_fd (base/sys/signals.h); a second

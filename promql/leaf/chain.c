@@ -330,6 +330,9 @@ static qf_rc count_points(struct pq_chain *chain, const struct pq_stage *stage,
     uint64_t held = 0;
 
     chain->points += out->points;
+    if (chain->points_by_step)
+        PQ_POLL_EACH (chain->poll, k, 0, out->count)
+            chain->points_by_step[k] += out->present[k];
     if (chain->samples_max == 0)
         return QF_OK;
     if (samples && samples->count > chain->samples_max)

@@ -27,6 +27,7 @@ struct pq_chain {
     struct pq_notes *notes;
     uint64_t samples_max;
     uint64_t points; /* values that came out of stages that look at time, all series so far */
+    uint32_t *points_by_step; /* NULL, or the same per step, of leaves with one such stage */
     struct pq_poll *poll;
     /* NULL until there is a histogram: those of the series in work, and what one step needs. */
     struct qf_arena *scope, *scratch;

@@ -1,6 +1,9 @@
 /* run.c - a leaf over one shard: series in, rows out. */
+#include <assert.h>
+
 #include "base/pure/duration.h"
 #include "promql/leaf/leaf_int.h"
+#include "promql/leaf_reuse.h"
 
 static qf_rc run_all(struct pq_source *source, const struct pq_leaf_limits *limits,
                      struct pq_chain *chain, struct pq_sink *sink, struct pq_leaf_result *result,
@@ -62,9 +65,14 @@ qf_rc pq_leaf_run_polled(const struct pq_leaf *leaf, struct pq_source *source,
             *ret_result = result;
         return rc;
     }
-    if (!pq_sink_init(&sink, leaf, arena, &result.notes, poll))
+    if (limits->points_by_step) {
+        assert(pq_leaf_reusable(leaf));
+        result.points_by_step = QF_ARENA_ARRAY(arena, uint32_t, pq_leaf_grid(leaf)->count);
+    }
+    if (qf_arena_failed(arena) || !pq_sink_init(&sink, leaf, arena, &result.notes, poll))
         return pq_leaf_no_memory(err);
     pq_chain_init(&chain, leaf, limits->samples_max, &result.notes, poll);
+    chain.points_by_step = result.points_by_step;
     rc = run_all(source, limits, &chain, &sink, &result, err);
     if (rc == QF_OK)
         rc = pq_sink_rows(&sink, &result, err);

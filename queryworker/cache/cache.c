@@ -46,6 +46,7 @@ struct qw_segment {
 
 struct qw_cache {
     struct sg_hot *hot;
+    struct qw_results *results;
     struct qw_cache_options options;
     char *dir, *local_root; /* local_root: NULL unless the store is a folder */
     struct qw_segment *buckets[BUCKETS];
@@ -191,6 +192,8 @@ struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_
         cache->local_root = qf_xmemdup0(url.data + 7, url.len - 7);
     if (options->hot_bytes_max)
         cache->hot = sg_hot_new(options->hot_bytes_max);
+    if (options->result_bytes_max)
+        cache->results = qw_results_new(options->result_bytes_max);
     if (take_over(cache, err))
         return qw_cache_free(cache);
     return cache;
@@ -204,6 +207,7 @@ struct qw_cache *qw_cache_free(struct qw_cache *cache)
     while (cache->newest)
         drop(cache, cache->newest);
     cache->hot = sg_hot_free(cache->hot);
+    cache->results = qw_results_free(cache->results);
     free(cache->dir);
     free(cache->local_root);
     free(cache);
@@ -627,6 +631,16 @@ struct sg_hot *qw_cache_hot(const struct qw_cache *cache)
     return cache->hot;
 }
 
+struct qw_results *qw_cache_results(const struct qw_cache *cache)
+{
+    return cache->results;
+}
+
+bool qw_segment_is_head(const struct qw_segment *segment)
+{
+    return segment->head;
+}
+
 struct sg_store *qw_cache_store(const struct qw_cache *cache)
 {
     return cache->options.store;
@@ -685,5 +699,7 @@ struct qw_cache_stats qw_cache_stats(const struct qw_cache *cache)
 
     if (cache->hot)
         stats.hot = sg_hot_stats(cache->hot);
+    if (cache->results)
+        stats.results = qw_results_stats(cache->results);
     return stats;
 }

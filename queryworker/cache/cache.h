@@ -21,6 +21,7 @@
 #include "base/sys/mailbox.h"
 #include "base/sys/pool.h"
 #include "proto/codec/control.h"
+#include "queryworker/cache/results.h"
 #include "queryworker/metrics.h"
 #include "queryworker/work/message.h"
 #include "segments/parquet/hot.h"
@@ -41,6 +42,7 @@ struct qw_cache_options {
     size_t readers_max;        /* readers kept open beyond those in use */
     uint64_t reader_bytes_max; /* and their memory */
     uint64_t hot_bytes_max; /* of what works read through them and others may read again; 0: none */
+    uint64_t result_bytes_max; /* of results kept for works that ask the same again; 0: none */
     /* Asked before a download: is there room for so many more bytes of cache? */
     bool (*make_room)(void *ctx, uint64_t bytes);
     void *ctx;
@@ -94,6 +96,8 @@ const char *qw_segment_in_place(const struct qw_segment *segment);
 struct sg_store *qw_cache_store(const struct qw_cache *cache);
 /* Where readers that works open keep what they read (segments/parquet/hot.h); NULL: nowhere. */
 struct sg_hot *qw_cache_hot(const struct qw_cache *cache);
+struct qw_results *qw_cache_results(const struct qw_cache *cache); /* NULL: none are kept */
+bool qw_segment_is_head(const struct qw_segment *segment);
 uint64_t qw_segment_size(const struct qw_segment *segment); /* as announced; 0: unknown */
 struct sg_reader *qw_segment_reader(const struct qw_segment *segment); /* NULL: not open yet */
 /* Hand in a reader that was opened for @segment; the cache owns it now. If there is one already the
@@ -113,6 +117,7 @@ struct qw_cache_stats {
     size_t segments, readers, downloads;
     uint64_t reader_bytes;
     struct sg_hot_stats hot;
+    struct qw_results_stats results;
 };
 struct qw_cache_stats qw_cache_stats(const struct qw_cache *cache);
 

@@ -105,6 +105,9 @@ static void update_metrics(struct qw_coordinator *co)
     qf_metric_set(m->hot_hits, 0, (double)cache.hot.hits);
     qf_metric_set(m->hot_misses, 0, (double)cache.hot.misses);
     qf_metric_set(m->hot_evicted, 0, (double)cache.hot.evicted);
+    qf_metric_set(m->result_bytes, 0, (double)cache.results.bytes);
+    qf_metric_set(m->result_uses, 0, (double)cache.results.uses);
+    qf_metric_set(m->result_evicted, 0, (double)cache.results.evicted);
     qf_metric_set(m->spool_bytes, 0, (double)(co->spool_bytes + co->memory_bytes));
     qf_metric_set(m->artifacts, 0, (double)(co->unacked.count + co->acked.count));
 }

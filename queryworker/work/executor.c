@@ -86,25 +86,120 @@ static qf_rc open_segments(struct qw_task *task, struct qf_arena *arena,
     return QF_OK;
 }
 
+/* What a scan has at hand. */
+struct scan {
+    struct qw_task *task;
+    struct qf_arena *arena;
+    struct sg_reader **readers;
+};
+
+static qf_rc run_leaf(const struct scan *scan, const struct pq_leaf *leaf, bool points_by_step,
+                      struct pq_leaf_result *ret_result)
+{
+    struct qw_task *task = scan->task;
+    struct pq_leaf_limits limits = { .samples_max = task->limits.samples_max,
+                                     .points_by_step = points_by_step };
+    struct pq_source *source = sg_source_new(scan->readers, task->segment_count, &leaf->select,
+                                             &task->cancel, task->limits.memory_bytes_max);
+    qf_rc rc;
+
+    if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
+        sg_source_presence_only(source); /* as lists of series and labels ask */
+    rc = pq_leaf_run(leaf, source, &limits, &task->cancel, scan->arena, ret_result, &task->err);
+    source->close(source);
+    return rc;
+}
+
+/* The first @skip steps from @kept, the others from the segments. *ret_joined false: there are native
+ * histograms among them, which are not joined. */
+static qf_rc run_rest(const struct scan *scan, const struct pq_leaf *leaf,
+                      const struct qw_kept *kept, uint64_t skip, struct pq_leaf_result *ret_result,
+                      bool *ret_joined)
+{
+    struct qw_task *task = scan->task;
+    struct pq_leaf_result fresh = { .kind = leaf->kind };
+    struct pq_leaf *rest;
+    qf_rc rc = QF_OK;
+
+    if (skip < pq_leaf_grid(leaf)->count) {
+        rc = pq_leaf_rest(scan->arena, leaf, skip, &rest, &task->err);
+        if (rc == QF_OK)
+            rc = run_leaf(scan, rest, true, &fresh);
+    }
+    *ret_joined = rc == QF_OK && !fresh.rows.histograms;
+    if (!*ret_joined)
+        return rc;
+    return pq_past_join(scan->arena, leaf, kept->past, skip, &fresh, task->limits.samples_max,
+                        ret_result, &task->err);
+}
+
+static struct qw_result_input *inputs_of(const struct scan *scan)
+{
+    size_t count = scan->task->segment_count;
+    struct qw_result_input *inputs = qf_xcalloc(count + 1, sizeof(*inputs));
+
+    for (size_t i = 0; i < count; i++)
+        inputs[i] = (struct qw_result_input){ sg_reader_meta(scan->readers[i])->name,
+                                              scan->task->segments[i].head };
+    return inputs;
+}
+
+/* Whose leaf it is, what limits it may run into, and the leaf but for its start and end. */
+static void put_key(const struct qw_task *task, const struct pq_leaf *leaf, struct qf_strbuf *key)
+{
+    qf_strbuf_printf(key, "%.*s %llu ", QF_STR_ARG(task->tenant),
+                     (unsigned long long)task->limits.samples_max);
+    for (size_t i = 0; i < task->segment_count; i++)
+        if (!task->segments[i].head) { /* of one shard, as a rule */
+            qf_strbuf_printf(key, "%u ", sg_reader_meta(task->segments[i].reader)->name.shard);
+            break;
+        }
+    pq_leaf_reuse_key(leaf, key);
+}
+
+/* As run_leaf, with what is known of an earlier time. */
+static qf_rc run_again(const struct scan *scan, const struct pq_leaf *leaf,
+                       struct pq_leaf_result *ret_result)
+{
+    struct qw_task *task = scan->task;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf key = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_freep) struct qw_result_input *inputs = inputs_of(scan);
+    struct pq_past *past = NULL;
+    bool again, joined = false;
+    uint64_t skip = 0;
+    qf_rc rc = QF_OK;
+
+    put_key(task, leaf, &key);
+    task->kept = qw_results_use(task->results, qf_strbuf_view(&key), &again);
+    if (task->kept)
+        skip = qw_kept_steps(task->kept, leaf, inputs, task->segment_count);
+    if (skip)
+        rc = run_rest(scan, leaf, task->kept, skip, ret_result, &joined);
+    if (rc == QF_OK && !joined)
+        rc = run_leaf(scan, leaf, again, ret_result);
+    if (rc == QF_OK && again)
+        past = pq_past_new(leaf, ret_result, qw_results_one_max(task->results));
+    if (past)
+        qw_results_keep(task->results, qf_strbuf_view(&key), past, inputs, task->segment_count);
+    return rc;
+}
+
+/* Fewer steps than these are not worth keeping. */
+#define STEPS_MIN 8
+
 static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_result *ret_result)
 {
-    struct pq_leaf_limits limits = { .samples_max = task->limits.samples_max };
-    struct sg_reader **readers;
-    struct pq_source *source;
+    struct scan scan = { .task = task, .arena = arena };
     struct pq_leaf *leaf;
     qf_rc rc = pq_leaf_decode(arena, task->spec, &leaf, &task->err);
 
     if (rc == QF_OK)
-        rc = open_segments(task, arena, &readers);
+        rc = open_segments(task, arena, &scan.readers);
     if (rc)
         return rc;
-    source = sg_source_new(readers, task->segment_count, &leaf->select, &task->cancel,
-                           task->limits.memory_bytes_max);
-    if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
-        sg_source_presence_only(source); /* as lists of series and labels ask */
-    rc = pq_leaf_run(leaf, source, &limits, &task->cancel, arena, ret_result, &task->err);
-    source->close(source);
-    return rc;
+    if (task->results && pq_leaf_reusable(leaf) && pq_leaf_grid(leaf)->count >= STEPS_MIN)
+        return run_again(&scan, leaf, ret_result);
+    return run_leaf(&scan, leaf, false, ret_result);
 }
 
 /* Will it fit into memory? A guess is enough: what turns out too large is written again. */
@@ -181,6 +276,8 @@ void qw_task_run(void *arg)
     }
     task->ended_ns = qf_clock_mono_ns();
     (void)qf_arena_free(arena);
+    if (task->kept) /* the result borrowed from it until now */
+        qw_results_let_go(task->results, task->kept);
     sent = qf_mailbox_send(task->mailbox, task, -1);
     assert(sent); /* the coordinator outlives its tasks */
     (void)sent;

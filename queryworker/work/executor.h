@@ -11,6 +11,7 @@
 #include "base/sys/mailbox.h"
 #include "proto/codec/control.h"
 #include "queryworker/artifact/spool.h"
+#include "queryworker/cache/results.h"
 #include "queryworker/work/message.h"
 #include "segments/parquet/artifact.h"
 #include "segments/parquet/hot.h"
@@ -25,6 +26,7 @@ struct qw_task_segment {
     uint64_t size;            /* as announced; 0: unknown */
     struct sg_reader *reader; /* borrowed; NULL: the task opens it */
     bool opened;              /* by the task: the coordinator takes it over */
+    bool head;                /* what was written not long ago: other samples each time */
 };
 
 struct qw_task {
@@ -39,7 +41,9 @@ struct qw_task {
     struct pb_limits limits;          /* none is 0 */
     struct qw_task_segment *segments; /* owned */
     size_t segment_count;
-    struct sg_hot *hot; /* where readers that it opens keep what they read; NULL: nowhere */
+    struct sg_hot *hot;         /* where readers that it opens keep what they read; NULL: nowhere */
+    struct qw_results *results; /* where results are kept; NULL: nowhere */
+    const struct qw_kept *kept; /* one that is in use */
 
     /* out */
     qf_rc rc;

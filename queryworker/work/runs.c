@@ -100,6 +100,7 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
 #undef LESSER
     task->segments = qf_xcalloc(task->segment_count + 1, sizeof(*task->segments));
     task->hot = qw_cache_hot(co->cache);
+    task->results = qw_cache_results(co->cache);
     for (size_t i = 0; i < task->segment_count; i++) {
         const struct qw_segment *segment = run->hold->segments[i];
 
@@ -107,7 +108,8 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
                                                       .label = qw_segment_label(segment),
                                                       .name = qw_segment_in_place(segment),
                                                       .size = qw_segment_size(segment),
-                                                      .reader = qw_segment_reader(segment) };
+                                                      .reader = qw_segment_reader(segment),
+                                                      .head = qw_segment_is_head(segment) };
     }
     for (size_t i = 0; i < task->segment_count; i++)
         if (task->segments[i].name)

@@ -157,6 +157,7 @@ struct pq_leaf_limits {
      * of shards does not matter. */
     uint64_t samples_max;
     uint64_t series_max; /* 0: no limit */
+    bool points_by_step; /* no limit: tell the points of each step too (leaf_reuse.h) */
 };
 
 /* Prometheus's words for samples_max. */

@@ -48,8 +48,9 @@ struct pq_leaf_result {
     size_t series_count;
     struct pq_rows rows;
     struct pq_notes notes;
-    uint64_t samples_read; /* samples the leaf looked at: for statistics */
-    uint64_t points;       /* values that came out of its windows: what samples_max counts */
+    uint64_t samples_read;    /* samples the leaf looked at: for statistics */
+    uint64_t points;          /* values that came out of its windows: what samples_max counts */
+    uint32_t *points_by_step; /* NULL unless asked for; does not travel */
 };
 
 /* Reads one leaf result back. `next` fills @ret_rows with the next batch (borrowed until the next

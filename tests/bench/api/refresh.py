@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""refresh.py - what a dashboard costs that is refreshed, with results kept by the workers and without.
+
+usage: refresh.py [--refreshes N] [--instances N] [--workers N]
+
+20 panels over 6 h at 60 s, refreshed every 30 s (of the data's time: nobody waits), over the data of the
+peers benchmark. Two fabrics over the same store, asked in turn, one with --result-memory. Prints
+processor time of APIs and workers for one refresh, and fails if an answer differs in a byte.
+PROMFABRIC_BINARY names the program if it is not that of build/release."""
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
+os.environ.setdefault("PROMFABRIC_BINARY", os.path.join(TOP, "build/release/promfabric"))
+sys.path.insert(0, os.path.join(TOP, "tests", "integration", "api"))
+from harness import BINARY, Fabric  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("dataset", os.path.join(HERE, "../peers/dataset.py"))
+dataset = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(dataset)
+
+HOURS, RANGE_S, STEP_S, EVERY_S = 7, 6 * 3600, 60, 30
+PANELS = [
+    "sum(rate(http_requests_total[5m]))",
+    "sum by (job) (rate(http_requests_total[5m]))",
+    "sum by (code) (rate(http_requests_total[5m]))",
+    'sum by (job) (rate(http_requests_total{code="500"}[5m])) / sum by (job) (rate(http_requests_total[5m]))',
+    "topk(5, sum by (instance) (rate(http_requests_total[5m])))",
+    "topk(5, rate(http_requests_total[5m]))",
+    "sum by (job) (increase(http_requests_total[1h]))",
+    "histogram_quantile(0.99, sum by (le) (rate(http_latency_seconds_bucket[5m])))",
+    "histogram_quantile(0.9, sum by (le, job) (rate(http_latency_seconds_bucket[5m])))",
+    "histogram_quantile(0.5, sum by (le, job) (rate(http_latency_seconds_bucket[5m])))",
+    "avg by (job) (node_memory_bytes)",
+    "max(node_memory_bytes)",
+    "min by (job) (node_memory_bytes)",
+    "avg by (job) (avg_over_time(node_memory_bytes[10m]))",
+    "max(max_over_time(node_memory_bytes[30m]))",
+    "quantile(0.9, node_memory_bytes)",
+    'avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
+    'sum by (mode) (rate(node_cpu_seconds_total[5m]))',
+    "count(up == 1)",
+    'node_memory_bytes{instance=~"host-000."}',
+]
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+class Side:
+    """A fabric and what it used."""
+
+    def __init__(self, name, workers, store, flags):
+        self.name = name
+        self.fabric = Fabric(workers, ("--log-level=warn", "--small-scan=2ms"),
+                             ("--log-level=warn", *flags), start_workers=False)
+        shutil.rmtree(self.fabric.store)
+        os.symlink(store, self.fabric.store)
+        for i in range(workers):
+            self.fabric.start_worker(i)
+        self.fabric.wait_workers(workers)
+
+    def used(self):
+        return (cpu_seconds(self.fabric.api.pid),
+                sum(cpu_seconds(worker.pid) for worker in self.fabric.workers))
+
+    def refresh(self, end):
+        out = []
+        for text in PANELS:
+            status, _, body = self.fabric.get("/api/v1/query_range", {
+                "query": text, "start": end - RANGE_S, "end": end, "step": STEP_S})
+            if status != 200:
+                raise SystemExit(f"{self.name}: {text}: {body}")
+            out.append(json.loads(body)["data"])
+        return out
+
+
+def measure(sides, refreshes):
+    totals = {side.name: [0.0, 0.0] for side in sides}
+    start = dataset.START_S + RANGE_S + 600
+    for n in range(-3, refreshes):  # the first ones fill caches
+        end = (start + n * EVERY_S) // STEP_S * STEP_S
+        answers = []
+        for side in sides if n % 2 else sides[::-1]:
+            before = side.used()
+            answers.append(side.refresh(end))
+            if n >= 0:
+                totals[side.name] = [t + now - then for t, now, then in
+                                     zip(totals[side.name], side.used(), before)]
+        if answers[0] != answers[1]:
+            raise SystemExit(f"refresh {n}: the answers differ")
+    for name, (api, workers) in totals.items():
+        print(f"{name:24s} API {api / refreshes * 1e3:8.1f} ms, workers "
+              f"{workers / refreshes * 1e3:8.1f} ms of processor time a refresh", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--refreshes", type=int, default=20)
+    parser.add_argument("--instances", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="pf-refresh-")
+    store, source = os.path.join(folder, "store"), os.path.join(folder, "data.om")
+    os.mkdir(store)
+    sides = []
+    try:
+        with open(source, "w", encoding="utf-8") as out:
+            series, samples = dataset.write(out, args.instances, HOURS, 15)
+        subprocess.run([BINARY, "import", "--store", store, source], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.unlink(source)
+        print(f"{series} series, {samples} samples, {len(PANELS)} panels", flush=True)
+        sides = [Side("computed each time", args.workers, store, ()),
+                 Side("results kept", args.workers, store, ("--result-memory=64MiB",))]
+        measure(sides, args.refreshes)
+    finally:
+        for side in sides:
+            side.fabric.close()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
