@@ -28,28 +28,14 @@ dataset = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(dataset)
 
 HOURS, RANGE_S, STEP_S, EVERY_S = 7, 6 * 3600, 60, 30
-PANELS = [
-    "sum(rate(http_requests_total[5m]))",
-    "sum by (job) (rate(http_requests_total[5m]))",
-    "sum by (code) (rate(http_requests_total[5m]))",
-    'sum by (job) (rate(http_requests_total{code="500"}[5m])) / sum by (job) (rate(http_requests_total[5m]))',
-    "topk(5, sum by (instance) (rate(http_requests_total[5m])))",
-    "topk(5, rate(http_requests_total[5m]))",
-    "sum by (job) (increase(http_requests_total[1h]))",
-    "histogram_quantile(0.99, sum by (le) (rate(http_latency_seconds_bucket[5m])))",
-    "histogram_quantile(0.9, sum by (le, job) (rate(http_latency_seconds_bucket[5m])))",
-    "histogram_quantile(0.5, sum by (le, job) (rate(http_latency_seconds_bucket[5m])))",
-    "avg by (job) (node_memory_bytes)",
-    "max(node_memory_bytes)",
-    "min by (job) (node_memory_bytes)",
-    "avg by (job) (avg_over_time(node_memory_bytes[10m]))",
-    "max(max_over_time(node_memory_bytes[30m]))",
-    "quantile(0.9, node_memory_bytes)",
-    'avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
-    'sum by (mode) (rate(node_cpu_seconds_total[5m]))',
-    "count(up == 1)",
-    'node_memory_bytes{instance=~"host-000."}',
-]
+
+
+def panels():
+    with open(os.path.join(HERE, "..", "panels.txt"), encoding="utf-8") as f:
+        return [line.strip() for line in f if line.strip() and not line.startswith("#")]
+
+
+PANELS = panels()
 
 
 def cpu_seconds(pid):
