@@ -65,6 +65,9 @@ RULES = [
     ("inner-buckets", "of a bucket inside of its own histogram's zero bucket Prometheus's sums keep or lose the count, by their order",
      lambda q, ours, theirs, d: "native_odd" in q and evaluated(ours, theirs) and
      re.search(r"\b(sum|avg|i?rate|increase|i?delta|sum_over_time|avg_over_time)\b| [-+] ", q)),
+    ("ignored-first", "a group whose first series is a histogram that the aggregation ignores stands there in Prometheus, with us where its first float is",
+     lambda q, ours, theirs, d: "in another order" in d and has_note(ours, IGNORED_NOTE) and
+     has_note(theirs, IGNORED_NOTE) and same_but_for_order(ours, theirs)),
     ("sort-missing", "to sort_by_label a missing label is neither less nor greater: such series stay where they were",
      lambda q, ours, theirs, d: "sort_by_label" in q and "in another order" in d),
     ("classic-fraction", "3.5 answers NaN where histogram_fraction meets classic buckets",
@@ -113,6 +116,7 @@ RESET_NOTE = "conflicting counter resets"
 NAN_NOTE = "has NaN observations"
 MIXED_NOTE = "a mix of histograms"
 OPERATOR_NOTE = "for binary operator"
+IGNORED_NOTE = "ignored histogram in"
 
 
 def has_note(answer, text):
@@ -141,6 +145,11 @@ def last_bit_of_one(difference):
     return abs(compare.number(ours) - compare.number(theirs)) <= 1e-15
 
 
+def same_but_for_order(ours, theirs):
+    """The same series with the same values and notes: asked as if the order were no part of an instant answer."""
+    return not matrices(ours, theirs) and compare.difference("count_values", ours, theirs, 1e-9) is None
+
+
 def values_by_time(answer):
     return sorted((t, json.dumps(v) if isinstance(v, dict) else format(compare.number(v), ".9g"))
                   for ps in compare.points(answer[1]).values() for t, v in ps)
@@ -154,6 +163,10 @@ def same_values(ours, theirs):
 # Found by asking twice, with a collection of garbage in between.
 REUSED = "reused-memory"
 REUSED_WHY = "3.5 now and then reads histograms of an earlier query out of memory that it uses again"
+
+# Likewise.
+OWN_ORDER = "own-order"
+OWN_ORDER_WHY = "asked again Prometheus lists the same series in another order: that of a table of Go"
 
 
 def rule_for(query, ours, theirs, difference):
