@@ -26,6 +26,9 @@ static bool changing(struct sim *sim)
              j++)
             if (j >= ql_log_first(node->store.log) && ql_log_type(node->store.log, j) == QL_CHANGE)
                 return true;
+        for (size_t j = 0; j < node->held.count; j++) /* it waits for room on the disk */
+            if (node->held.items[j].entry.type == QL_CHANGE)
+                return true;
     }
     return false;
 }
