@@ -286,3 +286,27 @@ TEST(inspection_is_bounded_and_made_elsewhere)
     for (int i = 0; i < 9; i++)
         (void)qh_stream_drop(replies[i]);
 }
+
+/* However many are asked for. */
+TEST(no_page_is_longer_than_its_bound)
+{
+    DESK(QA_INSPECT_MAX + 8, 1, QA_INSPECT_MAX + 8);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf page = QF_STRBUF_INIT;
+    struct qh_stream *clients[QA_INSPECT_MAX + 3], *reply = qh_stream_new(8 << 20);
+    char piece[8000];
+    ssize_t len;
+
+    for (size_t i = 0; i < QF_COUNT_OF(clients); i++)
+        clients[i] = desk_ask(desk, "t");
+    qa_coord_inspect(desk->coord, QA_INSPECT_QUERIES, QF_STR("t"), 100000, reply);
+    desk_pump(desk);
+    desk_turn(desk); /* the plan of the first query */
+    desk_turn(desk);
+    CHECK(strncmp(desk_answer(reply), "200", 3) == 0);
+    while ((len = qh_stream_take(reply, piece, sizeof(piece))) > 0)
+        qf_strbuf_add(&page, piece, (size_t)len);
+    CHECK(strstr(qf_strbuf_cstr(&page), "\"infos\":[\"3 more are not shown: raise limit\"]"));
+    for (size_t i = 0; i < QF_COUNT_OF(clients); i++)
+        (void)qh_stream_drop(clients[i]);
+    (void)qh_stream_drop(reply);
+}

@@ -39,6 +39,8 @@ TEST(an_artifact_lies_below_its_workers_base)
     CHECK(!below("http://h:1.example/x", "http://h:1"));
     CHECK(!below("http://h:1@other/x", "http://h:1"));
     CHECK(!below("http://other/artifacts/0a1b", "http://h:1"));
+    CHECK(!below("http://g:1/artifacts/0a1b", "http://h:1"));
+    CHECK(!below("file:/h:1/artifacts/0a1b", "http://h:1"));
     CHECK(!below("http://h:1", "http://h:1"));
     CHECK(!below("http://h:1/w/../secret", "http://h:1/w"));
     CHECK(!below("http://h:1/w/%2e%2e/secret", "http://h:1/w"));
