@@ -99,41 +99,14 @@ static qf_rc learn(struct pass *p, size_t index, struct qf_err *err)
                                                               : qf_err_set(err, rc, "%s", why.msg);
 }
 
-static bool covers(const struct pass_file *a, const struct pass_file *b)
-{
-    uint32_t least = QF_MIN(a->parts.shard_count, b->parts.shard_count);
-
-    return a->parts.min_ts <= b->parts.min_ts && b->parts.max_ts <= a->parts.max_ts &&
-           a->parts.generation >= b->parts.generation &&
-           (a->parts.shard & (least - 1)) == (b->parts.shard & (least - 1));
-}
-
-/* May it replace another one, or is it alone in its time, where only its version matters? */
-static bool is_of_interest(const struct pass *p, size_t index)
-{
-    const struct pass_file *file = &p->files.items[index];
-    bool alone = true;
-
-    /* Names sort by their first time: those that begin within it follow it, but for equals. */
-    for (size_t i = index; i-- > 0 && p->files.items[i].parts.min_ts == file->parts.min_ts;)
-        if (covers(file, &p->files.items[i]))
-            return true;
-    for (size_t i = index + 1;
-         i < p->files.count && p->files.items[i].parts.min_ts <= file->parts.max_ts; i++) {
-        if (covers(file, &p->files.items[i]))
-            return true;
-        alone = false;
-    }
-    return alone;
-}
-
+/* Of all of them: the file that says what a job replaced need not be the one that covers it. What did not change since the
+ * listing before is known. */
 static qf_rc learn_all(struct pass *p, struct qf_err *err)
 {
     qf_rc rc = QF_OK;
 
     for (size_t i = 0; i < p->files.count && rc == QF_OK; i++)
-        if (is_of_interest(p, i))
-            rc = learn(p, i, err);
+        rc = learn(p, i, err);
     return rc;
 }
 

@@ -4,7 +4,7 @@
  * not change (segments/plan/plan.h says why). In order:
  *
  *   1. settle up to which generation nobody can add files (segments/write/claim.h)
- *   2. list the tenant's files, and read from those that may replace others what they say
+ *   2. list the tenant's files, and read from their ends what they replace
  *   3. plan and run jobs, list again, until there is nothing to do
  *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note */
 #ifndef SEGMENTS_COMPACT_PASS_H

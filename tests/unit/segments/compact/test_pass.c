@@ -107,6 +107,40 @@ TEST(pieces_become_a_file_per_shard_and_day_and_nothing_changes)
     CHECK(place_is_empty(p.temp));
 }
 
+/* Outputs that are split or cut count together: whoever says what they replace covers only a part of it. */
+TEST(several_outputs_replace_their_inputs_once_and_for_all)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    QF_CLEANUP(qf_freep) char *before = NULL;
+    struct heard heard = { 0 };
+    struct sg_pass_options options = options_of(&p, &heard);
+    struct sg_pass_result result;
+    size_t count;
+
+    for (uint64_t i = 0; i < 12; i++)
+        piece_put(&p, i, 10 + i, (int64_t)i * 60000, 3);
+    piece_put_as(&p, (struct piece){ .seed = 3,
+                                     .generation = 40,
+                                     .from_ms = 44 * HOUR,
+                                     .window_ms = 240 * HOUR,
+                                     .count = 500,
+                                     .series = 3,
+                                     .shards = 1 });
+    before = place_dump(&p, &count);
+    CHECK_EQ(count, 13);
+    options.grace_ms = 3600000;
+    options.file_bytes = 20000;
+    result = pass(&options);
+    CHECK_EQ(result.jobs, 2);
+    CHECK_EQ(result.doomed, 13);
+    result = pass(&options);
+    CHECK_EQ(result.jobs, 0);
+    options.grace_ms = 0;
+    result = pass(&options);
+    CHECK_EQ(result.deleted, 13);
+    check_same(&p, before, result.files_after);
+}
+
 TEST(a_damaged_file_is_named_and_left_alone_and_the_others_are_merged)
 {
     QF_CLEANUP(place_done) struct place p = place_make();
