@@ -53,7 +53,8 @@ static qf_rc take_series(struct samples *samples, const struct pq_leaf *leaf,
     PQ_POLL_EACH (poll, i, 0, series->count) {
         struct pq_value value;
 
-        if (qf_is_stale(series->values[i]) || !in_a_window(&leaf->stages[0], series->ts[i]))
+        if ((leaf->stages[0].take != PQ_TAKE_ALL && qf_is_stale(series->values[i])) ||
+            !in_a_window(&leaf->stages[0], series->ts[i]))
             continue;
         if (samples_max && samples->count >= samples_max)
             return qf_err_set(err, QF_ELIMIT, PQ_TOO_MANY_SAMPLES);

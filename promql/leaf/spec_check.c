@@ -55,6 +55,8 @@ static bool value_valid(const struct pq_stage *stage)
 
 static bool stage_valid(const struct pq_stage *stage, size_t index, const struct pq_leaf *leaf)
 {
+    if (stage->take == PQ_TAKE_ALL && stage->kind != PQ_STAGE_SAMPLES)
+        return false;
     switch (stage->kind) {
     case PQ_STAGE_INSTANT:
         return index == 0 && times_valid(stage) && !stage->anchored &&

@@ -55,7 +55,13 @@ void qa_answer_error(struct qh_stream *stream, enum qa_format format, qf_rc rc, 
     case QA_FORMAT_JSON:
         qa_json_error(&body, qf_rc_prom_type(rc), qf_str_from(message));
         break;
+    case QA_FORMAT_BYTES:
+        qh_stream_header(stream, "X-Content-Type-Options", "nosniff");
+        qf_strbuf_printf(&body, "%s\n", message);
+        break;
     }
-    qh_stream_answer(stream, qf_rc_http_status(rc), "application/json", qf_strbuf_view(&body));
+    qh_stream_answer(stream, qf_rc_http_status(rc),
+                     format == QA_FORMAT_BYTES ? "text/plain; charset=utf-8" : "application/json",
+                     qf_strbuf_view(&body));
     qf_strbuf_done(&body);
 }

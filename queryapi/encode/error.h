@@ -13,6 +13,7 @@
 enum qa_format {
     QA_FORMAT_JSON,   /* Prometheus's documents */
     QA_FORMAT_EVENTS, /* encode/events.h */
+    QA_FORMAT_BYTES,  /* something else; errors are plain text */
 };
 
 /* @message, or Prometheus's words where it has some for @rc. */

@@ -1,7 +1,9 @@
 /* route_series.c - which series, label names and label values there are. */
 #include <inttypes.h>
 
+#include "base/pure/number.h"
 #include "base/pure/utf8.h"
+#include "base/sys/clock.h"
 #include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
 
@@ -170,7 +172,33 @@ static void handle_stored(struct qh_visit *visit)
     submit(visit, &ask, rc, &err);
 }
 
+/* What is in memory of a Prometheus, and so what it tells the cardinality of. */
+#define CARDINALITY_MS ((int64_t)2 * 60 * 60 * 1000)
+#define CARDINALITY_SHOWN 10
+
+/* Of the last two hours, or of a range that is given. */
+static void handle_cardinality(struct qh_visit *visit)
+{
+    struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_CARDINALITY);
+    struct qf_str limit = qh_visit_param(visit, "limit");
+    struct qf_err err = { 0 };
+    int64_t shown = CARDINALITY_SHOWN;
+    qf_rc rc = QF_OK;
+
+    if (limit.len && (!qf_parse_i64(limit, &shown) || shown < 1))
+        rc = qf_err_set(&err, QF_EINVAL, "limit must be a positive number");
+    ask.end_ms = qf_clock_wall_ms();
+    ask.start_ms = ask.end_ms - CARDINALITY_MS;
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("start", qh_visit_param(visit, "start"), &ask.start_ms, &err);
+    if (rc == QF_OK)
+        rc = qa_param_time_optional("end", qh_visit_param(visit, "end"), &ask.end_ms, &err);
+    ask.limit = (uint64_t)shown;
+    submit(visit, &ask, rc, &err);
+}
+
 static const struct qh_route routes[] = {
+    { "/api/v1/status/tsdb", QH_METHOD_GET, false, handle_cardinality, qa_fail_json },
     { "/api/v1/storage", QH_METHOD_GET, false, handle_storage, qa_fail_json },
     { "/api/v1/storage/metrics", QH_METHOD_GET, false, handle_stored, qa_fail_json },
     { "/api/v1/series", QH_GET_POST, false, handle_series, qa_fail_json },

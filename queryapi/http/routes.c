@@ -6,8 +6,8 @@
 #include "queryapi/http/routes_int.h"
 
 static const struct qh_routes *const families[] = {
-    &qa_query_routes, &qa_explain_routes, &qa_series_routes,  &qa_language_routes,
-    &qa_about_routes, &qa_fresh_routes,   &qa_operate_routes, &qa_page_routes,
+    &qa_query_routes, &qa_explain_routes, &qa_series_routes, &qa_language_routes, &qa_about_routes,
+    &qa_fresh_routes, &qa_operate_routes, &qa_page_routes,   &qa_samples_routes,
 };
 
 void qa_fail_json(struct qh_visit *visit, const struct qf_err *err)
@@ -59,7 +59,8 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
         (void)qa_query_free(query);
         return;
     }
-    qh_stream_allow(visit->stream, visit->request->coding);
+    if (ask->kind != QA_QUERY_READ) /* which is compressed already */
+        qh_stream_allow(visit->stream, visit->request->coding);
     qa_coord_submit(routes->coord, query);
 }
 

@@ -14,6 +14,7 @@ extern const struct qh_routes qa_about_routes;    /* what Prometheus says of its
 extern const struct qh_routes qa_fresh_routes;    /* what ingest nodes keep */
 extern const struct qh_routes qa_operate_routes;  /* metrics, probes, what is going on */
 extern const struct qh_routes qa_page_routes;     /* the page */
+extern const struct qh_routes qa_samples_routes;  /* remote read, federation */
 
 static inline struct qa_routes *qa_routes_of(const struct qh_visit *visit)
 {

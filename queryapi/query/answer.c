@@ -97,6 +97,7 @@ static void learn_costs(const struct qa_query *query)
 static qf_rc open_parts(struct qa_query *query, struct qf_err *err)
 {
     query->answer = qf_xcalloc(1, sizeof(*query->answer));
+    query->answer->content_type = "application/json";
     query->timings.fetched_ns = qf_clock_mono_ns();
     learn_costs(query);
     for (uint32_t i = 0; i < query->part_count; i++) {
@@ -113,8 +114,8 @@ static qf_rc open_parts(struct qa_query *query, struct qf_err *err)
 /* More than one piece: from here on an error can only cut the connection. */
 static void begin_pieces(struct qa_query *query, size_t bytes)
 {
-    if (qa_query_kind_format(query->ask.kind) == QA_FORMAT_JSON)
-        qh_stream_begin(query->stream, 200, "application/json");
+    if (qa_query_kind_format(query->ask.kind) != QA_FORMAT_EVENTS)
+        qh_stream_begin(query->stream, 200, query->answer->content_type);
     if (!query->timings.first_ns && bytes)
         query->timings.first_ns = qf_clock_mono_ns();
 }
@@ -169,6 +170,12 @@ qf_rc qa_query_answer(struct qa_query *query, struct qf_err *err)
     case QA_QUERY_LABELS:
     case QA_QUERY_LABEL_VALUES:
         return qa_answer_list(query, err);
+    case QA_QUERY_CARDINALITY:
+        return qa_answer_cardinality(query, err);
+    case QA_QUERY_READ:
+        return qa_answer_read(query, err);
+    case QA_QUERY_FEDERATE:
+        return qa_answer_federation(query, err);
     case QA_QUERY_EXPLAIN: /* was answered when it was planned, */
     case QA_QUERY_STORED:  /* and so was this */
     case QA_QUERY__COUNT:

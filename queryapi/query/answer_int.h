@@ -11,6 +11,7 @@
 /* Where writing has come to; survives from turn to turn. */
 struct qa_answer {
     struct qf_strbuf piece;
+    const char *content_type; /* of what is no stream of events */
 
     /* Events: the batch being written. */
     struct pq_eval_batch batch;
@@ -32,6 +33,11 @@ struct qa_answer {
     struct qf_str *words;
     size_t count; /* of what is written: series, sets or words */
     size_t at, point;
+    /* Samples: by match; of the newest the series that are told. */
+    struct pq_result *results;
+    const struct pq_result_series **newest;
+    size_t part;
+    bool has_histograms;
     struct qa_ahead *ahead; /* series before @at, written and not sent yet */
     enum { NOT_OPEN, OPEN, FILLED } values, histograms; /* lists of the series being written */
 };
@@ -49,6 +55,13 @@ QF_MUST_CHECK qf_rc qa_answer_events(struct qa_query *query, struct qf_err *err)
 QF_MUST_CHECK qf_rc qa_answer_batches(struct qa_query *query, struct qf_err *err);
 QF_MUST_CHECK qf_rc qa_answer_result(struct qa_query *query, struct qf_err *err);
 QF_MUST_CHECK qf_rc qa_answer_list(struct qa_query *query, struct qf_err *err);
+/* answer_samples.c, answer_cardinality.c */
+QF_MUST_CHECK qf_rc qa_answer_read(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_answer_federation(struct qa_query *query, struct qf_err *err);
+QF_MUST_CHECK qf_rc qa_answer_cardinality(struct qa_query *query, struct qf_err *err);
+
+/* answer_list.c: the series of all plans in answer->sets, sorted, each once. */
+QF_MUST_CHECK qf_rc qa_answer_sets(struct qa_query *query, struct qf_err *err);
 
 /* answer_events.c: what both kinds of events share: the next batch, and the end. @series: how many the
  * client was told of. */

@@ -13,8 +13,7 @@ static int compare_words(const void *a, const void *b)
     return qf_str_cmp(*(const struct qf_str *)a, *(const struct qf_str *)b);
 }
 
-/* The series of all plans, sorted, each once. */
-static qf_rc collect_sets(struct qa_query *query, struct qf_err *err)
+qf_rc qa_answer_sets(struct qa_query *query, struct qf_err *err)
 {
     struct qa_answer *answer = query->answer;
     size_t capacity = 0, kept = 0;
@@ -77,7 +76,7 @@ qf_rc qa_answer_list(struct qa_query *query, struct qf_err *err)
     struct qa_answer *answer = query->answer;
 
     if (!answer->collected) {
-        qf_rc rc = collect_sets(query, err);
+        qf_rc rc = qa_answer_sets(query, err);
 
         if (rc == QF_OK && query->ask.kind != QA_QUERY_SERIES)
             rc = collect_words(query, err);

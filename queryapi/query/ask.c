@@ -2,6 +2,7 @@
 #include "queryapi/query/ask.h"
 
 #include <assert.h>
+#include <string.h>
 
 struct row {
     const char *name;
@@ -41,6 +42,7 @@ struct qa_ask qa_ask_copy(struct qf_arena *arena, const struct qa_ask *ask)
 {
     struct qa_ask copy = *ask;
     struct qf_str *matches = NULL;
+    struct qa_ask_range *ranges = NULL;
 
     copy.tenant = qf_arena_str(arena, ask->tenant);
     copy.text = qf_arena_str(arena, ask->text);
@@ -48,6 +50,11 @@ struct qa_ask qa_ask_copy(struct qf_arena *arena, const struct qa_ask *ask)
     copy.traceparent = qf_arena_str(arena, ask->traceparent);
     if (ask->match_count)
         matches = QF_ARENA_ARRAY(arena, struct qf_str, ask->match_count);
+    if (ask->match_count && ask->ranges)
+        ranges = QF_ARENA_ARRAY(arena, struct qa_ask_range, ask->match_count);
+    if (ranges)
+        memcpy(ranges, ask->ranges, ask->match_count * sizeof(*ranges));
+    copy.ranges = ranges;
     copy.matches = matches;
     copy.match_count = matches ? ask->match_count : 0;
     for (size_t i = 0; i < copy.match_count; i++)

@@ -17,12 +17,17 @@ enum qa_query_kind {
     QA_QUERY__COUNT,
 };
 
-enum qa_asks { QA_ASKS_EXPRESSION, QA_ASKS_MATCHES };
+enum qa_asks { QA_ASKS_EXPRESSION, QA_ASKS_MATCHES, QA_ASKS_SAMPLES };
 
 /* The columns of kinds.def. */
 const char *qa_query_kind_name(enum qa_query_kind kind);
 enum qa_asks qa_query_kind_asks(enum qa_query_kind kind);
 enum qa_format qa_query_kind_format(enum qa_query_kind kind);
+
+/* Milliseconds, both ends included. */
+struct qa_ask_range {
+    int64_t start_ms, end_ms;
+};
 
 struct qa_ask {
     enum qa_query_kind kind;
@@ -35,10 +40,13 @@ struct qa_ask {
     bool stats, stats_all, progress;
     bool known;                   /* names from the catalogue will do, see known.h */
     bool batch, explain;          /* of events: columnar values; what the query does meanwhile */
-    const struct qf_str *matches; /* of series and labels */
+    const struct qf_str *matches; /* of series, labels and samples */
     size_t match_count;
-    struct qf_str label;       /* of label values */
-    struct qf_str traceparent; /* of the request, or empty */
+    const struct qa_ask_range *ranges; /* of remote read: one for each match; NULL: start to end */
+    bool takes_chunks, takes_samples;  /* of remote read: the forms of its answer */
+    bool takes_utf8;                   /* of federation: any names */
+    struct qf_str label;               /* of label values */
+    struct qf_str traceparent;         /* of the request, or empty */
 };
 
 /* @ask with its strings in @arena; qf_arena_failed() if there was no room for them. */

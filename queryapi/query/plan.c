@@ -113,24 +113,32 @@ static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struc
     return QF_OK;
 }
 
-/* last_over_time(SELECTOR[end - start]) at the end: every series with a sample in the range, under
- * its full name. */
-static struct pq_expr *series_expression(struct qa_query *query, const struct pq_matcher *matchers,
-                                         size_t matcher_count)
+/* SELECTOR[end - start], to be looked at from the end. */
+static struct pq_expr *samples_expression(struct qa_query *query, struct qa_ask_range range,
+                                          const struct pq_matcher *matchers, size_t matcher_count)
 {
     struct pq_expr *selector = QF_ARENA_NEW(query->arena, struct pq_expr);
     struct pq_expr *matrix = QF_ARENA_NEW(query->arena, struct pq_expr);
-    struct pq_expr *call = QF_ARENA_NEW(query->arena, struct pq_expr);
-    struct pq_expr **args = QF_ARENA_ARRAY(query->arena, struct pq_expr *, 1);
 
-    if (!selector || !matrix || !call || !args)
+    if (!selector || !matrix)
         return NULL;
     selector->kind = PQ_VECTOR_SELECTOR;
     selector->vector.matchers = matchers;
     selector->vector.matcher_count = matcher_count;
     matrix->kind = PQ_MATRIX_SELECTOR;
     matrix->matrix.selector = selector;
-    matrix->matrix.range_ms = query->ask.end_ms - query->ask.start_ms + 1; /* left end is open */
+    matrix->matrix.range_ms = range.end_ms - range.start_ms + 1; /* left end is open */
+    return matrix;
+}
+
+/* last_over_time(MATRIX): every series with a sample in the range, under its full name. */
+static struct pq_expr *series_expression(struct qa_query *query, struct pq_expr *matrix)
+{
+    struct pq_expr *call = QF_ARENA_NEW(query->arena, struct pq_expr);
+    struct pq_expr **args = QF_ARENA_ARRAY(query->arena, struct pq_expr *, 1);
+
+    if (!matrix || !call || !args)
+        return NULL;
     call->kind = PQ_CALL;
     call->call.function = pq_function_get(PQ_FN_LAST_OVER_TIME);
     args[0] = matrix;
@@ -155,42 +163,75 @@ static qf_rc match_error(const struct qa_query *query, struct qf_str match,
     return cause->rc;
 }
 
-/* Nobody looks at the values, so a native histogram is as good as a float. */
-static void ask_for_presence(const struct pq_plan *plan)
+static bool wants_samples(const struct qa_query *query)
 {
-    for (size_t i = 0; i < plan->leaf_count; i++)
-        plan->leaves[i]->stages[0].take = PQ_TAKE_TIMESTAMP;
+    return qa_query_kind_asks(query->ask.kind) == QA_ASKS_SAMPLES;
 }
 
-static qf_rc plan_match(struct qa_query *query, struct qf_str match, struct qf_err *err)
+/* Of series nobody looks at the values, so a native histogram is as good as a float. Of samples every one
+ * counts, stale markers too. */
+static void set_take(const struct qa_query *query, const struct pq_plan *plan)
 {
-    struct pq_query_params params = { .start_ms = query->ask.end_ms,
-                                      .end_ms = query->ask.end_ms,
+    for (size_t i = 0; i < plan->leaf_count; i++)
+        plan->leaves[i]->stages[0].take = wants_samples(query) ? PQ_TAKE_ALL : PQ_TAKE_TIMESTAMP;
+}
+
+/* Its matchers. Lists of series must select something; who reads samples may have all of them. */
+static qf_rc read_match(struct qa_query *query, struct qf_str match,
+                        const struct pq_matcher **ret_matchers, size_t *ret_count,
+                        struct qf_err *err)
+{
+    const struct pq_parse_options options = { .canceled = &query->canceled };
+    struct qf_err cause = { 0 };
+    bool selective = wants_samples(query);
+    qf_rc rc = pq_parse_selector(query->arena, match, &options, ret_matchers, ret_count, &cause);
+
+    for (size_t i = 0; rc == QF_OK && i < *ret_count; i++)
+        selective |= !pq_matcher_matches(&(*ret_matchers)[i], QF_STR(""));
+    if (rc == QF_OK && !selective)
+        rc = qf_err_set(&cause, QF_EINVAL, "match[] must contain at least one non-empty matcher");
+    return rc ? match_error(query, match, &cause, err) : QF_OK;
+}
+
+/* The range of match @index, as far as there are data. */
+static struct qa_ask_range range_of(const struct qa_query *query, size_t index)
+{
+    struct qa_ask_range range = { query->ask.start_ms, query->ask.end_ms };
+
+    if (query->ask.ranges) {
+        range.start_ms = QF_MAX(range.start_ms, query->ask.ranges[index].start_ms);
+        range.end_ms = QF_MIN(range.end_ms, query->ask.ranges[index].end_ms);
+    }
+    return range;
+}
+
+static qf_rc plan_match(struct qa_query *query, size_t index, struct qf_err *err)
+{
+    struct qa_ask_range range = range_of(query, index);
+    struct pq_query_params params = { .start_ms = range.end_ms,
+                                      .end_ms = range.end_ms,
                                       .samples_max = query->samples_max,
                                       .series_max = query->env->series_max };
     const struct pq_matcher *matchers;
-    const struct pq_expr *expr;
-    struct qf_err cause = { 0 };
+    struct qa_plan_part *part;
+    struct pq_expr *expr;
     size_t count;
-    bool selective = false;
-    const struct pq_parse_options options = { .canceled = &query->canceled };
-    qf_rc rc = pq_parse_selector(query->arena, match, &options, &matchers, &count, &cause);
+    qf_rc rc = read_match(query, query->ask.matches[index], &matchers, &count, err);
 
-    for (size_t i = 0; rc == QF_OK && i < count; i++)
-        selective |= !pq_matcher_matches(&matchers[i], QF_STR(""));
-    if (rc == QF_OK && !selective)
-        rc = qf_err_set(&cause, QF_EINVAL, "match[] must contain at least one non-empty matcher");
-    if (rc)
-        return match_error(query, match, &cause, err);
-    if (query->ask.end_ms < query->ask.start_ms)
-        return QF_OK; /* no data in the range: the selector was checked, the answer is empty */
-    expr = series_expression(query, matchers, count);
+    if (rc || range.end_ms < range.start_ms)
+        return rc; /* no data in the range: the selector was checked, the answer is empty */
+    expr = samples_expression(query, range, matchers, count);
+    if (!wants_samples(query))
+        expr = series_expression(query, expr);
     if (!expr)
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
-    rc = add_part(query, expr, match, &params, err);
-    if (rc == QF_OK)
-        ask_for_presence(query->parts[query->part_count - 1].plan);
-    return rc;
+    rc = add_part(query, expr, query->ask.matches[index], &params, err);
+    if (rc)
+        return rc;
+    part = &query->parts[query->part_count - 1];
+    part->match = (uint32_t)index;
+    set_take(query, part->plan);
+    return QF_OK;
 }
 
 static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
@@ -198,7 +239,7 @@ static qf_rc plan_matches(struct qa_query *query, struct qf_err *err)
     qf_rc rc = cut_range(query, query->ask.tenant, err);
 
     for (size_t i = 0; rc == QF_OK && i < query->ask.match_count; i++)
-        rc = plan_match(query, query->ask.matches[i], err);
+        rc = plan_match(query, i, err);
     return rc;
 }
 
@@ -240,7 +281,8 @@ uint64_t qa_leaf_key(const struct qa_query *query, uint32_t part, uint32_t leaf)
     const struct pq_leaf *spec = query->parts[part].plan->leaves[leaf];
     uint64_t asked[] = {
         qf_hash_bytes(query->ask.tenant),
-        qf_hash_bytes(query->ask.match_count ? query->ask.matches[part] : query->ask.text),
+        qf_hash_bytes(query->ask.match_count ? query->ask.matches[query->parts[part].match]
+                                             : query->ask.text),
         leaf,
         log2_floor((uint64_t)QF_MAX(spec->select.max_ts - spec->select.min_ts, (int64_t)0)),
         log2_floor((uint64_t)QF_MAX(query->ask.step_ms, (int64_t)0)),

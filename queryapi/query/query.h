@@ -98,6 +98,7 @@ enum qa_next {
 
 struct qa_plan_part {
     const struct pq_plan *plan;
+    uint32_t match; /* which of ask.matches it is of */
     struct pq_eval *eval;
     uint32_t leaf_base; /* leaf_id of its first leaf */
     size_t columns;     /* readers per leaf */

@@ -2,6 +2,7 @@
 import json
 
 import compare
+import read_protocol
 
 TOLERANCE = 1e-9  # of values: the last bits depend on the order of additions
 HEADERS = ("content-type", "location", "access-control-allow-origin", "content-encoding", "retry-after")
@@ -96,6 +97,24 @@ def documents_differ(request, ours, theirs):
     return None
 
 
+def samples_of(request, answer):
+    """Of a remote read: what each query has, cut to the time it asked for (chunks reach beyond it)."""
+    if answer.headers["content-type"].startswith("application/x-streamed-protobuf"):
+        queries = read_protocol.from_frames(answer.body, len(request.spans))
+    else:
+        queries = read_protocol.from_samples(answer.body)
+    return [{labels: [(ts, bits) for ts, bits in points if start <= ts <= end] for labels, points in found.items()}
+            for (start, end), found in zip(request.spans, queries)]
+
+
+def reads_differ(request, ours, theirs):
+    mine, other = samples_of(request, ours), samples_of(request, theirs)
+    other = [{labels: points for labels, points in found.items() if points} for found in other]
+    if mine == other and [list(found) for found in mine] == [list(found) for found in other]:
+        return None
+    return f"samples of {[sorted(found)[:3] for found in mine]}, theirs {[sorted(found)[:3] for found in other]}"
+
+
 def difference(request, ours, theirs):
     """None, or one line that says what a client would see otherwise."""
     if ours.status != theirs.status:
@@ -106,6 +125,8 @@ def difference(request, ours, theirs):
             return f"header {name}: {a}, theirs {b}"
     if request.method == "HEAD":
         return None
+    if request.family == "read" and ours.status == 200:
+        return reads_differ(request, ours, theirs)
     mine, other = ours.json(), theirs.json()
     if isinstance(mine, dict) and isinstance(other, dict):
         return documents_differ(request, mine, other)

@@ -48,7 +48,7 @@ RULES = [
     ("features", "/api/v1/features came after 3.5",
      lambda r, ours, theirs, d: r.path == "/api/v1/features" and theirs.status == 404),
     ("head", "HEAD is answered wherever GET is, as RFC 9110 has it; OPTIONS is 204 everywhere",
-     lambda r, ours, theirs, d: r.method in ("HEAD", "OPTIONS") and ours.status in (200, 204) and theirs.status in (200, 405)),
+     lambda r, ours, theirs, d: r.method in ("HEAD", "OPTIONS") and ours.status in (200, 204, 400) and theirs.status in (200, 405)),
     ("slash", "a path with a slash behind it is not found; Prometheus leads to a page that is not there either",
      lambda r, ours, theirs, d: re.search(r"(/|%2f|/v1)$", r.path.split("?")[0]) and ours.status == 404 and theirs.status in (301, 307)),
     ("delete-series", "DELETE of series is not there; Prometheus says that it is not implemented",
@@ -56,8 +56,10 @@ RULES = [
     ("library", "what is no HTTP at all is refused by the server library in its own words, or its connection closed",
      lambda r, ours, theirs, d: r.family == "wire" and ours.status in (0, 400, 505) and theirs.status in (400, 501, 505) or
      r.family == "wire" and "GET http://%HOST% " in str(r)),
-    ("absent", "administration, federation and the statistics of Prometheus's storage are not there",
-     lambda r, ours, theirs, d: ours.status == 404 and re.match(r"/api/v1/(admin|status/tsdb)|/federate", r.path)),
+    ("bad-reads", "matchers of a remote read that are none are an error of who asks; Prometheus fails with 500, or finds nothing",
+     lambda r, ours, theirs, d: r.family == "read" and ours.status == 400 and re.search("error parsing regexp|without the name", ours.text())),
+    ("absent", "administration of Prometheus's storage is not there",
+     lambda r, ours, theirs, d: ours.status == 404 and re.match(r"/api/v1/admin", r.path)),
 ]
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 
 import dataset
+from read_protocol import read_request
 from wire import FORM, Request
 
 START, END = dataset.START_S, dataset.START_S + dataset.DURATION_S
@@ -203,6 +204,33 @@ def selves():
                  "/federate?match[]=x(", "/federate?match[]=nothing", "/federate?match[]=equal", "/version", "/nothing", "/api", "/api/", "/api/v1", "/api/v1/", "/api/v2/query"):
         yield Request("about", "GET", path)
         yield Request("about", "HEAD", path)
+    for accept in ("*/*", "text/plain", "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3", "text/plain;version=0.0.4;escaping=underscores"):
+        yield Request("about", "GET", "/federate?match[]=only", headers={"Accept": accept})
+
+
+# Floats of every kind; native histograms are told as floats here, and as they were written there.
+READ = [[("__name__", "=", "ragged")], [("__name__", "=~", "only|equal")], [("__name__", "=~", "ragged.*"), ("a", "!=", "")],
+        [("__name__", "=", "nothing")], [("__name__", "!~", "native.*|.*hist.*"), ("b", "=~", ".+")], [("a", "=~", "(")], [("", "=", "x")]]
+
+
+def reads():
+    """What a Prometheus asks that has another one as its storage."""
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy", "X-Prometheus-Remote-Read-Version": "0.1.0",
+               "Accept-Encoding": "snappy"}
+    for matchers in READ:
+        for start, end in ((START, END), (MIDDLE, MIDDLE + 60), (END, START), (MIDDLE + 3, MIDDLE + 3)):
+            for forms in ((), (0,), (1,), (1, 0), (0, 1)):
+                request = Request("read", "POST", "/api/v1/read", body=read_request([(start * 1000, end * 1000, matchers)], forms), headers=headers)
+                request.spans = [(start * 1000, end * 1000)]
+                yield request
+    spans = [(START * 1000, MIDDLE * 1000), (MIDDLE * 1000, END * 1000)]
+    request = Request("read", "POST", "/api/v1/read", body=read_request([(*span, READ[i]) for i, span in enumerate(spans)]), headers=headers)
+    request.spans = spans
+    yield request
+    for body in (b"", b"x", read_request([])):
+        request = Request("read", "POST", "/api/v1/read", body=body, headers=headers)
+        request.spans = []
+        yield request
 
 
 def exotic():
@@ -284,5 +312,5 @@ def exotic():
 
 
 def everything():
-    for family in (instant, ranges, language, lists, parameters, selves, exotic):
+    for family in (instant, ranges, language, lists, parameters, selves, reads, exotic):
         yield from family()

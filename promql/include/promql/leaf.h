@@ -52,12 +52,14 @@ enum pq_stage_kind {
 
 /* What an INSTANT stage takes from the sample it finds. INFO is the timestamp of a sample that must
  * be a float: what info() wants to know of its info metrics. A WINDOW that does not take values is
- * asked for the presence of series alone: what it answers means nothing. */
+ * asked for the presence of series alone: what it answers means nothing. SAMPLES that take ALL pass on
+ * stale markers too. */
 enum pq_take {
     PQ_TAKE_VALUE,
     PQ_TAKE_TIMESTAMP,
     PQ_TAKE_START_TIMESTAMP,
     PQ_TAKE_INFO,
+    PQ_TAKE_ALL,
     PQ_TAKE__COUNT
 };
 

@@ -6,6 +6,7 @@
 
 #include "proto/codec/control.h"
 #include "proto/codec/health.h"
+#include "proto/codec/remote_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX * 2);
     struct pb_api_message api;
     struct pb_worker_message worker;
+    struct pb_read_request read;
     struct qf_str service;
 
     if (pb_api_decode(arena, bytes, &api, NULL) == QF_OK && api.kind != PB_API_UNKNOWN)
@@ -48,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (pb_worker_decode(arena, bytes, &worker, NULL) == QF_OK && worker.kind != PB_WORKER_UNKNOWN)
         round_trip_worker(arena, &worker);
     (void)!pb_health_request_decode(arena, bytes, &service, NULL);
+    (void)!pb_read_decode(arena, bytes, &read, NULL);
     (void)qf_arena_free(arena);
     return 0;
 }

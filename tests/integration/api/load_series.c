@@ -12,6 +12,7 @@
 #include "base/pure/number.h"
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
+#include "promql/histogram/codec.h"
 #include "promql/parse.h"
 #include "promql/testing/series.h"
 #include "segments/parquet/segment_writer.h"
@@ -29,7 +30,12 @@ struct load {
     struct qf_str tenant;
     uint32_t shards;
     int64_t start, step, window;
+    bool histograms; /* some of the lines have */
     QF_VEC(struct line) lines;
+    /* The samples of one line in one window. */
+    int64_t *ts;
+    double *values;
+    struct qf_str *encoded;
 };
 
 static void die(const char *what, const struct qf_err *err)
@@ -59,15 +65,28 @@ static void read_lines(struct load *load)
         s = qf_arena_str(load->arena, s);
         if (pq_parse_series(load->arena, s, &line.labels, &line.values, &line.count, &err))
             die(text, &err);
+        for (size_t i = 0; i < line.count; i++)
+            load->histograms |= line.values[i].histogram != NULL;
         QF_VEC_PUSH(&load->lines, line);
     }
     free(text);
     qsort(load->lines.items, load->lines.count, sizeof(load->lines.items[0]), by_labels);
 }
 
-/* The samples of one line in one window. */
-static size_t cut(const struct load *load, const struct line *line, int64_t from, int64_t *ts,
-                  double *values)
+static struct qf_str encode(struct load *load, const struct pq_histogram *histogram)
+{
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct qf_str encoded = QF_STR("");
+
+    if (histogram) {
+        pq_histogram_encode(&buf, histogram);
+        encoded = qf_arena_str(load->arena, qf_strbuf_view(&buf));
+    }
+    qf_strbuf_done(&buf);
+    return encoded;
+}
+
+static size_t cut(struct load *load, const struct line *line, int64_t from)
 {
     size_t count = 0;
 
@@ -76,8 +95,9 @@ static size_t cut(const struct load *load, const struct line *line, int64_t from
 
         if (line->values[i].omitted || at < from || at >= from + load->window)
             continue;
-        ts[count] = at;
-        values[count++] = line->values[i].value;
+        load->ts[count] = at;
+        load->encoded[count] = encode(load, line->values[i].histogram);
+        load->values[count++] = line->values[i].value;
     }
     return count;
 }
@@ -105,14 +125,14 @@ static void put(struct load *load, const char *path, struct sg_writer *writer)
     qf_strbuf_done(&bytes);
 }
 
-static void write_shard(struct load *load, int64_t from, uint32_t shard, int64_t *ts,
-                        double *values)
+static void write_shard(struct load *load, int64_t from, uint32_t shard)
 {
     char path[64];
     struct sg_writer_options options = { .path = path,
                                          .tenant = load->tenant,
                                          .shard = shard,
                                          .shard_count = load->shards,
+                                         .histograms = load->histograms,
                                          .generation = (uint64_t)qf_clock_wall_ms() * 1000 };
     struct sg_writer *writer = NULL;
     struct qf_err err = { 0 };
@@ -121,16 +141,17 @@ static void write_shard(struct load *load, int64_t from, uint32_t shard, int64_t
     (void)unlink(path); /* of one that was killed and had the same id */
     for (size_t i = 0; i < load->lines.count; i++) {
         const struct line *line = &load->lines.items[i];
-        size_t count;
+        struct sg_samples samples = { .ts = load->ts, .values = load->values };
 
         if (sg_shard_of(line->labels, load->shards) != shard)
             continue;
-        count = cut(load, line, from, ts, values);
-        if (count == 0)
+        samples.count = cut(load, line, from);
+        samples.histograms = load->histograms ? load->encoded : NULL;
+        if (samples.count == 0)
             continue;
         if (!writer)
             writer = sg_writer_new(&options, &err);
-        if (!writer || sg_writer_add(writer, line->labels, ts, values, count, &err))
+        if (!writer || sg_writer_add_samples(writer, line->labels, &samples, &err))
             die("write", &err);
     }
     if (writer)
@@ -146,8 +167,7 @@ int main(int argc, char **argv)
     struct qf_err err = { 0 };
     uint64_t shards = 0;
     size_t longest = 1;
-    int64_t *ts, from;
-    double *values;
+    int64_t from;
 
     if (argc != 7 || !qf_parse_u64(qf_str_from(argv[3]), &shards) ||
         !qf_parse_i64(qf_str_from(argv[4]), &load.start) ||
@@ -164,14 +184,16 @@ int main(int argc, char **argv)
     read_lines(&load);
     for (size_t i = 0; i < load.lines.count; i++)
         longest = QF_MAX(longest, load.lines.items[i].count);
-    ts = qf_xcalloc(longest, sizeof(*ts));
-    values = qf_xcalloc(longest, sizeof(*values));
+    load.ts = qf_xcalloc(longest, sizeof(*load.ts));
+    load.values = qf_xcalloc(longest, sizeof(*load.values));
+    load.encoded = qf_xcalloc(longest, sizeof(*load.encoded));
     from = qf_floor_div(load.start, load.window) * load.window;
     for (; from <= load.start + (int64_t)longest * load.step; from += load.window)
         for (uint32_t shard = 0; shard < load.shards; shard++)
-            write_shard(&load, from, shard, ts, values);
-    free(ts);
-    free(values);
+            write_shard(&load, from, shard);
+    free(load.ts);
+    free(load.values);
+    free(load.encoded);
     QF_VEC_DONE(&load.lines);
     (void)sg_store_free(load.store);
     (void)qf_arena_free(load.arena);

@@ -351,7 +351,7 @@ class Parameters(EndpointTest):
                      "bad_data", "end timestamp must not be before start timestamp")
 
     def test_what_is_not_there(self):
-        for path in ("/api/v1/status/tsdb", "/api/v1/read", "/api/v1/write", "/api/v1/admin/tsdb/snapshot", "/federate",
+        for path in ("/api/v1/write", "/api/v1/admin/tsdb/snapshot",
                      "/api/v1/label/a/b/values", "/api/v2/query", "/assets/x"):
             self.assertEqual(self.fabric.get(path)[0], 404, path)
             self.assertEqual(self.fabric.request("OPTIONS", path)[0], 204, path)
