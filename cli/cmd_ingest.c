@@ -76,7 +76,9 @@ static const struct cli_flag flags[] = {
     { "label-value-bytes", CLI_FLAG_BYTES, &o.label_value_bytes_max, "BYTES", "8KiB",
       "size of a label's value" },
     { "write-leader-wait", CLI_FLAG_DURATION, &o.write_leader_wait_ms, "DURATION", "800ms",
-      "how long a request with samples waits for a partition to have a leader" },
+      "how long a request with samples waits for a partition to have a leader, and a leader that "
+      "its "
+      "majority cannot be heard of for a majority" },
     { "record-bytes-max", CLI_FLAG_BYTES, &o.record_bytes_max, "BYTES", "1MiB",
       "size of one record; at most 16MiB" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "16MiB",

@@ -309,7 +309,6 @@ static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
         .labels_max = (size_t)options->labels_max,
         .name_bytes_max = (size_t)options->label_name_bytes_max,
         .value_bytes_max = (size_t)options->label_value_bytes_max,
-        .leader_wait_ms = options->write_leader_wait_ms,
         .threads = (size_t)options->write_threads,
         .queue_max = ACCEPT_QUEUE,
     };
@@ -334,6 +333,7 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
                                .election_ms = (uint32_t)options->election_ms,
                                .heartbeat_ms = (uint32_t)options->election_ms / 10,
                                .leader_wait_ms = options->leader_wait_ms,
+                               .write_wait_ms = options->write_leader_wait_ms,
                                .asks_max = (uint32_t)options->requests_max,
                                .partitions = (uint32_t)options->partitions,
                                .new_partitions = (uint32_t)options->new_partitions,

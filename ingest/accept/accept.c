@@ -210,7 +210,6 @@ static void ask_partition(struct job *job, uint32_t partition, struct qf_str bat
     ask = in_partition_ask(partition, batch);
     ask->done = partition_answered;
     ask->ctx = slot;
-    ask->leader_wait_ms = job->accept->options.leader_wait_ms;
     atomic_fetch_add(&job->open, 1);
     if (qn_ask(job->accept->options.node, ask))
         return;

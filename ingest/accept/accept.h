@@ -21,7 +21,6 @@ struct in_accept_options {
     uint64_t request_bytes_max; /* of a body, decompressed */
     uint64_t memory_bytes_max;  /* of all requests that are worked on, about */
     size_t labels_max, name_bytes_max, value_bytes_max;
-    int64_t leader_wait_ms; /* how long a partition may be without a leader */
     size_t threads, queue_max;
 };
 

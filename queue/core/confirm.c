@@ -110,3 +110,42 @@ void qc_round_finish(struct qc_core *core)
     if (more)
         qc_round_begin(core);
 }
+
+/* --- since when nobody was heard of --- */
+
+static uint64_t heard_of(const struct qc_core *core, uint64_t id)
+{
+    for (size_t i = 0; id && i < QC_MEMBERS_MAX; i++)
+        if (core->peers[i].id == id)
+            return core->peers[i].heard;
+    return 0;
+}
+
+/* Since when a majority of the voters was heard of: the middle one of the times, latest first. */
+static uint64_t majority_heard(const struct qc_core *core, uint64_t now)
+{
+    uint64_t heard[QC_MEMBERS_MAX];
+    struct qc_members members;
+    uint32_t count = 0;
+
+    qc_consensus_members(core->consensus, &members);
+    for (uint32_t i = 0; i < members.count; i++) {
+        uint64_t id = members.items[i].id, at = id == core->options.id ? now : heard_of(core, id);
+        uint32_t place = count;
+
+        if (members.items[i].role != QC_VOTER)
+            continue;
+        for (; place && heard[place - 1] < at; place--)
+            heard[place] = heard[place - 1];
+        heard[place] = at;
+        count++;
+    }
+    return count ? heard[count / 2] : now;
+}
+
+uint64_t qc_heard(const struct qc_core *core, uint64_t now)
+{
+    if (core->leads)
+        return QF_MAX(core->led_since, majority_heard(core, now));
+    return heard_of(core, qc_leader(core));
+}

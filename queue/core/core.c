@@ -58,7 +58,7 @@ qf_rc qc_new(const struct qc_options *options, const struct qc_log *log,
     core->vote = sequence->vote;
     core->space = UINT64_MAX;
     for (size_t i = 0; i < QC_MEMBERS_MAX; i++)
-        core->spaces[i].bytes = UINT64_MAX;
+        core->peers[i].space = UINT64_MAX;
     rc = load_snapshot(core, snapshot, err);
     if (rc != QF_OK) {
         (void)qc_free(core);
@@ -223,6 +223,7 @@ qf_rc qc_submit(struct qc_core *core, enum ql_type type, struct qf_str data)
 static void begin_leading(struct qc_core *core, const struct qc_update *update)
 {
     core->leads = true;
+    core->led_since = core->now;
     core->figures.elections++;
     core->round_done = core->round;
     if (update->count)

@@ -195,6 +195,10 @@ const struct qc_state *qc_state(const struct qc_core *core);
 bool qc_leads(const struct qc_core *core);
 bool qc_serves(const struct qc_core *core);     /* leads, and its first entry is applied */
 uint64_t qc_leader(const struct qc_core *core); /* who leads, as far as known; 0 */
+/* When this node last had a sign that what it submits can be committed: as a leader since when a
+ * majority of the voters was heard of, as a follower when its leader was. A leader steps down only
+ * after one to two election timeouts without a majority; who cannot wait so long asks here. 0: never. */
+uint64_t qc_heard(const struct qc_core *core, uint64_t now);
 uint64_t qc_term(const struct qc_core *core);
 uint64_t qc_commit(const struct qc_core *core);
 void qc_members(const struct qc_core *core, struct qc_members *ret_members); /* in force */

@@ -18,8 +18,11 @@ struct qc_pending {
     bool applied;         /* level all: only copies are missing */
 };
 
-struct qc_peer_space {
-    uint64_t id, bytes;
+/* What is known of another member, from its messages. */
+struct qc_peer {
+    uint64_t id;
+    uint64_t space; /* of its disk */
+    uint64_t heard; /* when it was last heard of in this term, as follower or leader */
 };
 
 struct qc_core {
@@ -34,6 +37,7 @@ struct qc_core {
 
     bool leads;
     uint64_t noop_index; /* of this leader's first entry; serving once it is applied */
+    uint64_t led_since;  /* a majority had just voted for it */
 
     /* Those from `pending_start` on, in the order in which they came. Most end at the start. */
     QF_VEC(struct qc_pending) pending;
@@ -47,7 +51,7 @@ struct qc_core {
 
     struct qc_message install; /* the snapshot that is fetched or installed; from 0: none */
     uint64_t space;            /* of this node's disk */
-    struct qc_peer_space spaces[QC_MEMBERS_MAX];
+    struct qc_peer peers[QC_MEMBERS_MAX];
 
     QF_VEC(struct ql_entry) submitted; /* what the last submission carries */
     struct qf_strbuf submitted_data, read_buf;
@@ -99,7 +103,6 @@ void qc_round_finish(struct qc_core *core); /* if a majority has answered and th
 void qc_on_message(struct qc_core *core, const struct qc_message *message);
 void qc_on_fetched(struct qc_core *core, const struct ql_snapshot *snapshot);
 void qc_on_installed(struct qc_core *core, const struct ql_snapshot *snapshot);
-void qc_space_note(struct qc_core *core, uint64_t id, uint64_t bytes);
 /* Do a majority of voters have room for @bytes more beside what is in flight? */
 bool qc_space_allows(const struct qc_core *core, uint64_t bytes);
 

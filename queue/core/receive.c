@@ -1,20 +1,38 @@
 /* receive.c - messages of peers: what is believed, and in which portions the library hears of it. */
 #include "queue/core/core_int.h"
 
-void qc_space_note(struct qc_core *core, uint64_t id, uint64_t bytes)
+/* What is kept about member @id: a free place, or that of one who is no member, if there was none. */
+static struct qc_peer *peer_of(struct qc_core *core, uint64_t id)
 {
-    struct qc_peer_space *place = NULL;
+    struct qc_peer *place = NULL;
+    struct qc_members members;
 
-    for (size_t i = 0; i < QC_MEMBERS_MAX; i++) {
-        if (core->spaces[i].id == id) {
-            core->spaces[i].bytes = bytes;
-            return;
-        }
-        if (!place && !qc_consensus_match(core->consensus, core->spaces[i].id))
-            place = &core->spaces[i];
-    }
+    for (size_t i = 0; i < QC_MEMBERS_MAX; i++)
+        if (core->peers[i].id == id)
+            return &core->peers[i];
+    qc_consensus_members(core->consensus, &members);
+    for (size_t i = 0; i < QC_MEMBERS_MAX; i++)
+        if ((!place || (place->id && !core->peers[i].id)) &&
+            !qc_members_find(&members, core->peers[i].id))
+            place = &core->peers[i];
     if (place)
-        *place = (struct qc_peer_space){ id, bytes };
+        *place = (struct qc_peer){ .id = id, .space = UINT64_MAX };
+    return place;
+}
+
+/* Does a message of this kind, in the term of this node, say that one of the two follows the other? */
+static bool is_contact(enum qc_message_kind kind)
+{
+    return kind == QC_APPEND || kind == QC_APPEND_RESULT || kind == QC_INSTALL ||
+           kind == QC_CONFIRM || kind == QC_CONFIRM_RESULT;
+}
+
+static void note_contact(struct qc_core *core, const struct qc_message *message)
+{
+    struct qc_peer *peer = peer_of(core, message->from);
+
+    if (peer && is_contact(message->kind) && message->term == qc_consensus_term(core->consensus))
+        peer->heard = core->now;
 }
 
 bool qc_space_allows(const struct qc_core *core, uint64_t bytes)
@@ -27,7 +45,7 @@ bool qc_space_allows(const struct qc_core *core, uint64_t bytes)
         return true;
     qc_consensus_members(core->consensus, &members);
     for (size_t i = 0; i < QC_MEMBERS_MAX; i++)
-        poor += core->spaces[i].bytes < need && qc_members_votes(&members, core->spaces[i].id);
+        poor += core->peers[i].space < need && qc_members_votes(&members, core->peers[i].id);
     poor += core->space < need && qc_members_votes(&members, core->options.id);
     return core->space >= need && poor <= (qc_members_voters(&members) - 1) / 2;
 }
@@ -290,6 +308,7 @@ static void on_vote(struct qc_core *core, const struct qc_message *message)
 void qc_on_message(struct qc_core *core, const struct qc_message *message)
 {
     bool same_term = message->term == qc_consensus_term(core->consensus);
+    struct qc_peer *peer;
 
     /* Nobody else leads in the term in which this node does. */
     if (message->cluster != core->options.cluster || message->to != core->options.id ||
@@ -298,7 +317,9 @@ void qc_on_message(struct qc_core *core, const struct qc_message *message)
         core->figures.dropped++;
         return;
     }
-    qc_space_note(core, message->from, message->space);
+    peer = peer_of(core, message->from);
+    if (peer)
+        peer->space = message->space;
     switch (message->kind) {
     case QC_APPEND:
         if (has_room(core, message))
@@ -332,4 +353,5 @@ void qc_on_message(struct qc_core *core, const struct qc_message *message)
     case QC_MESSAGE__COUNT:
         break;
     }
+    note_contact(core, message);
 }

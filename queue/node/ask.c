@@ -6,6 +6,9 @@
 #include "base/pure/alloc.h"
 #include "queue/node/ask_int.h"
 
+/* A leader, or its followers, that have not been heard of for so many heartbeats may just be slow. */
+enum { LATE_HEARTBEATS = 3 };
+
 struct qn_ask *qn_ask_new(enum qn_verb verb, struct qf_str queue)
 {
     struct qn_ask *ask = qf_xcalloc(1, sizeof(*ask));
@@ -163,16 +166,32 @@ static void no_such_queue(struct qn_ask *ask)
     qn_ask_fail(ask, QF_ENOTFOUND, why);
 }
 
+static int64_t leader_wait(const struct qn_node *node, const struct qn_ask *ask)
+{
+    return ask->verb == QN_WRITE ? node->options.write_wait_ms : node->options.leader_wait_ms;
+}
+
+/* Has this node had no sign for too long that anything can be committed? A few heartbeats may be late. */
+static bool is_cut_off(const struct qn_queue *queue, const struct qn_ask *ask, int64_t now)
+{
+    int64_t patience = QF_MAX(leader_wait(queue->node, ask),
+                              LATE_HEARTBEATS * (int64_t)queue->node->options.heartbeat_ms);
+
+    return now - (int64_t)qc_heard(queue->core, (uint64_t)now) >= patience;
+}
+
 static void lead_to(struct qn_queue *queue, struct qn_ask *ask)
 {
     uint64_t leader = qc_leader(queue->core);
     const char *name = leader ? qn_name_of(queue, leader) : NULL;
 
     if (qc_leads(queue->core)) {
-        if (qc_serves(queue->core))
-            qn_verb_begin(queue, ask);
-        else
+        if (!qc_serves(queue->core))
             park(ask, "this node was just elected and is not ready to answer");
+        else if (is_cut_off(queue, ask, qn_now()))
+            park(ask, "the leader hears of no majority of the queue's voters now");
+        else
+            qn_verb_begin(queue, ask);
         return;
     }
     if (ask->forwarded)
@@ -221,9 +240,7 @@ void qn_ask_begin(struct qn_node *node, struct qn_ask *ask)
     ask->node = node;
     ask->wait_due_ms = now + ask->wait_ms;
     ask->due_ms = ask->wait_due_ms + (ask->timeout_ms ? ask->timeout_ms : QN_TIMEOUT_MS);
-    ask->leader_due_ms =
-        now + QF_MIN(ask->leader_wait_ms ? ask->leader_wait_ms : node->options.leader_wait_ms,
-                     ask->due_ms - now);
+    ask->leader_due_ms = now + QF_MIN(leader_wait(node, ask), ask->due_ms - now);
     for (size_t i = 0; i < ask->records.count; i++)
         ask->records.items[i].data = (const char *)(base + (size_t)ask->records.items[i].data);
     list(&node->open, ask);
@@ -255,16 +272,41 @@ static void try_parked(struct qn_node *node)
     }
 }
 
+/* Why @ask, which a core or another node has, shall not be waited for any longer; NULL: it shall. What
+ * was asked for may still be done: nobody knows. */
+static const char *given_up(struct qn_node *node, const struct qn_ask *ask, int64_t now)
+{
+    bool under_way =
+        ask->parts_open || ask->sent_to || (ask->verb == QN_WRITE && ask->waiting); /* deferred */
+    struct qn_queue *queue = under_way && now >= ask->leader_due_ms ? queue_of(node, ask) : NULL;
+
+    if (!queue || !queue->core)
+        return NULL;
+    if (ask->sent_to && ask->sent_to != qc_leader(queue->core))
+        return "the leader was replaced before it answered: what was asked for may be done";
+    if (is_cut_off(queue, ask, now))
+        return ask->sent_to
+                   ? "the leader is not heard of: what was asked for may be done"
+                   : "a majority of the queue's voters is not heard of: what was asked for "
+                     "may still be done";
+    return NULL;
+}
+
 void qn_ask_tick(struct qn_node *node, int64_t now)
 {
     if (node->parked)
         try_parked(node);
     for (struct qn_ask *ask = node->open, *next; ask; ask = next) {
+        const char *why = given_up(node, ask, now);
+
         next = ask->open_next;
-        if (now >= ask->due_ms) {
-            ask->answer.unknown = true;
+        if (!why && now < ask->due_ms)
+            continue;
+        ask->answer.unknown = true;
+        if (why)
+            qn_ask_fail(ask, QF_EUNAVAILABLE, why);
+        else
             qn_ask_fail(ask, QF_ETIMEOUT,
                         "no answer in time: what was asked for may still be done");
-        }
     }
 }

@@ -77,7 +77,6 @@ struct qn_ask {
     struct qf_strbuf bytes;
     int64_t timeout_ms; /* 0: 10 s */
     int64_t wait_ms;    /* POLL, TAKE, PEEK: for records, if there are none; beside the timeout */
-    int64_t leader_wait_ms; /* for a leader; 0: as the node's options say */
 
     void (*done)(void *ctx, struct qn_ask *ask);
     void *ctx;
@@ -91,6 +90,7 @@ struct qn_ask {
     int phase;
     int64_t due_ms, leader_due_ms, wait_due_ms;
     uint64_t queue_id;
+    uint64_t sent_to; /* the leader that was asked; 0: this node itself */
     struct qn_node *node;
     struct qn_ask *next;                  /* parked, waiting, or behind another TAKE */
     struct qn_ask *open_next, *open_prev; /* not answered yet */

@@ -274,6 +274,10 @@ static void set_defaults(struct qn_options *options)
         options->reserve_bytes = UINT64_C(16) << 20;
     if (!options->leader_wait_ms)
         options->leader_wait_ms = 2000;
+    if (!options->write_wait_ms)
+        options->write_wait_ms = options->leader_wait_ms;
+    if (!options->heartbeat_ms)
+        options->heartbeat_ms = 100;
     if (!options->asks_max)
         options->asks_max = 8192;
 }

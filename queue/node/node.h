@@ -56,8 +56,10 @@ struct qn_options {
     uint64_t file_bytes;    /* of a log file: 64 MiB */
     uint32_t election_ms;   /* 1000 */
     uint32_t heartbeat_ms;  /* 100 */
-    int64_t leader_wait_ms; /* how long an ask waits for a leader: 2 s */
-    uint32_t asks_max;      /* under way: 8192 */
+    /* How long an ask waits for a leader, and for a leader that hears of no majority: 2 s; a QN_WRITE:
+     * as the other says, unless 0. */
+    int64_t leader_wait_ms, write_wait_ms;
+    uint32_t asks_max; /* under way: 8192 */
     /* Queues metrics-0, ... that a new cluster has, a power of two up to QN_PARTITIONS_MAX; 0: as many
      * as the cluster has. Another number than the cluster's: QF_EINVAL, or `fatal`. */
     uint32_t partitions, new_partitions; /* the second one: of a new cluster, if the first is 0 */

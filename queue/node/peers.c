@@ -139,6 +139,7 @@ bool qn_forward(struct qn_queue *queue, struct qn_ask *ask, const char *leader)
                         QF_MAX(ask->due_ms - qn_now(), INT64_C(1)), called, ask) != QF_OK)
         return false;
     ask->waiting = true;
+    ask->sent_to = qc_leader(queue->core);
     atomic_fetch_add(&node->figures.forwarded, 1);
     return true;
 }
@@ -264,6 +265,7 @@ static void on_called(struct qn_node *node, const struct qn_note *note)
     bool invited = ask->invited;
 
     ask->waiting = ask->invited = false;
+    ask->sent_to = 0;
     if (ask->answered) {
         (void)qn_ask_free(ask);
     } else if (atomic_load(&node->dead)) {

@@ -1,5 +1,6 @@
 """test_write_cluster.py - samples into three nodes: any of them takes a request, and whatever dies, what
 was acknowledged is in the log of its partition, once."""
+import signal
 import threading
 import time
 import unittest
@@ -112,6 +113,49 @@ class WritingCluster(test_cluster.Cluster):
         self.assertLess(took, 1.5)
         nodes[1].start()
         wait_for("writes", lambda: write_series(nodes[0], self.series(1, now + 2))[0] == 204)
+
+    def timed_write(self, node, series):
+        """Status, text, headers and how many seconds it took."""
+        began = time.monotonic()
+        return (*write_series(node, series, timeout=30), time.monotonic() - began)
+
+    def stop_and_write(self, stopped, at, now):
+        """Writes at @at from the moment at which nodes are @stopped until one is refused."""
+        for node in stopped:
+            node.process.send_signal(signal.SIGSTOP)
+        try:
+            for i in range(20):
+                status, why, headers, took = self.timed_write(at, self.series(1, now + i))
+                self.assertLess(took, 1.6, (i, status, why))
+                if status != 204:
+                    break
+            self.assertEqual((status, headers["Retry-After"]), (503, "1"), why)
+            self.assertIn(b"metrics-0", why)
+            return now + i
+        finally:
+            for node in stopped:
+                node.process.send_signal(signal.SIGCONT)
+
+    def test_a_leader_whose_followers_are_stopped_refuses_within_a_second(self):
+        # Two to four seconds until it steps down.
+        nodes, now = self.write_cluster(1, ["--election-timeout", "2s"]), now_ms()
+        leader = self.wait_leader(nodes, "metrics-0")
+        self.assertEqual(write_series(leader, self.series(1, now))[0], 204)
+        refused = self.stop_and_write([n for n in nodes if n is not leader], leader, now + 1)
+        # What was refused is of unknown outcome: sent again it is there once.
+        wait_for("writes", lambda: write_series(leader, self.series(1, refused))[0] == 204)
+        log = log_of(leader)
+        self.assertEqual(log.value({"__name__": "m", "i": "1"}, refused), 1.0)
+        self.assertEqual(log.doubled, 0)
+
+    def test_a_follower_does_not_wait_for_a_leader_that_is_stopped(self):
+        nodes, now = self.write_cluster(1), now_ms()
+        leader = self.wait_leader(nodes, "metrics-0")
+        others = [n for n in nodes if n is not leader]
+        self.assertEqual(write_series(others[0], self.series(1, now))[0], 204)
+        refused = self.stop_and_write([leader], others[0], now + 1)
+        wait_for("writes", lambda: write_series(others[0], self.series(1, refused))[0] == 204)
+        self.assertEqual(log_of(others[0]).doubled, 0)
 
     def test_a_new_node_has_the_ledger_by_snapshot(self):
         nodes, now = self.write_cluster(1, ["--log-file-bytes", "1MiB"]), now_ms()

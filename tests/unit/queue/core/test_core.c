@@ -709,3 +709,52 @@ TEST(messages_of_another_cluster_or_for_another_incarnation_are_dropped)
     CHECK_EQ(qc_figures(node.core).dropped, 2);
     CHECK_EQ(qc_term(node.core), 0);
 }
+
+/* A leader learns only after one to two election timeouts that it lost its majority; whoever asks it
+ * to write hears so before. */
+TEST(a_leader_knows_since_when_it_has_not_heard_of_a_majority)
+{
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t began;
+
+    lead_three(&node, 0);
+    began = node.now;
+    CHECK_EQ(qc_heard(node.core, node.now), began);
+    node.now += 100;
+    stores(&node, OTHER); /* two of three */
+    CHECK_EQ(qc_heard(node.core, node.now), began + 100);
+    node.now += 100;
+    CHECK_EQ(qc_heard(node.core, node.now), began + 100);
+    /* Who asks for votes, or speaks of another term, does not follow. */
+    receive(&node, message(QC_VOTE, PEER, qc_term(node.core)));
+    receive(&node, message(QC_APPEND_RESULT, OTHER, qc_term(node.core) - 1));
+    CHECK_EQ(qc_heard(node.core, node.now), began + 100);
+    stores(&node, PEER);
+    CHECK_EQ(qc_heard(node.core, node.now), began + 200);
+}
+
+TEST(a_sole_voter_has_its_majority)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    begin(&node, true, 0);
+    persist(&node);
+    CHECK_EQ(qc_heard(node.core, node.now + 5000), node.now + 5000);
+}
+
+TEST(a_follower_knows_when_it_heard_of_its_leader)
+{
+    QF_CLEANUP(node_done) struct node node;
+    uint64_t began;
+
+    begin(&node, false, 0);
+    CHECK_EQ(qc_heard(node.core, node.now), 0);
+    began = node.now;
+    receive(&node, message(QC_APPEND, PEER, 4));
+    CHECK_EQ(qc_heard(node.core, node.now), began);
+    node.now += 300;
+    receive(&node, message(QC_CONFIRM_RESULT, OTHER, 4));
+    CHECK_EQ(qc_heard(node.core, node.now), began);
+    receive(&node, message(QC_APPEND, PEER, 4));
+    CHECK_EQ(qc_heard(node.core, node.now), began + 300);
+}
