@@ -500,15 +500,16 @@ static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
     struct sg_store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
     struct qf_err cause = { 0 };
     bool list = query->fresh && query->fresh->list;
-    enum sg_catalog_refresh_mode mode =
-        sg_store_has_tokens(env->store) || query->co.vanished || list ? SG_CATALOG_REFRESH_NOW
-                                                                      : SG_CATALOG_REFRESH_DUE;
+    enum sg_catalog_refresh_mode mode = query->co.vanished ? SG_CATALOG_REFRESH_ANEW
+                                        : sg_store_has_tokens(env->store) || list
+                                            ? SG_CATALOG_REFRESH_NOW
+                                            : SG_CATALOG_REFRESH_DUE;
     qf_rc rc = sg_catalog_refresh(env->catalog, mode, &call, &cause);
 
     query->unlisted = sg_catalog_told(env->catalog); /* before the snapshot: see catalog.h */
     query->snapshot = sg_catalog_snapshot(env->catalog);
     if (rc == QF_OK && list)
-        qa_asker_listed(env->asker, query->ask.tenant, query->fresh);
+        qa_asker_listed(env->asker, query->fresh);
     if (rc == QF_OK && query->snapshot)
         return QF_OK;
     /* The index is too old and could miss segments: better no answer than a smaller one. */

@@ -248,6 +248,7 @@ static qf_rc start_download(struct qw_cache *cache, struct qw_segment *s,
     d->name = qf_xmemdup0(segment->name.data, segment->name.len);
     d->path = qf_xstrdup(s->path);
     d->size_expected = segment->size_bytes;
+    d->etag_expected = qf_xmemdup0(segment->etag.data ? segment->etag.data : "", segment->etag.len);
     if (!qf_pool_submit(cache->options.pool, qw_download_run, d)) {
         qw_download_free(d);
         return qf_err_set(err, QF_EBUSY, "too many downloads are waiting");

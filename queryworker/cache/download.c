@@ -16,7 +16,9 @@
 
 static qf_rc fetch_to(struct qw_download *d, const char *temp)
 {
-    struct sg_store_call call = { .cancel = &d->cancel, .bytes_max = d->size_expected };
+    struct sg_store_call call = { .cancel = &d->cancel,
+                                  .bytes_max = d->size_expected,
+                                  .etag = d->etag_expected };
     int fd = open(temp, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     qf_rc rc;
 
@@ -26,7 +28,7 @@ static qf_rc fetch_to(struct qw_download *d, const char *temp)
     rc = sg_store_read_fd(d->store, qf_str_from(d->name), fd, &call, &d->size, &d->err);
     if (rc == QF_ELIMIT) {
         d->err = (struct qf_err){ 0 };
-        rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has more bytes than the announced %llu", d->name,
+        rc = qf_err_set(&d->err, QF_ENOTFOUND, "%s has more bytes than the announced %llu", d->name,
                         (unsigned long long)d->size_expected);
     } else if (rc == QF_ECORRUPT) /* on the way here: another worker may get the segment whole */
         rc = d->err.rc = QF_EIO;
@@ -34,7 +36,7 @@ static qf_rc fetch_to(struct qw_download *d, const char *temp)
         rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
                         "cannot write %s: %s", temp, strerror(errno));
     if (rc == QF_OK && d->size != d->size_expected)
-        rc = qf_err_set(&d->err, QF_ECORRUPT, "%s has %llu bytes, not %llu", d->name,
+        rc = qf_err_set(&d->err, QF_ENOTFOUND, "%s has %llu bytes, not %llu", d->name,
                         (unsigned long long)d->size, (unsigned long long)d->size_expected);
     if (rc == QF_OK && rename(temp, d->path) != 0)
         rc = qf_err_set(&d->err, errno == ENOSPC || errno == EDQUOT ? QF_ENOSPC : QF_EIO,
@@ -68,6 +70,7 @@ void qw_download_free(struct qw_download *download)
 {
     qw_head_ask_free(download->head);
     free(download->name);
+    free(download->etag_expected);
     free(download->path);
     free(download);
 }

@@ -21,6 +21,7 @@ struct qw_download {
     struct qw_segment *segment;
     char *name, *path;            /* owned */
     uint64_t size_expected;       /* of a segment: never 0; not a byte more is taken */
+    char *etag_expected;          /* owned; of a segment: empty: any */
     struct qw_head_source *heads; /* who asks for heads */
     struct qw_head_ask *head;     /* owned; NULL: a segment of the store */
     atomic_bool cancel;
@@ -33,7 +34,8 @@ struct qw_download {
     int64_t duration_ns;
 };
 
-/* For qf_pool_submit: @arg is a struct qw_download. Writes "<path>.part", then renames. */
+/* For qf_pool_submit: @arg is a struct qw_download. Writes "<path>.part", then renames. A segment of
+ * another size or etag than expected was replaced since the query was planned: QF_ENOTFOUND. */
 void qw_download_run(void *arg);
 void qw_download_free(struct qw_download *download);
 

@@ -36,10 +36,12 @@ static qf_rc open_segment(struct qw_task_segment *segment, struct sg_hot *hot, s
 
     if (rc)
         return rc;
-    /* A file of another size is not the one the query was planned over. */
+    /* A file of another size is not the one the query was planned over: in the store it was replaced
+     * since, and the query is planned anew; a copy of ours is spoilt. */
     if (segment->size && fstat(fd, &info) == 0 && (uint64_t)info.st_size != segment->size) {
         (void)close(fd);
-        return qf_err_set(err, QF_ECORRUPT, "segment %s has %lld bytes, not %llu", segment->label,
+        return qf_err_set(err, segment->store ? QF_ENOTFOUND : QF_ECORRUPT,
+                          "segment %s has %lld bytes, not %llu", segment->label,
                           (long long)info.st_size, (unsigned long long)segment->size);
     }
     segment->reader = sg_reader_open_fd(fd, segment->label, err);

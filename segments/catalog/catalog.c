@@ -337,6 +337,26 @@ static bool is_old(const struct sg_catalog *catalog)
            (!catalog->snapshot || age_ms > SG_CATALOG_INTERVALS_MAX * catalog->refresh_interval_ms);
 }
 
+/* With the lock taken: the number of the last refresh that found what @mode is to find. */
+static uint64_t last_good(const struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode)
+{
+    switch (mode) {
+    case SG_CATALOG_REFRESH_NOW:
+        return catalog->whole;
+    case SG_CATALOG_REFRESH_ANEW:
+        return catalog->anew;
+    case SG_CATALOG_REFRESH_DUE:
+    case SG_CATALOG_REFRESH_TIMER:
+        break;
+    }
+    return catalog->finished;
+}
+
+static bool lists_all(enum sg_catalog_refresh_mode mode)
+{
+    return mode == SG_CATALOG_REFRESH_NOW || mode == SG_CATALOG_REFRESH_ANEW;
+}
+
 /* With the lock taken: wait until this thread is the one that refreshes, or until there is nothing
  * left to do since another has done it meanwhile (*ret_mine false). A refresh that had begun before
  * this call does not count: it may have passed by what the caller has just put. */
@@ -350,10 +370,9 @@ static qf_rc take_turn(struct sg_catalog *catalog, enum sg_catalog_refresh_mode 
     for (;;) {
         qf_rc rc;
 
-        if ((mode == SG_CATALOG_REFRESH_NOW ? catalog->whole : catalog->finished) > began)
+        if (last_good(catalog, mode) > began)
             return QF_OK;
-        if (mode != SG_CATALOG_REFRESH_NOW && catalog->snapshot &&
-            qf_clock_mono_ms() < catalog->due_ms)
+        if (!lists_all(mode) && catalog->snapshot && qf_clock_mono_ms() < catalog->due_ms)
             return mode == SG_CATALOG_REFRESH_DUE && is_old(catalog)
                        ? qf_err_set(err, catalog->failure.rc, "%s", catalog->failure.msg)
                        : QF_OK;
@@ -440,8 +459,9 @@ static qf_rc refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mo
         return rc;
 
     start_ms = qf_clock_mono_ms();
-    whole =
-        mode == SG_CATALOG_REFRESH_NOW || sg_store_has_tokens(catalog->store) || !catalog->snapshot;
+    whole = lists_all(mode) || sg_store_has_tokens(catalog->store) || !catalog->snapshot;
+    for (size_t i = 0; mode == SG_CATALOG_REFRESH_ANEW && i < catalog->known.count; i++)
+        catalog->known.items[i].token = 0;
     stats.refreshes++;
     if (whole) {
         rc = refresh_whole(catalog, call, &stats, &why);
@@ -457,7 +477,7 @@ static qf_rc refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mo
     stats.refresh_errors += rc != QF_OK;
     /* Listing all of a large bucket may take longer than a query waits: the store is not to blame,
      * and the snapshot is as good as before. */
-    gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && mode == SG_CATALOG_REFRESH_NOW);
+    gave_up = rc == QF_ECANCELED || (rc == QF_ETIMEOUT && lists_all(mode));
 
     qf_lock_take(catalog->lock);
     tell(catalog, &stats, start_ms, gave_up ? QF_ECANCELED : rc);
@@ -466,6 +486,8 @@ static qf_rc refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mo
     excused = mode == SG_CATALOG_REFRESH_DUE && !gave_up && !is_old(catalog);
     if (!rc && whole)
         catalog->whole = catalog->started;
+    if (!rc && mode == SG_CATALOG_REFRESH_ANEW)
+        catalog->anew = catalog->started;
     catalog->refreshing = false;
     qf_lock_drop(catalog->lock);
     return rc && !excused ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
@@ -497,8 +519,8 @@ qf_rc sg_catalog_read(struct sg_catalog *catalog, const struct sg_catalog_query 
         struct qf_err why = { 0 };
         bool mine;
 
-        rc =
-            refresh(catalog, i ? SG_CATALOG_REFRESH_NOW : SG_CATALOG_REFRESH_DUE, call, &mine, err);
+        rc = refresh(catalog, i ? SG_CATALOG_REFRESH_ANEW : SG_CATALOG_REFRESH_DUE, call, &mine,
+                     err);
         if (rc)
             return rc;
         snapshot = sg_catalog_snapshot(catalog);

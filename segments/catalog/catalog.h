@@ -29,7 +29,8 @@
  * known and all that came with it are listed, lookups leave those out; until then both are read, which
  * gives the same answer.
  *
- * Segments vanish when they are replaced by others. A reader that gets QF_ENOTFOUND for a segment
+ * Segments vanish when they are replaced by others; one that has another size or etag than it was
+ * listed with counts as vanished, too. A reader that gets QF_ENOTFOUND for a segment
  * refreshes and looks up again: sg_catalog_read() does that. Who replaces segments puts the new
  * ones first and deletes the old ones at least two refresh intervals later, since a listing is no
  * snapshot of the bucket. */
@@ -68,6 +69,8 @@ enum sg_catalog_refresh_mode {
     SG_CATALOG_REFRESH_DUE,   /* only if the last one is older than the interval */
     SG_CATALOG_REFRESH_NOW,   /* everything put or deleted before the call shows in the snapshot,
                               noted or not: lists everything */
+    SG_CATALOG_REFRESH_ANEW,  /* as NOW, folders that say they are the same included: something was
+                              found not to be as it was listed */
     SG_CATALOG_REFRESH_TIMER, /* as DUE; then fetches summaries, which may take summary_time_ms */
 };
 

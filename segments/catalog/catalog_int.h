@@ -24,7 +24,8 @@ struct sg_catalog {
     struct sg_catalog_snapshot *snapshot;
     bool refreshing, learning;  /* a thread refreshes */
     uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
-    uint64_t whole;             /* the last good one that listed everything */
+    uint64_t whole;             /* the last good one that listed everything, */
+    uint64_t anew;              /* and the last that did so whatever folders said */
     int64_t due_ms;             /* the next listing */
     int64_t learn_due_ms; /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct sg_catalog_told *told; /* NULL: nothing */

@@ -264,6 +264,20 @@ static void choose_digest(struct whole_read *read, const struct http_response *r
     read->digest = digest_new(read->kind);
 }
 
+/* The object may have been replaced since the caller heard of it. A server that says no ETag says
+ * nothing about that. */
+static void begin_whole(struct whole_read *read, const struct http_response *response)
+{
+    const char *want = read->sink->etag;
+    struct qf_str etag = s3_etag(http_header(response, "etag"));
+
+    choose_digest(read, response);
+    if (want && *want && etag.len && !qf_str_is(etag, want))
+        (void)qf_err_set(&read->err, QF_ENOTFOUND,
+                         "%.*s is another object now: its ETag was %s, is %.*s",
+                         QF_STR_ARG(read->name), want, QF_STR_ARG(etag));
+}
+
 static bool whole_sink(void *ctx, const struct http_response *response, const void *data,
                        size_t len)
 {
@@ -271,7 +285,9 @@ static bool whole_sink(void *ctx, const struct http_response *response, const vo
     int error = 0;
 
     if (!read->started)
-        choose_digest(read, response);
+        begin_whole(read, response);
+    if (read->err.rc)
+        return false;
     if (len > read->sink->capacity - read->len) {
         (void)qf_err_set(&read->err, QF_ELIMIT, "%.*s has more than the expected %zu bytes",
                          QF_STR_ARG(read->name), read->sink->capacity);
@@ -300,7 +316,7 @@ static qf_rc whole_check(void *ctx, const struct http_response *response, struct
     uint64_t promised;
 
     if (!read->started)
-        choose_digest(read, response); /* an empty object */
+        begin_whole(read, response); /* an empty object */
     if (content_length(response, read->name, &promised, NULL) == QF_OK && promised != read->len)
         return qf_err_set(err, QF_ECORRUPT, "%.*s: %llu of %llu bytes came", QF_STR_ARG(read->name),
                           (unsigned long long)read->len, (unsigned long long)promised);

@@ -232,8 +232,8 @@ qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
 {
     struct sg_store_limit limit;
     struct sg_store_sink sink = { .fd = fd,
-                                  .capacity =
-                                      call && call->bytes_max ? call->bytes_max : SIZE_MAX };
+                                  .capacity = call && call->bytes_max ? call->bytes_max : SIZE_MAX,
+                                  .etag = call ? call->etag : NULL };
     qf_rc rc = begin(store, name, call, &limit, err);
 
     return finish(store,

@@ -82,6 +82,8 @@ struct sg_store_call {
     int64_t timeout_ms;        /* for the whole call with its retries */
     uint64_t bytes_max; /* sg_store_read_fd(): of a larger object QF_ELIMIT, and no more bytes
                                 * than these are taken from it; 0: any size */
+    const char *etag; /* sg_store_read_fd() from a bucket: an object that has another one counts as
+                                * not there, QF_ENOTFOUND; NULL or empty: any */
 };
 
 #define SG_STORE_NAME_MAX 1024

@@ -10,8 +10,9 @@
 /* Where read bytes go: a buffer, or a file from offset 0. */
 struct sg_store_sink {
     char *buf;
-    size_t capacity; /* at most so many bytes */
-    int fd;          /* -1: the buffer */
+    size_t capacity;  /* at most so many bytes */
+    int fd;           /* -1: the buffer */
+    const char *etag; /* as that of sg_store_call */
 };
 
 struct sg_store_ops {

@@ -320,6 +320,29 @@ class Limits(unittest.TestCase):
             fabric.close()
 
 
+class Replaced(unittest.TestCase):
+    def test_a_segment_of_another_size_than_planned_is_planned_anew(self):
+        # Both have the same series, shard and times; the second has more samples.
+        fabric = Fabric(1)
+        try:
+            fabric.wait_workers(1)
+            load(fabric.store, ["v 1 _x9 1"], shards=1)
+            self.assertEqual(fabric.query("v", START)["result"][0]["value"][1], "1")
+            other = f"{fabric.folder}/other"
+            pathlib.Path(other).mkdir()
+            load(other, [f"v {' '.join(str(i) for i in range(2, 13))}"], shards=1)
+            (old,), (new,) = (list(pathlib.Path(p).rglob("*.parquet")) for p in (fabric.store, other))
+            self.assertNotEqual(old.stat().st_size, new.stat().st_size)
+            # In place: the folder looks as before, so that the catalogue believes what it knows.
+            with open(old, "r+b") as file:
+                file.write(new.read_bytes())
+                file.truncate()
+            self.assertEqual(fabric.query("v", START)["result"][0]["value"][1], "2")
+            self.assertEqual(fabric.query("v", START)["result"][0]["value"][1], "2")
+        finally:
+            fabric.close()
+
+
 class Expired(unittest.TestCase):
     def test_an_artifact_that_expired_before_its_fetch_is_made_again(self):
         """The API is stopped while the worker finishes, for longer than artifacts live."""
