@@ -34,7 +34,6 @@
 struct note {
     struct qa_question *question; /* or */
     char *nodes;                  /* each with a newline behind it; or */
-    char *tenant;
     struct qa_status *status; /* listed; or */
     qa_roll_heard *heard;
     void *ctx;
@@ -95,7 +94,6 @@ static void note_free(void *arg)
     if (note->heard)
         note->heard(note->ctx, QF_STR(""));
     free(note->nodes);
-    free(note->tenant);
     free(note);
 }
 
@@ -525,7 +523,7 @@ static void take_notes(struct qa_asker *asker)
             qa_roll_call(asker->roll, asker->nodes.items, asker->nodes.count, QF_TAKE(note->heard),
                          note->ctx);
         else
-            qa_covered_now(asker->covered, qf_str_from(note->tenant), note->status);
+            qa_covered_listed(asker->covered, note->status);
         note_free(note);
     }
 }
@@ -732,10 +730,9 @@ void qa_asker_nodes(struct qa_asker *asker, const char *const *addresses, size_t
     (void)post(asker, (struct note){ .nodes = qf_strbuf_take(&text) });
 }
 
-void qa_asker_listed(struct qa_asker *asker, struct qf_str tenant, struct qa_status *status)
+void qa_asker_listed(struct qa_asker *asker, struct qa_status *status)
 {
-    (void)post(asker, (struct note){ .tenant = qf_xmemdup0(tenant.data, tenant.len),
-                                     .status = qa_status_ref(status) });
+    (void)post(asker, (struct note){ .status = qa_status_ref(status) });
 }
 
 bool qa_asker_roll(struct qa_asker *asker, qa_roll_heard *heard, void *ctx)

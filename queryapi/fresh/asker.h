@@ -86,8 +86,8 @@ void qa_asker_nodes(struct qa_asker *asker, const char *const *addresses, size_t
 QF_MUST_CHECK bool qa_asker_roll(struct qa_asker *asker, qa_roll_heard *heard, void *ctx);
 /* False if too many questions wait: it stays the caller's. */
 QF_MUST_CHECK bool qa_asker_submit(struct qa_asker *asker, struct qa_question *question);
-/* The store was listed, in a listing that began after @status had been handed on: all that it tells of
- * is covered. */
-void qa_asker_listed(struct qa_asker *asker, struct qf_str tenant, struct qa_status *status);
+/* The store was listed, in a listing that began after @status had been handed on: all that was sealed
+ * until then is covered, for every tenant. */
+void qa_asker_listed(struct qa_asker *asker, struct qa_status *status);
 
 #endif

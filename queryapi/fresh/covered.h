@@ -5,8 +5,11 @@
  * With the index goes the floor that was told with it: samples before it are in covered segments, so
  * that a query that is wholly below needs nobody's word.
  *
- * Bounded: of the tenants asked for longest ago nothing is covered any more, and their next query
- * lists the store. One thread owns it. */
+ * An index is one of a log with all tenants, and a listing shows all of them: what a listing for one
+ * tenant covers is covered for every other one, too, so that of many tenants only the first query lists
+ * the store.
+ *
+ * Bounded: of the tenants asked for longest ago only that is covered any more. One thread owns it. */
 #ifndef QUERYAPI_FRESH_COVERED_H
 #define QUERYAPI_FRESH_COVERED_H
 
@@ -26,6 +29,8 @@ void qa_covered_ask(struct qa_covered *covered, struct qf_str tenant, int64_t mi
 /* The catalogue has all segments of @tenant that @status tells of or that are older. */
 void qa_covered_now(struct qa_covered *covered, struct qf_str tenant,
                     const struct qa_status *status);
+/* The store was listed as a whole after @status was told: the same for all tenants. */
+void qa_covered_listed(struct qa_covered *covered, const struct qa_status *status);
 /* Are all samples of @tenant up to @max_ts in segments that are covered? */
 bool qa_covered_below(struct qa_covered *covered, struct qf_str tenant, int64_t max_ts);
 

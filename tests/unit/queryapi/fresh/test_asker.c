@@ -198,7 +198,7 @@ TEST(a_listing_is_what_covers_an_answer_that_asks_for_it)
     question = take(&f);
     CHECK(question->status->list);
     CHECK(asked_with(&f, "\"covered\":[]"));
-    qa_asker_listed(f.asker, QF_STR("a"), question->status);
+    qa_asker_listed(f.asker, question->status);
     (void)qa_question_free(question);
     ask(&f, 3, T0);
     (void)qa_question_free(take(&f));

@@ -70,6 +70,31 @@ TEST(an_index_never_goes_back_but_for_another_log)
     CHECK(qa_covered_below(covered, QF_STR("a"), 9));
 }
 
+/* An index is one of a log with all tenants, and a listing shows all of them. */
+TEST(what_a_listing_covers_is_covered_for_every_tenant)
+{
+    QF_CLEANUP(covered_freep) struct qa_covered *covered = qa_covered_new();
+    struct qa_fresh_partition partition;
+    struct qa_status status = status_of("c", &partition, "q", 7, 100);
+
+    qa_covered_listed(covered, &status);
+    CHECK(strstr(body(covered, "a"), "\"queue\":\"q\",\"index\":7}"));
+    CHECK(qa_covered_below(covered, QF_STR("a"), 99));
+    CHECK(!qa_covered_below(covered, QF_STR("a"), 100));
+    /* What is known of a tenant itself counts if it is more, or of another log. */
+    cover(covered, "a", "c", "q", 8, 200);
+    cover(covered, "b", "c", "q", 6, 50);
+    cover(covered, "c", "other", "q", 3, 5);
+    CHECK(strstr(body(covered, "a"), "\"index\":8}"));
+    CHECK(strstr(body(covered, "b"), "\"index\":7}"));
+    CHECK(strstr(body(covered, "c"), "\"index\":3}"));
+    /* ...but not once a listing has shown that its log is gone. */
+    status = status_of("c", &partition, "new", 2, INT64_MIN);
+    qa_covered_listed(covered, &status);
+    for (const char *tenant = "a\0b\0c\0d\0"; *tenant; tenant += 2)
+        CHECK(strstr(body(covered, tenant), "\"queue\":\"new\",\"index\":2}"));
+}
+
 /* More tenants than there is room for: the one asked for longest ago lists the store the next time. */
 TEST(of_too_many_tenants_the_oldest_are_forgotten)
 {
