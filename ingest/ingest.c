@@ -212,17 +212,23 @@ static struct in_head *open_head(void *ctx, uint32_t partition, uint64_t queue_i
 }
 
 static void answer_question(void *ctx, uint32_t partition, uint64_t queue_id,
-                            const struct in_ledger *ledger, struct qf_str question, uint64_t index,
-                            struct qn_answer *answer)
+                            const struct in_ledger *ledger, struct qf_str question,
+                            struct qn_ask *ask)
 {
     struct ingest *ingest = ctx;
-    const struct in_status_of of = { partition, queue_id, in_heads_shards(ingest->heads),
-                                     ingest->name };
+    struct in_status_of of = { .partition = partition,
+                               .queue_id = queue_id,
+                               .shards = in_heads_shards(ingest->heads),
+                               .node = ingest->name };
+    struct qc_members members;
 
-    (void)index;
+    qn_ask_members(ask, &members, &of.epoch);
+    for (; of.member_count < QF_MIN((size_t)members.count, QF_COUNT_OF(of.members));
+         of.member_count++)
+        of.members[of.member_count] = members.items[of.member_count].name;
     if (!question.len || question.data[0] != IN_QUESTION_STATUS ||
-        in_status_answer(question, ledger, &of, &answer->text) != QF_OK)
-        (void)qf_err_set(&answer->err, QF_EUNSUPPORTED,
+        in_status_answer(question, ledger, &of, &ask->answer.text) != QF_OK)
+        (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED,
                          "a question that this version does not know");
 }
 
@@ -294,6 +300,7 @@ static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
     ingest->routes.heads = ingest->heads;
     ingest->routes.name = ingest->name;
     ingest->routes.leads = ingest->leads;
+    ingest->routes.query_timeout_ms = options->query_timeout_ms;
     if (rc == QF_OK && (!options->store || !*options->store))
         QF_LOG_WARN("without --store samples stay in --data and are refused at --data-bytes");
     return rc;

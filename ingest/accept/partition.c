@@ -310,11 +310,12 @@ static void answer(void *ctx, struct qn_ask *ask, uint64_t index)
     const struct in_partitions_options *options = &partition->all->options;
     struct qf_str question = QF_STR("");
 
+    (void)index;
     if (ask->records.count)
         question = qn_ask_record(ask, 0);
     if (options->answer)
         options->answer(options->ctx, partition->number, partition->queue_id, partition->ledger,
-                        question, index, &ask->answer);
+                        question, ask);
     else
         (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED, "no such question");
 }

@@ -44,9 +44,9 @@ struct in_partitions_options {
     uint64_t (*head_bytes)(void *ctx);
     /* The head of a partition, made when its queue is opened; may be NULL, or give NULL. */
     struct in_head *(*open_head)(void *ctx, uint32_t partition, uint64_t queue_id);
-    /* Answer a question about @partition, with what the ledger says. */
+    /* Answer the @question about @partition that @ask has, with what the ledger says. */
     void (*answer)(void *ctx, uint32_t partition, uint64_t queue_id, const struct in_ledger *ledger,
-                   struct qf_str question, uint64_t index, struct qn_answer *answer);
+                   struct qf_str question, struct qn_ask *ask);
     /* This node leads the partition from now on, or does not; may be NULL. */
     void (*leads)(void *ctx, uint32_t partition, uint64_t queue_id, bool leads);
     void *ctx;

@@ -92,6 +92,18 @@ static void add_ranges(struct qf_strbuf *buf, const struct in_tenant *tenant,
     qf_strbuf_putc(buf, ']');
 }
 
+static void add_members(struct qf_strbuf *buf, const struct in_status_of *of)
+{
+    if (!of->member_count)
+        return;
+    qf_strbuf_printf(buf, ",\"epoch\":%" PRIu64 ",\"members\":", of->epoch);
+    for (size_t i = 0; i < of->member_count; i++) {
+        qf_strbuf_putc(buf, i ? ',' : '[');
+        qf_strbuf_json(buf, qf_str_from(of->members[i]));
+    }
+    qf_strbuf_putc(buf, ']');
+}
+
 qf_rc in_status_answer(struct qf_str question, const struct in_ledger *ledger,
                        const struct in_status_of *of, struct qf_strbuf *buf)
 {
@@ -107,6 +119,7 @@ qf_rc in_status_answer(struct qf_str question, const struct in_ledger *ledger,
                      "{\"partition\":%u,\"queue\":\"%016" PRIx64 "\",\"leader\":", of->partition,
                      of->queue_id);
     qf_strbuf_json(buf, qf_str_from(of->node));
+    add_members(buf, of);
     qf_strbuf_printf(buf, ",\"applied\":%" PRIu64 ",\"sealed_index\":%" PRIu64,
                      in_ledger_applied(ledger), in_ledger_applied(ledger));
     add_files(buf, tenant, covered);

@@ -37,6 +37,10 @@ struct in_status_of {
     uint64_t queue_id;
     uint32_t shards;
     const char *node;
+    /* Who is in the partition, and the index of the change that made it so; none: not told. */
+    const char *members[16];
+    size_t member_count;
+    uint64_t epoch;
 };
 /* Append the answer to @question, without its closing brace: whoever was asked adds what it knows.
  * QF_ECORRUPT: not a question, nothing is appended. */

@@ -89,7 +89,7 @@ static void free_round(struct in_round *round)
     free(round);
 }
 
-static void answer_failed(struct in_round *round, uint32_t partition)
+void in_round_failed(struct in_round *round, uint32_t partition)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
 
@@ -108,7 +108,7 @@ static void finish_round(void *arg)
     while (failed < round->count && round->parts[failed].err.rc == QF_OK)
         failed++;
     if (failed < round->count)
-        answer_failed(round, failed);
+        in_round_failed(round, failed);
     else
         round->whole(round);
     free_round(round);

@@ -32,6 +32,8 @@ struct in_round {
         struct qf_err err;
     } parts[];
 };
+/* Answer 503, naming @partition, whose part has an error. */
+void in_round_failed(struct in_round *round, uint32_t partition);
 /* Ask them, and free @ctx if there is nobody to ask; a part that fails is answered with 503 and its
  * number. @covered may be NULL. */
 void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const json_t *covered,

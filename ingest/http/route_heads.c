@@ -23,19 +23,53 @@ static void add_replica(struct qf_strbuf *body, const char *base, bool *first)
     *first = false;
 }
 
+/* What the leader's answer @text has between @before and the next @end. Leaders write these before
+ * everything that a sender may have a say in. */
+static struct qf_str found_in(const struct qf_strbuf *text, const char *before, char end)
+{
+    const char *at = strstr(qf_strbuf_cstr(text), before), *to;
+
+    if (!at)
+        return (struct qf_str){ NULL, 0 };
+    at += strlen(before);
+    to = strchr(at, end);
+    return (struct qf_str){ at, to ? (size_t)(to - at) : 0 };
+}
+
 /* Who leads, as the answer says. */
 static struct qf_str leader_of(const struct qf_strbuf *text)
 {
-    const char *at = strstr(qf_strbuf_cstr(text), "\"leader\":\"");
-    const char *end = at ? strchr(at + 10, '"') : NULL;
+    return found_in(text, "\"leader\":\"", '"');
+}
 
-    return end ? (struct qf_str){ at + 10, (size_t)(end - at) - 10 } : QF_STR("");
+/* Is node @name in the partition, as its leader says? One of an older version does not say. */
+static bool is_member(const struct qf_strbuf *text, const char *name)
+{
+    struct qf_str rest = found_in(text, "\"members\":[", ']');
+    size_t len = strlen(name);
+
+    if (!rest.data)
+        return true;
+    for (; rest.len >= len + 2; rest = qf_str_sub(rest, 1, rest.len))
+        if (rest.data[0] == '"' && rest.data[len + 1] == '"' &&
+            memcmp(rest.data + 1, name, len) == 0)
+            return true;
+    return false;
+}
+
+static uint64_t epoch_of(const struct qf_strbuf *text)
+{
+    struct qf_str number = found_in(text, "\"epoch\":", ',');
+
+    return number.data ? strtoull(number.data, NULL, 10) : 0;
 }
 
 /* Where heads can be read: followers first, whose threads have less to do. */
 static void add_replicas(struct qf_strbuf *body, const struct in_routes *routes,
-                         const struct qp_peer_stat *stats, size_t count, struct qf_str leader)
+                         const struct qp_peer_stat *stats, size_t count,
+                         const struct qf_strbuf *text)
 {
+    struct qf_str leader = leader_of(text);
     bool first = true;
 
     qf_strbuf_puts(body, ",\"replicas\":[");
@@ -43,10 +77,25 @@ static void add_replicas(struct qf_strbuf *body, const struct in_routes *routes,
         if (qf_str_is(leader, routes->name) == leads)
             add_replica(body, routes->http_base, &first);
         for (size_t i = 0; i < count; i++)
-            if (stats[i].state == QP_CONNECTED && qf_str_is(leader, stats[i].name) == leads)
+            if (stats[i].state == QP_CONNECTED && qf_str_is(leader, stats[i].name) == leads &&
+                is_member(text, stats[i].name))
                 add_replica(body, stats[i].http_base, &first);
     }
     qf_strbuf_puts(body, "]}");
+}
+
+/* A node that is no member any more hears nothing new, and its heads grow old. */
+static bool has_left(struct in_round *round)
+{
+    for (uint32_t i = 0; i < round->count; i++) {
+        if (is_member(&round->parts[i].text, round->routes->name))
+            continue;
+        (void)qf_err_set(&round->parts[i].err, QF_EUNAVAILABLE,
+                         "partition %u: this node is not a member: ask another one", i);
+        in_round_failed(round, i);
+        return true;
+    }
+    return false;
 }
 
 static void answer_whole(struct in_round *round)
@@ -56,13 +105,23 @@ static void answer_whole(struct in_round *round)
     struct qp_peers *peers = atomic_load(&routes->peers);
     struct qp_peer_stat *stats = qf_xcalloc(QP_PEERS_MAX, sizeof(*stats));
     size_t count = peers ? qp_stat(peers, stats) : 0;
+    uint64_t epoch = 0;
 
-    qf_strbuf_printf(&body, "{\"cluster\":\"%016" PRIx64 "\",\"epoch\":1,\"partitions\":[",
-                     qn_cluster(routes->node));
+    if (has_left(round)) {
+        free(stats);
+        return;
+    }
+    /* Each partition's index only grows, and so does their sum: with every change of any of them. */
+    for (uint32_t i = 0; i < round->count; i++)
+        epoch += epoch_of(&round->parts[i].text);
+    qf_strbuf_printf(&body,
+                     "{\"cluster\":\"%016" PRIx64 "\",\"epoch\":%" PRIu64
+                     ",\"query_timeout_ms\":%" PRId64 ",\"partitions\":[",
+                     qn_cluster(routes->node), epoch, routes->query_timeout_ms);
     for (uint32_t i = 0; i < round->count; i++) {
         qf_strbuf_puts(&body, i ? "," : "");
         qf_strbuf_str(&body, qf_strbuf_view(&round->parts[i].text));
-        add_replicas(&body, routes, stats, count, leader_of(&round->parts[i].text));
+        add_replicas(&body, routes, stats, count, &round->parts[i].text);
     }
     qf_strbuf_puts(&body, "]}\n");
     free(stats);

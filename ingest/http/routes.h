@@ -29,6 +29,7 @@ struct in_routes {
     struct in_metrics *metrics;
     struct qh_tenants *tenants;
     uint64_t record_bytes_max;
+    int64_t query_timeout_ms; /* what a query was planned with stays readable for so long */
     atomic_bool ready, draining;
     atomic_uint watches;
     /* Once there is a transport. Requests of the first moments may not see them: they are refused. */

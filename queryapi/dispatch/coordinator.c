@@ -329,6 +329,7 @@ static bool start_asker(struct qa_coord *coord, struct qf_err *err)
 {
     struct qa_asker_options options = { .catalog = coord->options.catalog,
                                         .questions_max = coord->options.queries_max,
+                                        .query_timeout_ms = coord->options.query_timeout_ms,
                                         .key_file = coord->options.ingest_key_file,
                                         .tls_ca_file = coord->options.ingest_ca_file,
                                         .asked = coord->options.metrics->fresh_asked,

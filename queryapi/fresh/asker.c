@@ -34,7 +34,7 @@
 struct note {
     struct qa_question *question; /* or */
     char *nodes;                  /* each with a newline behind it; or */
-    struct qa_status *status; /* listed; or */
+    struct qa_status *status;     /* listed; or */
     qa_roll_heard *heard;
     void *ctx;
 };
@@ -65,7 +65,9 @@ struct qa_asker {
     size_t node; /* asked first: it answered last */
     size_t node_transfers;
     struct qa_roll *roll;
-    bool in_vain; /* somebody waited for as long as one may, and nobody has answered since */
+    bool in_vain;      /* somebody waited for as long as one may, and nobody has answered since */
+    uint64_t epoch;    /* of the last answer */
+    int64_t warned_ms; /* of the timeout of ingest nodes that was last found too short */
     struct qf_tls_files *tls;
     char *key, *key_file;
     struct stat key_seen;
@@ -207,12 +209,31 @@ static void take_files(struct qa_asker *asker, struct qa_status *status)
     }
 }
 
+/* What operators should know of an answer. */
+static void note_answer(struct qa_asker *asker, const struct qa_status *status, const char *node)
+{
+    int64_t theirs = status->query_timeout_ms, ours = asker->options.query_timeout_ms;
+
+    if (asker->epoch && status->epoch > asker->epoch)
+        QF_LOG_INFO("ingest nodes have joined or left partitions",
+                    QF_KV_U64("epoch", status->epoch));
+    asker->epoch = QF_MAX(asker->epoch, status->epoch);
+    if (theirs > 0 && theirs < ours && theirs != asker->warned_ms) {
+        QF_LOG_WARN("ingest nodes keep what queries read for less time than a query may take: long "
+                    "ones are planned again and may fail; raise --query-timeout there",
+                    QF_KV_STR("node", node), QF_KV_U64("ingest_ms", (uint64_t)theirs),
+                    QF_KV_U64("api_ms", (uint64_t)ours));
+        asker->warned_ms = theirs;
+    }
+}
+
 static void succeed(struct transfer *transfer, struct qa_status *status)
 {
     struct qa_asker *asker = transfer->asker;
     struct qa_question *question;
 
     asker->in_vain = false;
+    note_answer(asker, status, transfer->node);
     take_files(asker, status);
     if (!status->list)
         qa_covered_now(asker->covered, qf_str_from(transfer->questions->tenant), status);

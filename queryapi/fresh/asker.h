@@ -13,6 +13,9 @@
  * Other questions that any node can answer (exemplars, metadata) are passed on likewise. One that is for
  * a certain node is asked of that one alone, once.
  *
+ * An answer is used for one query: it names the nodes that are in the partitions now. Of two answers
+ * that were given in this order the second has no lower epoch, since leaders confirm themselves.
+ *
  * What an answer tells of segments goes to the catalogue before the answer is handed on, and is
  * covered from then on (covered.h). If it says that the store is to be listed, it is covered when
  * qa_asker_listed() says so. A question about times below the covered floor is answered at once, with
@@ -61,6 +64,7 @@ struct qa_asker_options {
     int64_t wait_ms;            /* 0: 10 s */
     int64_t patience_ms;        /* 0: 1 s */
     int64_t try_ms;             /* how long one node may take; 0: 3 s */
+    int64_t query_timeout_ms;   /* of this API; nodes that keep heads for less are warned of */
     const char *key_file;       /* a line with the operator's key of the ingest nodes, or NULL */
     const char *tls_ca_file;    /* nodes are asked over TLS and must be signed by these, or NULL */
     struct qf_metric *asked;    /* counters by enum qa_asked; histogram of seconds; may be NULL */

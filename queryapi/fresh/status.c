@@ -237,6 +237,8 @@ struct qa_status *qa_status_parse(struct qf_str json, struct qf_err *err)
             qf_err_set(err, QF_EPROTO, "an ingest node's status is not JSON: %s", problem.text);
     } else {
         status->cluster = text(&reader, json_object_get(root, "cluster"), "cluster", ID_BYTES_MAX);
+        status->epoch = (uint64_t)json_integer_value(json_object_get(root, "epoch"));
+        status->query_timeout_ms = json_integer_value(json_object_get(root, "query_timeout_ms"));
         read_partitions(&reader, root, status);
     }
     json_decref(root);

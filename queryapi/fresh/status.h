@@ -49,6 +49,8 @@ struct qa_status {
     atomic_uint refs;
     struct qf_arena *arena;
     struct qf_str cluster;
+    uint64_t epoch;           /* rises whenever somebody joins or leaves a partition; 0: not told */
+    int64_t query_timeout_ms; /* heads stay readable for so long; 0: not told */
     const struct qa_fresh_partition *partitions; /* by number, none missing; a power of two */
     size_t count;                                /* 0: nothing in heads concerns the query */
     bool list;                                   /* of one of them */

@@ -267,6 +267,15 @@ void qn_app_retry(struct qn_queue *queue, const char *failure)
     }
 }
 
+void qn_ask_members(const struct qn_ask *ask, struct qc_members *ret_members, uint64_t *ret_index)
+{
+    const struct qn_queue *queue = qn_queue_find(ask->node, ask->queue);
+    const struct qc_state *state = qc_state(queue->core);
+
+    *ret_members = state->members;
+    *ret_index = state->change_index;
+}
+
 void qn_question_ended(struct qn_queue *queue, struct qn_ask *ask, const struct qn_end *end)
 {
     if (end->rc != QF_OK) {

@@ -56,6 +56,10 @@ struct qn_application {
     void (*close)(void *ctx); /* pending ones are forgotten without ended() */
 };
 
+/* For answer(), on the node's thread: who is in the queue that is asked about, and the index of the
+ * change that made it so, which only grows. */
+void qn_ask_members(const struct qn_ask *ask, struct qc_members *ret_members, uint64_t *ret_index);
+
 /* The application of a queue, when it is opened. False: it has none. */
 struct qn_applications {
     void *ctx;

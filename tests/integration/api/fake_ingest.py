@@ -48,6 +48,7 @@ class FakeIngest:
         self.queues = [f"{p:032x}" for p in range(partitions)]
         self.applied, self.sealed_index, self.floor = 1, 0, None
         self.list = False
+        self.query_timeout_ms = 600000
         self.files = []
         self.ranges = []
         self.unavailable = None  # (partition, message) of every status
@@ -152,7 +153,8 @@ class FakeIngest:
                           "files": [f for f in self.files if known and f["index"] > covered[p]["index"]],
                           "floor": self.floor, "shards": self.shards, "ranges": ranges,
                           "replicas": ["http://" + a for a in self.addresses()]})
-        return 200, {"cluster": self.cluster, "epoch": 1, "partitions": parts}
+        return 200, {"cluster": self.cluster, "epoch": 1, "query_timeout_ms": self.query_timeout_ms,
+                     "partitions": parts}
 
     def read(self, handler, ask):
         if self.gone > 0:

@@ -61,6 +61,14 @@ class Answers(FreshTest):
         got = self.fabric.query_range("v", START, START + 150, 15)["result"][0]["values"]
         self.assertEqual([v for _, v in got], ["2"] * 6 + ["1"] * 5)
 
+    def test_ingest_nodes_that_keep_heads_for_less_than_a_query_are_warned_of(self):
+        self.count()
+        self.assertNotIn("raise --query-timeout", self.fabric.api.log_text())
+        self.ingest.query_timeout_ms = 60000
+        self.count()
+        self.count()
+        self.assertEqual(self.fabric.api.log_text().count("raise --query-timeout"), 1)
+
     def test_a_time_range_that_no_head_has_reads_none(self):
         self.head()
         load(self.fabric.store, ['old 1x10'])

@@ -1,6 +1,7 @@
 """test_ingest.py - what ingest nodes acknowledged is in the next answer and stays there: real ingest nodes,
 workers and an API, killed, restarted and sealing meanwhile."""
 import http.client
+import json
 import os
 import pathlib
 import random
@@ -134,6 +135,75 @@ class Cluster:
 
 def now_ms():
     return int(time.time() * 1000)
+
+
+class Members(unittest.TestCase):
+    """Nodes come and go under queries and writes."""
+
+    def status(self, node):
+        code, body = node.request("POST", "/v1/heads/status", json.dumps(
+            {"tenant": "default", "min_ts": 0, "max_ts": now_ms()}))
+        return code, json.loads(body)
+
+    def change(self, at, change, name):
+        wait_for(f"{name}: {change}", lambda: at.request(
+            "POST", f"/v1/members?change={change}&name={name}")[0] == 200, 60)
+
+    def epoch_above(self, node, epoch, members):
+        """The epoch once partition 0 has these members."""
+        def known():
+            code, answer = self.status(node)
+            part = answer["partitions"][0] if code == 200 else {}
+            return code == 200 and sorted(part["members"]) == members and answer
+        answer = wait_for(f"{members}", known, 60)
+        self.assertGreater(answer["epoch"], epoch)
+        return answer
+
+    def test_a_member_added_and_one_removed_under_queries(self):
+        cluster = Cluster(nodes=3)
+        self.addCleanup(cluster.close)
+        nodes, stop, errors, asked = cluster.nodes, threading.Event(), [], 0
+        begun = now_ms()
+
+        def work():
+            nonlocal asked
+            for i in range(100000):
+                if stop.is_set():
+                    return
+                while not nodes[i % 2 * 2].write([f"m{{i=\"{i % 5}\"}} {i} {begun + i}"]):
+                    pass
+                try:
+                    value = cluster.values(f'm{{i="{i % 5}"}}', (begun + i) / 1000 + 0.001)
+                except AssertionError as error:
+                    errors.append((i, str(error)))
+                    continue
+                asked += 1
+                if value != {str(i % 5): i}:
+                    errors.append((i, value))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            epoch = self.epoch_above(nodes[0], 0, ["n0", "n1", "n2"])["epoch"]
+            new = Node(cluster.folder, cluster.fabric.store, "n3", nodes[0].flags[:1])
+            new.flags += [f"--peer={n.name}=127.0.0.1:{n.peer_port}" for n in nodes]
+            new.start()
+            cluster.nodes.append(new)
+            self.change(nodes[0], "add", "n3")
+            self.change(nodes[0], "promote", "n3")
+            epoch = self.epoch_above(nodes[0], epoch, ["n0", "n1", "n2", "n3"])["epoch"]
+            self.change(nodes[0], "remove", "n1")
+            answer = self.epoch_above(nodes[0], epoch, ["n0", "n2", "n3"])
+            self.assertNotIn(f"http://127.0.0.1:{nodes[1].port}", answer["partitions"][0]["replicas"])
+            # Who has left says so, or knows of nobody: an API asks the next one.
+            self.assertEqual(self.status(nodes[1])[0], 503)
+            before = asked
+            wait_for("queries to go on", lambda: asked > before + 10, 60)
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(errors, [])
+        self.assertIn("joined or left", cluster.fabric.api.log_text())
 
 
 class Visible(unittest.TestCase):

@@ -152,3 +152,24 @@ TEST(what_is_no_question_is_refused)
     CHECK_EQ(text.len, 0);
     rig_end(&rig);
 }
+
+TEST(a_status_says_who_is_in_the_partition)
+{
+    static const struct in_status_of own = { .partition = 3,
+                                             .queue_id = 0xabc,
+                                             .shards = 4,
+                                             .node = "n1",
+                                             .members = { "n1", "n2" },
+                                             .member_count = 2,
+                                             .epoch = 9 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf question = QF_STRBUF_INIT, text = QF_STRBUF_INIT;
+    struct in_status_ask ask = { .tenant = QF_STR("t") };
+    struct rig rig;
+
+    rig_begin(&rig, 1);
+    in_status_ask_encode(&question, &ask);
+    CHECK_EQ(in_status_answer(qf_strbuf_view(&question), rig.ledger, &own, &text), QF_OK);
+    CHECK(qf_str_starts(qf_strbuf_view(&text),
+                        QF_STR(HEAD ",\"epoch\":9,\"members\":[\"n1\",\"n2\"]")));
+    rig_end(&rig);
+}
