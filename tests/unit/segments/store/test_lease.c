@@ -152,7 +152,6 @@ TEST(several_may_add_theirs_and_each_can_be_broken)
     struct fixture f = fixture_new();
     struct sg_lease_options options = called("import/t", "generation 7");
     struct sg_lease *a = NULL, *b = NULL;
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf object = QF_STRBUF_INIT;
 
     CHECK_OK(sg_lease_add(f.store, &options, NULL, &a, &f.err), &f.err);
     memory_store_clock(f.memory, NOON + TTL + SG_LEASE_GRAIN_MS);
