@@ -1,38 +1,55 @@
-/* cmd_segments.c - promfabric segments ls|show|verify: what is in a store, and is it whole? */
-#include <fcntl.h>
+/* cmd_segments.c - promfabric segments: what is in a store, is it whole, and what goes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/duration.h"
 #include "base/pure/vec.h"
 #include "cli/flags.h"
-#include "segments/catalog/changes.h"
-#include "segments/parquet/segment_reader.h"
-#include "segments/store/store.h"
+#include "cli/segments.h"
 
 int cli_segments(int argc, char **argv);
 
-static struct {
-    const char *store, *tenant, *temp_dir;
-} o;
+static struct segments_cli o;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
       "where segments are: a folder or s3://bucket/prefix" },
     { "tenant", CLI_FLAG_STR, &o.tenant, "NAME", NULL, "only this tenant's" },
     { "temp-dir", CLI_FLAG_STR, &o.temp_dir, "DIR", "/tmp",
-      "where show and verify keep their copy of a segment" },
+      "where show and verify keep their copies of segments" },
+    { "jobs", CLI_FLAG_U64, &o.jobs, "N", "4", "verify: segments at a time" },
+    { "after", CLI_FLAG_STR, &o.after, "NAME", NULL,
+      "verify: go on behind this name, where an earlier one was stopped" },
+    { "from", CLI_FLAG_STR, &o.from, "TIME", NULL,
+      "rm: samples from this time on (RFC 3339, Unix seconds, now-30d)" },
+    { "to", CLI_FLAG_STR, &o.to, "TIME", NULL, "rm: samples before this time" },
+    { "retention", CLI_FLAG_DURATION, &o.retention_ms, "DURATION", "0s",
+      "expire: segments go that have only samples older than this; 0s: those of tenants that "
+      "--tenant-limits names" },
+    { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
+      "expire: the API's file, for tenants whose retention is another" },
+    { "retention-slack", CLI_FLAG_DURATION, &o.slack_ms, "DURATION", "1h",
+      "expire: how much longer they are kept, as the API's flag" },
+    { "age", CLI_FLAG_DURATION, &o.age_ms, "DURATION", "1d",
+      "sweep: only what is older; a writer may be at work on younger ones" },
+    { "dry-run", CLI_FLAG_BOOL, &o.dry_run, NULL, NULL,
+      "rm, expire, sweep: delete nothing, tell what would go" },
+    { "yes", CLI_FLAG_BOOL, &o.yes, NULL, NULL, "rm, expire: do not ask" },
 };
 
 static const struct cli_spec spec = {
-    "promfabric segments ls|show|verify [FLAG...] [NAME...]",
-    "ls lists segments by name, show prints what a segment says of itself and its metrics, verify\n"
-    "reads segments whole and checks checksums, order, counts, shard and name. Without NAME, show\n"
-    "and verify take all of them.",
+    "promfabric segments ls|show|verify|rm|expire|sweep [FLAG...] [NAME...]",
+    "ls      lists segments by name\n"
+    "show    prints what segments say of themselves and their metrics; without NAME, of all\n"
+    "verify  reads segments whole and checks checksums, order, counts, shard and name; without\n"
+    "        NAME, all. Exits with 1 if one is damaged, with 3 if one could not be read\n"
+    "rm      deletes the segments named, or those of --tenant whose samples are all in [--from,\n"
+    "        --to); one that the range cuts stays whole\n"
+    "expire  deletes segments behind the retention, as an API with --retention does by itself\n"
+    "sweep   removes what writers left that died: half uploads, temporary files, old notes and\n"
+    "        leases, empty folders",
     flags,
     QF_COUNT_OF(flags),
 };
@@ -70,9 +87,7 @@ static void print_times(int64_t min_ts, int64_t max_ts)
 {
     struct qf_strbuf text = QF_STRBUF_INIT;
 
-    qf_time_print_rfc3339(&text, min_ts);
-    qf_strbuf_puts(&text, " ");
-    qf_time_print_rfc3339(&text, max_ts);
+    segments_print_times(&text, min_ts, max_ts);
     printf("%s", qf_strbuf_cstr(&text));
     qf_strbuf_done(&text);
 }
@@ -95,29 +110,6 @@ static void print_list(const struct names *names)
     if (names->foreign)
         printf("; %" PRIu64 " other objects", names->foreign);
     printf("\n");
-}
-
-/* A local copy of an object under a name of its own; NULL after an error. */
-static struct sg_reader *fetch(struct sg_store *store, const char *name, struct qf_err *err)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
-    struct sg_reader *reader = NULL;
-    uint64_t size;
-    int fd;
-
-    qf_strbuf_printf(&path, "%s/promfabric-segment-XXXXXX", o.temp_dir);
-    fd = mkstemp(path.data);
-    if (fd < 0) {
-        (void)qf_err_set(err, QF_EIO, "%s: cannot create", path.data);
-        return NULL;
-    }
-    (void)unlink(path.data); /* nothing stays, whatever happens */
-    qf_strbuf_reset(&path);
-    qf_strbuf_printf(&path, "/proc/self/fd/%d", fd);
-    if (sg_store_read_fd(store, qf_str_from(name), fd, NULL, &size, err) == QF_OK)
-        reader = sg_reader_open(path.data, err);
-    (void)close(fd);
-    return reader;
 }
 
 struct metric {
@@ -156,7 +148,7 @@ static void print_metrics(struct sg_reader *reader, struct qf_err *err)
 
 static qf_rc show(struct sg_store *store, const char *name, struct qf_err *err)
 {
-    struct sg_reader *reader = fetch(store, name, err);
+    struct sg_reader *reader = segments_fetch(&o, store, name, NULL, err);
     const struct sg_meta *meta;
 
     if (!reader)
@@ -175,58 +167,26 @@ static qf_rc show(struct sg_store *store, const char *name, struct qf_err *err)
     return err->rc;
 }
 
-/* A name must tell the truth about its content: catalogue and merge rely on it. */
-static qf_rc check_name(const char *text, const struct sg_meta *meta, struct qf_err *err)
-{
-    struct sg_segment_name name;
-
-    if (!sg_segment_name_parse(qf_str_from(text), &name))
-        return qf_err_set(err, QF_EINVAL, "not the name of a segment");
-    if (!qf_str_eq(name.tenant, meta->name.tenant) || name.min_ts != meta->name.min_ts ||
-        name.max_ts != meta->name.max_ts || name.shard != meta->name.shard ||
-        name.shard_count != meta->name.shard_count || name.generation != meta->name.generation ||
-        name.id != meta->name.id)
-        return qf_err_set(err, QF_ECORRUPT, "the name does not fit the content");
-    return QF_OK;
-}
-
-static qf_rc verify(struct sg_store *store, const char *name, struct qf_err *err)
-{
-    struct sg_reader *reader = fetch(store, name, err);
-    qf_rc rc;
-
-    if (!reader)
-        return err->rc;
-    rc = sg_reader_verify(reader, err);
-    if (rc == QF_OK)
-        rc = check_name(name, sg_reader_meta(reader), err);
-    (void)sg_reader_free(reader);
-    return rc;
-}
-
-static int for_each(struct sg_store *store, const struct names *names,
-                    qf_rc (*fn)(struct sg_store *store, const char *name, struct qf_err *err))
+static int show_all(struct sg_store *store, const struct names *names)
 {
     size_t bad = 0;
 
     for (size_t i = 0; i < names->items.count; i++) {
         struct qf_err err = { 0 };
 
-        if (fn(store, names->items.items[i], &err) == QF_OK)
+        if (show(store, names->items.items[i], &err) == QF_OK)
             continue;
         fprintf(stderr, "error: %s: %s\n", names->items.items[i], err.msg);
         bad++;
     }
-    if (fn == verify)
-        printf("%zu segments verified, %zu bad\n", names->items.count, bad);
     return bad ? 1 : 0;
 }
 
-static int run(const char *word, struct sg_store *store, char **given, int given_count)
+static int list_or_show(const char *word, struct sg_store *store, char **given, int given_count)
 {
     struct names names = { 0 };
     struct qf_err err = { 0 };
-    int code = 2;
+    int code = 0;
 
     for (int i = 0; i < given_count; i++)
         QF_VEC_PUSH(&names.items, qf_xstrdup(given[i]));
@@ -235,15 +195,42 @@ static int run(const char *word, struct sg_store *store, char **given, int given
         code = 1;
     } else if (strcmp(word, "ls") == 0) {
         print_list(&names);
-        code = 0;
     } else {
-        code = for_each(store, &names, strcmp(word, "show") == 0 ? show : verify);
+        code = show_all(store, &names);
     }
     for (size_t i = 0; i < names.items.count; i++)
         free(names.items.items[i]);
     QF_VEC_DONE(&names.items);
     QF_VEC_DONE(&names.sizes);
     return code;
+}
+
+/* Words, and whether they take names. */
+static const struct word {
+    const char *word;
+    bool names;
+} words[] = { { "ls", false }, { "show", true },    { "verify", true },
+              { "rm", true },  { "expire", false }, { "sweep", false } };
+
+static int run(const char *word, struct sg_store *store, char **given, int given_count)
+{
+    if (strcmp(word, "verify") == 0)
+        return segments_verify(&o, store, given, given_count);
+    if (strcmp(word, "rm") == 0)
+        return segments_rm(&o, store, given, given_count);
+    if (strcmp(word, "expire") == 0)
+        return segments_expire(&o, store);
+    if (strcmp(word, "sweep") == 0)
+        return segments_sweep(&o, store);
+    return list_or_show(word, store, given, given_count);
+}
+
+static bool word_valid(const char *word, bool names)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(words); i++)
+        if (strcmp(word, words[i].word) == 0)
+            return words[i].names || !names;
+    return false;
 }
 
 int cli_segments(int argc, char **argv)
@@ -261,11 +248,8 @@ int cli_segments(int argc, char **argv)
     case CLI_PARSED_OK:
         break;
     }
-    if (positional == 0 ||
-        (strcmp(argv[1], "ls") != 0 && strcmp(argv[1], "show") != 0 &&
-         strcmp(argv[1], "verify") != 0) ||
-        (positional > 1 && strcmp(argv[1], "ls") == 0)) {
-        fprintf(stderr, "error: say ls, show or verify; try --help\n");
+    if (positional == 0 || !word_valid(argv[1], positional > 1)) {
+        fprintf(stderr, "error: say ls, show, verify, rm, expire or sweep; try --help\n");
         return 2;
     }
     options.url = o.store;

@@ -129,10 +129,11 @@ static void on_writing(void *ctx, const struct sg_batch_summary *s)
 static bool sweep(const struct import_cli *cli)
 {
     struct sg_store_call call = { .cancel = &interrupted };
+    struct sg_sweep_options options = { .store = cli->opened, .temp_dir = cli->temp_dir };
     struct sg_sweep swept;
     struct qf_err err = { 0 }, why = { 0 };
 
-    if (sg_sweep(cli->opened, cli->temp_dir, &call, &swept, &why, &err) != QF_OK) {
+    if (sg_sweep(&options, &call, &swept, &why, &err) != QF_OK) {
         fprintf(stderr, "error: %s\n", err.msg);
         return false;
     }

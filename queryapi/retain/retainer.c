@@ -12,10 +12,13 @@
 #include "queryapi/retain/census.h"
 #include "segments/store/lease.h"
 #include "segments/write/remove.h"
+#include "segments/write/sweep.h"
 
 #define LEASE_TTL_MS 120000
 /* How often figures are taken, at least. */
 #define CENSUS_INTERVAL_MS 30000
+/* How often leftovers of writers that died are looked for. */
+#define SWEEP_INTERVAL_MS INT64_C(86400000)
 #define INTERVAL_MIN_MS 1000
 #define INTERVAL_MAX_MS 600000
 
@@ -32,7 +35,8 @@ struct qa_retainer {
     uint64_t retentions; /* what they were */
     int64_t since_ms;    /* from when on, monotonic */
     int64_t due_ms;      /* the next look at the store */
-    enum outcome last;   /* a trouble is told once */
+    int64_t sweep_due_ms;
+    enum outcome last; /* a trouble is told once */
     struct sg_lease *lease;
     int64_t now_ms;           /* of the look under way */
     uint64_t segments, bytes; /* removed in it */
@@ -111,6 +115,27 @@ static bool tell_time(struct qa_retainer *r, const struct sg_store_call *call)
            stores - wall <= r->options.slack_ms;
 }
 
+/* Leftovers of writers that died. That this fails costs nothing but room: the next day tries again. */
+static void sweep_if_due(struct qa_retainer *r)
+{
+    struct sg_sweep_options options = { .store = r->options.store };
+    struct sg_store_call call = { .cancel = &r->stopping };
+    struct qf_err err = { 0 }, why = { 0 };
+    struct sg_sweep swept;
+    qf_rc rc;
+
+    if (qf_clock_mono_ms() < r->sweep_due_ms)
+        return;
+    r->sweep_due_ms = qf_clock_mono_ms() + SWEEP_INTERVAL_MS;
+    rc = sg_sweep(&options, &call, &swept, &why, &err);
+    if (rc != QF_OK || why.rc != QF_OK)
+        QF_LOG_WARN("leftovers of writers that died cannot be removed",
+                    QF_KV_STR("error", rc != QF_OK ? err.msg : why.msg));
+    else if (swept.in_store + swept.notes + swept.leases)
+        QF_LOG_INFO("leftovers of writers that died removed", QF_KV_U64("files", swept.in_store),
+                    QF_KV_U64("notes", swept.notes), QF_KV_U64("leases", swept.leases));
+}
+
 static enum outcome look(struct qa_retainer *r)
 {
     struct sg_store_call call = { .cancel = &r->stopping, .timeout_ms = 60000 };
@@ -134,6 +159,8 @@ static enum outcome look(struct qa_retainer *r)
             r->err = err;
         }
         outcome = r->rc == QF_OK ? DONE : FAILED;
+        if (outcome == DONE)
+            sweep_if_due(r);
     } else {
         outcome = r->rc == QF_OK ? CLOCKS : FAILED;
     }

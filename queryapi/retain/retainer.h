@@ -10,6 +10,8 @@
  * Times are the earlier of this machine's clock and the store's; if they differ by more than the
  * slack, nothing goes.
  *
+ * Whoever has the lease also sweeps what writers left that died (segments/write/sweep.h), once a day.
+ *
  * Every API tells in its metrics what there is in the store and what should have gone, by its own
  * catalogue. */
 #ifndef QUERYAPI_RETAIN_RETAINER_H

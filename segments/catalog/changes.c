@@ -93,7 +93,7 @@ static bool on_name(void *ctx, const struct sg_store_object *object)
     return true;
 }
 
-qf_rc sg_changes_expire(struct sg_store *store, const struct sg_store_call *call,
+qf_rc sg_changes_expire(struct sg_store *store, bool dry_run, const struct sg_store_call *call,
                         size_t *ret_removed, struct qf_err *err)
 {
     QF_CLEANUP(names_done) struct names names = { 0 };
@@ -107,7 +107,8 @@ qf_rc sg_changes_expire(struct sg_store *store, const struct sg_store_call *call
     names.before = qf_strbuf_view(&before);
     rc = sg_store_list(store, QF_STR(SG_CHANGES_PREFIX), QF_STR(""), call, on_name, &names, err);
     for (size_t i = 0; !rc && i < names.items.count; i++) {
-        rc = sg_store_delete(store, qf_str_from(names.items.items[i]), call, err);
+        if (!dry_run)
+            rc = sg_store_delete(store, qf_str_from(names.items.items[i]), call, err);
         *ret_removed += !rc;
     }
     return rc;

@@ -40,9 +40,10 @@ void sg_changes_note_add(struct sg_changes_note *note, struct qf_str name);
 QF_MUST_CHECK qf_rc sg_changes_note_put(struct sg_changes_note *note, struct sg_store *store,
                                         const struct sg_store_call *call, struct qf_err *err);
 
-/* Remove notes older than SG_CHANGES_EXPIRE_MS. */
-QF_MUST_CHECK qf_rc sg_changes_expire(struct sg_store *store, const struct sg_store_call *call,
-                                      size_t *ret_removed, struct qf_err *err);
+/* Remove notes older than SG_CHANGES_EXPIRE_MS; @dry_run: only count them. */
+QF_MUST_CHECK qf_rc sg_changes_expire(struct sg_store *store, bool dry_run,
+                                      const struct sg_store_call *call, size_t *ret_removed,
+                                      struct qf_err *err);
 
 /* --- reading --- */
 

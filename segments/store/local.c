@@ -22,6 +22,7 @@
 /* tenant/date/file is three levels. */
 #define DEPTH_MAX 16
 #define COPY_BYTES ((size_t)1 << 20)
+#define PUT_TRIES_MAX 3
 /* File systems stamp changes with a clock of up to two seconds' grain: a folder changed just now
  * may change again under the same stamp. */
 #define TOKEN_SETTLE_NS INT64_C(2000000000)
@@ -395,15 +396,21 @@ static qf_rc put_file(struct sg_store *base, struct qf_str name, bool only_new,
 {
     struct local_store *store = (struct local_store *)base;
     QF_CLEANUP(qf_freep) char *path = qf_xmemdup0(name.data, name.len);
-    QF_CLEANUP(close_fd) int folder = -1;
     const char *slash = strrchr(path, '/');
-    int error = 0;
+    qf_rc rc = QF_ENOTFOUND;
 
     atomic_fetch_add_explicit(&base->requests, 1, memory_order_relaxed);
-    folder = open_folder(store->root, path, &error);
-    if (folder < 0)
-        return fail(err, error, name, "make the folder of");
-    return put_in_folder(name, folder, slash ? slash + 1 : path, only_new, bytes, limit, err);
+    /* A sweep may remove a folder just when it is about to be used. */
+    for (int tries = 0; rc == QF_ENOTFOUND && tries < PUT_TRIES_MAX; tries++) {
+        QF_CLEANUP(close_fd) int folder = -1;
+        int error = 0;
+
+        folder = open_folder(store->root, path, &error);
+        rc = folder < 0 ? fail(err, error, name, "make the folder of")
+                        : put_in_folder(name, folder, slash ? slash + 1 : path, only_new, bytes,
+                                        limit, err);
+    }
+    return rc;
 }
 
 static qf_rc local_put(struct sg_store *base, struct qf_str name,
@@ -719,10 +726,44 @@ static qf_rc local_folders(struct sg_store *base, struct qf_str prefix,
 
 /* --- leftovers --- */
 
-static qf_rc sweep_folder(struct walk *walk, int64_t older_than_ms, int depth, size_t *removed,
-                          struct qf_err *err)
+struct sweep {
+    struct walk walk;
+    int64_t older_than_ms;
+    bool dry_run;
+    size_t removed;
+};
+
+static bool is_old(const struct sweep *sweep, const char *path)
+{
+    struct stat st;
+
+    return !fstatat(sweep->walk.store->root, path, &st, AT_SYMLINK_NOFOLLOW) &&
+           mtime_ns(&st) / 1000000 < sweep->older_than_ms;
+}
+
+static void sweep_file(struct sweep *sweep, const char *path, const char *name)
+{
+    if (strncmp(name, TEMPORARY_PREFIX, sizeof(TEMPORARY_PREFIX) - 1) == 0 && is_old(sweep, path) &&
+        (sweep->dry_run || !unlinkat(sweep->walk.store->root, path, 0)))
+        sweep->removed++;
+}
+
+/* The hidden entries of read_folder() are not all there are. */
+static bool is_empty_folder(const struct sweep *sweep, const char *path)
 {
     QF_CLEANUP(entries_done) struct entries entries = { 0 };
+
+    return is_old(sweep, path) &&
+           read_folder(sweep->walk.store->root, path, false, &entries, NULL) == QF_OK &&
+           !entries.count;
+}
+
+/* What is below the folder at walk.path, then the folder itself if it was empty all along: a put
+ * that is about to use it makes it again. Folders that the sweep itself empties go the next time. */
+static qf_rc sweep_folder(struct sweep *sweep, int depth, struct qf_err *err)
+{
+    QF_CLEANUP(entries_done) struct entries entries = { 0 };
+    struct walk *walk = &sweep->walk;
     size_t len = walk->path.len;
     qf_rc rc = sg_store_limit_check(walk->limit, qf_strbuf_view(&walk->path), err);
 
@@ -730,34 +771,33 @@ static qf_rc sweep_folder(struct walk *walk, int64_t older_than_ms, int depth, s
         rc = read_folder(walk->store->root, qf_strbuf_cstr(&walk->path), true, &entries, err);
     for (size_t i = 0; !rc && i < entries.count; i++) {
         const struct entry *entry = &entries.items[i];
-        const char *path;
-        struct stat st;
 
         qf_strbuf_puts(&walk->path, entry->name);
-        path = qf_strbuf_cstr(&walk->path);
         if (entry->folder && entry->name[0] != '.')
-            rc = sweep_folder(walk, older_than_ms, depth + 1, removed, err);
-        else if (!entry->folder &&
-                 strncmp(entry->name, TEMPORARY_PREFIX, sizeof(TEMPORARY_PREFIX) - 1) == 0 &&
-                 !fstatat(walk->store->root, path, &st, AT_SYMLINK_NOFOLLOW) &&
-                 mtime_ns(&st) / 1000000 < older_than_ms && !unlinkat(walk->store->root, path, 0))
-            ++*removed;
+            rc = sweep_folder(sweep, depth + 1, err);
+        else if (!entry->folder)
+            sweep_file(sweep, qf_strbuf_cstr(&walk->path), entry->name);
         walk->path.len = len;
         walk->path.data[len] = '\0';
     }
+    if (!rc && depth && !entries.count && is_empty_folder(sweep, qf_strbuf_cstr(&walk->path)) &&
+        (sweep->dry_run || !unlinkat(walk->store->root, qf_strbuf_cstr(&walk->path), AT_REMOVEDIR)))
+        sweep->removed++;
     return rc;
 }
 
-static qf_rc local_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
-                         size_t *ret_removed, struct qf_err *err)
+static qf_rc local_sweep(struct sg_store *base, int64_t age_ms, bool dry_run,
+                         const struct sg_store_limit *limit, size_t *ret_removed,
+                         struct qf_err *err)
 {
-    struct walk walk = { .store = (struct local_store *)base, .limit = limit };
-    size_t removed = 0;
-    qf_rc rc = sweep_folder(&walk, qf_clock_wall_ms() - age_ms, 0, &removed, err);
+    struct sweep sweep = { .walk = { .store = (struct local_store *)base, .limit = limit },
+                           .older_than_ms = qf_clock_wall_ms() - age_ms,
+                           .dry_run = dry_run };
+    qf_rc rc = sweep_folder(&sweep, 0, err);
 
-    qf_strbuf_done(&walk.path);
+    qf_strbuf_done(&sweep.walk.path);
     if (!rc)
-        *ret_removed = removed;
+        *ret_removed = sweep.removed;
     return rc;
 }
 

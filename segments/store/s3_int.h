@@ -70,8 +70,8 @@ qf_rc s3_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_a
               struct qf_err *err);
 qf_rc s3_folders(struct sg_store *base, struct qf_str prefix, const struct sg_store_limit *limit,
                  sg_store_folder_fn *fn, void *ctx, struct qf_err *err);
-qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
-               size_t *ret_removed, struct qf_err *err);
+qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, bool dry_run,
+               const struct sg_store_limit *limit, size_t *ret_removed, struct qf_err *err);
 qf_rc s3_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
              const struct sg_store_limit *limit, struct qf_err *err);
 qf_rc s3_put_new(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,

@@ -357,8 +357,8 @@ static void uploads_done(struct uploads *uploads)
 }
 
 /* The first page of uploads only: the next sweep sees those behind it. */
-qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limit *limit,
-               size_t *ret_removed, struct qf_err *err)
+qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, bool dry_run,
+               const struct sg_store_limit *limit, size_t *ret_removed, struct qf_err *err)
 {
     struct s3_store *store = (struct s3_store *)base;
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
@@ -387,7 +387,8 @@ qf_rc s3_sweep(struct sg_store *base, int64_t age_ms, const struct sg_store_limi
         if (!qf_str_starts(key, prefix) || !qf_str_starts(name, QF_STR("tenant=")) ||
             upload->started_ms >= older_than_ms)
             continue;
-        rc = s3_abort_upload(store, name, qf_str_from(upload->id), limit, err);
+        if (!dry_run)
+            rc = s3_abort_upload(store, name, qf_str_from(upload->id), limit, err);
         removed += !rc;
     }
     if (!rc)

@@ -310,12 +310,12 @@ qf_rc sg_store_delete(struct sg_store *store, struct qf_str name, const struct s
     return finish(store, rc ? rc : store->ops->remove(store, name, &limit, err));
 }
 
-qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms, const struct sg_store_call *call,
-                     size_t *ret_removed, struct qf_err *err)
+qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms, bool dry_run,
+                     const struct sg_store_call *call, size_t *ret_removed, struct qf_err *err)
 {
     struct sg_store_limit limit = limit_of(call);
 
-    return finish(store, store->ops->sweep(store, age_ms, &limit, ret_removed, err));
+    return finish(store, store->ops->sweep(store, age_ms, dry_run, &limit, ret_removed, err));
 }
 
 struct sg_store_counters sg_store_counters(const struct sg_store *store)

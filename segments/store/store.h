@@ -191,8 +191,9 @@ QF_MUST_CHECK qf_rc sg_store_delete(struct sg_store *store, struct qf_str name,
                                     const struct sg_store_call *call, struct qf_err *err);
 
 /* Remove what writers that crashed left behind and that is older than @age_ms: temporary files,
- * unfinished multipart uploads. Nothing a reader could see. */
-QF_MUST_CHECK qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms,
+ * unfinished multipart uploads, folders that are empty. Nothing a reader could see. @dry_run: only
+ * count it. */
+QF_MUST_CHECK qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms, bool dry_run,
                                    const struct sg_store_call *call, size_t *ret_removed,
                                    struct qf_err *err);
 

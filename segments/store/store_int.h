@@ -43,8 +43,8 @@ struct sg_store_ops {
                    struct qf_err *err);
     qf_rc (*remove)(struct sg_store *store, struct qf_str name, const struct sg_store_limit *limit,
                     struct qf_err *err);
-    qf_rc (*sweep)(struct sg_store *store, int64_t age_ms, const struct sg_store_limit *limit,
-                   size_t *ret_removed, struct qf_err *err);
+    qf_rc (*sweep)(struct sg_store *store, int64_t age_ms, bool dry_run,
+                   const struct sg_store_limit *limit, size_t *ret_removed, struct qf_err *err);
     /* NULL: objects are no files here */
     qf_rc (*open)(struct sg_store *store, struct qf_str name, int *ret_fd, struct qf_err *err);
     void (*close)(struct sg_store *store); /* frees it */

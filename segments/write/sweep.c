@@ -15,6 +15,7 @@
 #include "base/pure/strbuf.h"
 #include "base/sys/clock.h"
 #include "segments/catalog/changes.h"
+#include "segments/store/lease.h"
 
 /* The same in all versions, so that each finds what others left. */
 #define FOLDER_PREFIX "promfabric-import-"
@@ -75,7 +76,7 @@ static bool remove_folder(int root, const char *name, int fd)
 }
 
 /* Ours, old enough, and nobody holds the lock. */
-static bool sweep_folder(int root, const char *name)
+static bool sweep_folder(int root, const char *name, bool dry_run)
 {
     int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
@@ -86,12 +87,12 @@ static bool sweep_folder(int root, const char *name)
     if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
         qf_clock_wall_ms() - (int64_t)status.st_mtim.tv_sec * 1000 > FOLDER_AGE_MS &&
         flock(fd, LOCK_EX | LOCK_NB) == 0)
-        removed = remove_folder(root, name, fd);
+        removed = dry_run || remove_folder(root, name, fd);
     (void)close(fd);
     return removed;
 }
 
-static size_t sweep_folders(const char *temp_dir)
+static size_t sweep_folders(const char *temp_dir, bool dry_run)
 {
     QF_CLEANUP(close_dir) DIR *dir = opendir(temp_root(temp_dir));
     struct dirent *entry;
@@ -99,22 +100,27 @@ static size_t sweep_folders(const char *temp_dir)
 
     while (dir && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, FOLDER_PREFIX, sizeof(FOLDER_PREFIX) - 1) == 0)
-            removed += sweep_folder(dirfd(dir), entry->d_name);
+            removed += sweep_folder(dirfd(dir), entry->d_name, dry_run);
     }
     return removed;
 }
 
-qf_rc sg_sweep(struct sg_store *store, const char *temp_dir, const struct sg_store_call *call,
+qf_rc sg_sweep(const struct sg_sweep_options *options, const struct sg_store_call *call,
                struct sg_sweep *ret_sweep, struct qf_err *ret_why, struct qf_err *err)
 {
+    struct sg_store *store = options->store;
+    bool dry_run = options->dry_run;
     qf_rc rc;
 
     *ret_sweep = (struct sg_sweep){ 0 };
-    rc = sg_changes_expire(store, call, &ret_sweep->notes, err);
+    rc = sg_changes_expire(store, dry_run, call, &ret_sweep->notes, err);
+    if (rc == QF_OK)
+        rc = sg_lease_expire(store, dry_run, call, &ret_sweep->leases, err);
     if (rc != QF_OK)
         return rc;
-    ret_sweep->folders = sweep_folders(temp_dir);
-    if (sg_store_sweep(store, SG_SWEEP_AGE_MS, call, &ret_sweep->in_store, ret_why) == QF_OK)
+    ret_sweep->folders = sweep_folders(options->temp_dir, dry_run);
+    if (sg_store_sweep(store, options->age_ms ? options->age_ms : SG_SWEEP_AGE_MS, dry_run, call,
+                       &ret_sweep->in_store, ret_why) == QF_OK)
         ret_why->rc = QF_OK;
     return QF_OK;
 }

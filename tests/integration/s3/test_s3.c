@@ -3,6 +3,7 @@
  * Each test uses a prefix of its own in one bucket. PF_S3_FAULTY is a proxy in front of the same
  * server that fails on demand. */
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
@@ -11,6 +12,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
 #include "segments/store/http.h"
+#include "segments/store/lease.h"
 #include "segments/store/store.h"
 #include "tests/lib/test.h"
 
@@ -407,7 +409,7 @@ TEST(large_objects_go_up_in_parts)
     CHECK_OK(sg_store_read(store, QF_STR("big"), part - 5, back, 10, NULL, &len, &err), &err);
     CHECK(len == 10 && memcmp(back, data + part - 5, 10) == 0);
     /* Nothing was left unfinished. */
-    CHECK_OK(sg_store_sweep(store, -1000, NULL, &removed, &err), &err);
+    CHECK_OK(sg_store_sweep(store, -1000, false, NULL, &removed, &err), &err);
     CHECK_EQ(removed, 0);
     (void)fclose(in);
     (void)fclose(out);
@@ -431,8 +433,32 @@ TEST(an_upload_that_fails_leaves_nothing_behind)
     CHECK_EQ(sg_store_put(store, QF_STR("big"), data, size, NULL, &err), QF_EIO);
     CHECK_MSG(strstr(err.msg, "big") && strstr(err.msg, "SlowDown"), "%s", err.msg);
     CHECK_EQ(sg_store_stat(store, QF_STR("big"), NULL, &info, NULL), QF_ENOTFOUND);
-    CHECK_OK(sg_store_sweep(store, -1000, NULL, &removed, &err), &err);
+    CHECK_OK(sg_store_sweep(store, -1000, false, NULL, &removed, &err), &err);
     CHECK_EQ(removed, 0);
+}
+
+/* --- leases, which use the server's clock, and its conditional puts where it has them --- */
+
+TEST(a_lease_is_held_renewed_and_given_back)
+{
+    QF_CLEANUP(sg_store_freep)
+    struct sg_store *store = open_place((struct place){ .prefix = "leases" });
+    struct sg_lease_options options = { .name = "retention", .text = "me", .ttl_ms = 60000 };
+    struct sg_lease *lease = NULL, *second = NULL;
+    struct qf_err err = { 0 };
+    struct sg_store_info info;
+    int64_t now, wall = (int64_t)time(NULL) * 1000;
+
+    CHECK_OK(sg_store_clock(store, NULL, &now, &err), &err);
+    CHECK_MSG(now > wall - 10000 && now < wall + 60000, "%lld", (long long)(now - wall));
+    CHECK_OK(sg_lease_take(store, &options, NULL, &lease, &err), &err);
+    CHECK_EQ(sg_lease_take(store, &options, NULL, &second, &err), QF_EBUSY);
+    CHECK_MSG(strstr(err.msg, "held by me"), "%s", err.msg);
+    CHECK_OK(sg_lease_renew(lease, NULL, &err), &err);
+    (void)sg_lease_drop(lease);
+    CHECK_EQ(
+        sg_store_stat(store, QF_STR("_leases/retention/00000000000000000001"), NULL, &info, NULL),
+        QF_ENOTFOUND);
 }
 
 /* --- faults --- */

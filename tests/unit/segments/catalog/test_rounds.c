@@ -282,8 +282,8 @@ TEST(old_notes_expire)
                        (long long)(qf_clock_wall_ms() - (i * 2 + 1) * HOUR));
         memory_store_put(f.memory, name, QF_STR("tenant=a/date=2020-01-01/\n"));
     }
-    CHECK_OK(sg_changes_expire(f.store, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_changes_expire(f.store, false, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 36);
-    CHECK_OK(sg_changes_expire(f.store, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_changes_expire(f.store, false, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 0);
 }

@@ -300,11 +300,11 @@ TEST(temporary_files_are_invisible_and_swept)
     CHECK(fd >= 0);
     (void)close(fd);
     CHECK_STR(list(&f, &buf, "", ""), "t/a:1 ");
-    CHECK_OK(sg_store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_store_sweep(f.store, 3600000, false, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 0);
     age_folder(&f, "t/.tmp-1-1-00", 7200);
     age_folder(&f, "t/a", 7200);
-    CHECK_OK(sg_store_sweep(f.store, 3600000, NULL, &removed, &f.err), &f.err);
+    CHECK_OK(sg_store_sweep(f.store, 3600000, false, NULL, &removed, &f.err), &f.err);
     CHECK_EQ(removed, 1);
     CHECK_STR(list(&f, &buf, "", ""), "t/a:1 ");
     CHECK(access(path, F_OK) != 0);

@@ -32,6 +32,7 @@ TEST(leftovers_of_dead_batches_go_and_those_of_living_ones_stay)
     struct sg_store *store = NULL;
     struct qf_err err = { 0 }, why = { 0 };
     struct sg_batch_options options;
+    struct sg_sweep_options sweep;
     struct sg_batch *batch;
     struct sg_sweep swept;
 
@@ -59,11 +60,34 @@ TEST(leftovers_of_dead_batches_go_and_those_of_living_ones_stay)
         "mkdir -p '%s/store/tenant=t/date=2026-01-01' && cd '%s/store/tenant=t/date=2026-01-01' && "
         "touch -d '25 hours ago' .tmp-1-old x.parquet && touch -d '23 hours ago' .tmp-1-young",
         root);
-    CHECK_OK(sg_sweep(store, temp, NULL, &swept, &why, &err), &err);
+    /* Empty folders: one that is old, one that is young, one that holds only a young one. */
+    shell("cd '%s/store' && mkdir -p tenant=gone/date=2026-01-01 tenant=t/date=2026-01-02 && "
+          "touch -d '25 hours ago' tenant=gone/date=2026-01-01",
+          root);
+    shell("cd '%s/store' && mkdir -p _leases/a && cd _leases/a && "
+          "printf 'promfabric-lease 1\n0123456789abcdef\n60000\nx\n' | "
+          "tee 00000000000000000001 >00000000000000000002 && "
+          "touch -d '25 hours ago' 00000000000000000001",
+          root);
+    sweep = (struct sg_sweep_options){ .store = store, .temp_dir = temp, .dry_run = true };
+    CHECK_OK(sg_sweep(&sweep, NULL, &swept, &why, &err), &err);
+    CHECK_EQ(swept.folders, 1);
+    CHECK_EQ(swept.in_store, 2);
+    CHECK_EQ(swept.leases, 1);
+    CHECK(exists(temp, "promfabric-import-dead"));
+    CHECK(exists(root, "store/tenant=t/date=2026-01-01/.tmp-1-old"));
+    CHECK(exists(root, "store/_leases/a/00000000000000000001"));
+    sweep.dry_run = false;
+    CHECK_OK(sg_sweep(&sweep, NULL, &swept, &why, &err), &err);
     CHECK_EQ(why.rc, QF_OK);
     CHECK_EQ(swept.folders, 1);
-    CHECK_EQ(swept.in_store, 1);
+    CHECK_EQ(swept.in_store, 2);
+    CHECK_EQ(swept.leases, 1);
     CHECK_EQ(swept.notes, 0);
+    CHECK(!exists(root, "store/_leases/a/00000000000000000001"));
+    CHECK(exists(root, "store/_leases/a/00000000000000000002"));
+    CHECK(!exists(root, "store/tenant=gone/date=2026-01-01"));
+    CHECK(exists(root, "store/tenant=t/date=2026-01-02"));
     CHECK(!exists(temp, "promfabric-import-dead"));
     CHECK(exists(temp, "promfabric-import-young"));
     CHECK(exists(temp, "other"));
