@@ -30,6 +30,7 @@ PAST = 120          # batches in the store before the run, one every PAST_STEP_M
 PAST_STEP_MS = 15000
 LOOKBACK_MS = 300_000
 WINDOW_BATCHES = 1000  # of one question at the end
+LATE_MS = 3 * 86_400_000
 SEND_S = 300        # nobody is without an acknowledgement for so long, even on a busy machine
 MISSING = "not there"
 
@@ -37,8 +38,9 @@ MISSING = "not there"
 class Stream:
     """What one writer was told, batch by batch."""
 
-    def __init__(self, name, begin_ms, past=PAST):
-        self.name = name
+    def __init__(self, name, begin_ms, past=PAST, late_ms=0):
+        self.name, self.late_ms = name, late_ms
+        begin_ms -= late_ms
         self.times = [begin_ms - (past - n) * PAST_STEP_MS for n in range(past)]
         self.past = self.acked = past
 
@@ -196,7 +198,8 @@ class Live:
     def __init__(self, cluster, judge, seed, streams=3, registers=2, readers=2):
         self.cluster, self.judge, self.lock = cluster, judge, threading.Lock()
         begin = now_ms()
-        self.streams = [Stream(str(i), begin) for i in range(streams)]
+        # The last one is late by days: its windows are over, and compaction may merge them in the end.
+        self.streams = [Stream(str(i), begin, late_ms=LATE_MS if i == streams - 1 else 0) for i in range(streams)]
         self.registers = [History() for _ in range(registers)]
         self.tally = History()
         self.threads = [StreamWriter(self, seed * 100 + i, s) for i, s in enumerate(self.streams)]
@@ -344,7 +347,7 @@ class StreamWriter(Actor):
 
     def act(self):
         stream = self.stream
-        batch = stream.begin(now_ms())
+        batch = stream.begin(now_ms() - stream.late_ms)
         self.send(f"batch {batch} of stream {stream.name}", *stream.body(batch))
         stream.acknowledge(batch)
         question = raw(stream, batch - 2, batch)

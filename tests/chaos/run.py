@@ -234,7 +234,7 @@ class Campaign:
         self.args, self.folder, self.cluster = args, folder, None
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
-        self.live, self.ingest_lane, self.segments = None, None, 0
+        self.live, self.ingest_lane, self.segments, self.compacted = None, None, 0, 0
         self.after, self.left, self.enough, self.minutes = 0, {}, False, 0.0
 
     def run(self):
@@ -325,8 +325,8 @@ class Campaign:
         self.check_what_stays()
 
     def check_what_stays(self):
-        """Every acknowledged sample: now, after all were killed, out of the store, and from the store alone. What
-        else rewrites stored samples (compaction) belongs here as one more step."""
+        """Every acknowledged sample: now, after all were killed, out of the store, from the store alone, and after
+        its files were merged."""
         cluster, live = self.cluster, self.live
         live.check_everything(cluster.apis, "after the faults")
         cluster.kill_everything()
@@ -335,9 +335,28 @@ class Campaign:
             self.judge.fail("not all is sealed though nothing is written any more")
         self.segments = cluster.store.count(self.args.promfabric)
         live.check_everything(cluster.apis, "after all was sealed")
-        with Plain(self.args.promfabric, self.folder, cluster.spawner, cluster.hosts["driver"], cluster.store,
-                   "alone") as plain:
-            live.check_everything([plain], "from the store alone")
+        self.check_alone("from the store alone", "alone")
+        self.compact()
+        self.check_alone("after compaction", "compacted")
+
+    def check_alone(self, when, what):
+        with Plain(self.args.promfabric, self.folder, self.cluster.spawner, self.cluster.hosts["driver"],
+                   self.cluster.store, what) as plain:
+            self.live.check_everything([plain], when)
+
+    def compact(self):
+        """What is long over, which the late stream writes to, as nobody can add to it any more."""
+        for node in self.cluster.ingests:
+            if (code := node.stop()) != 0:
+                self.judge.fail(f"{node.name}: exit code {code} when told to end")
+        store = self.cluster.store
+        store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
+                  "--store", store.url)
+        store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
+                  "--store", store.url)  # deletes what the first one replaced
+        self.compacted = store.count(self.args.promfabric)
+        if self.compacted >= self.segments:
+            self.judge.fail(f"{self.segments} segments, {self.compacted} after compaction")
 
     def check_all(self, when):
         failed = 0
@@ -421,7 +440,7 @@ class Campaign:
                 "writes sent again": live.retries, "looked for right after": live.looks,
                 "known answers over stored and live samples": live.reads, "reads of registers": live.register_reads,
                 "questions at the end about every sample": live.after,
-                "segments in the store at the end": self.segments,
+                "segments in the store at the end": self.segments, "and after compaction": self.compacted,
                 "refusals": live.refusals,
                 "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))
                            for kind, gaps in sorted(self.ingest_lane.gaps.items())} if self.ingest_lane else {}}
