@@ -21,7 +21,8 @@ NOW = int(time.time())
 END = NOW // STEP * STEP
 COUNT = 42
 FIRST = END - (COUNT - 1) * STEP
-CUT = 20  # samples before the boundary
+# Samples before the boundary, which is not to be where one hour's file ends and the next begins.
+CUT = 20 if (FIRST + 20 * STEP) % HOUR else 21
 BOUNDARY = FIRST + CUT * STEP - STEP // 2
 RETENTION = NOW - BOUNDARY
 
