@@ -188,6 +188,11 @@ class Worker(Process):
             "--artifact-memory", "32MiB" if index == 1 else "0B"],
             os.path.join(folder, f"worker-{index}.log"), store.env)
 
+    def sizes(self):
+        """Without the segments that it holds open, as many as the store comes to have: they have a bound of their own."""
+        sizes = super().sizes()
+        return {**sizes, "fds": sizes["fds"] - int(self.metric("promfabric_worker_segment_readers") or 0)}
+
     def files(self, kind):
         """Paths in the spool: artifacts or cached segments."""
         return [os.path.join(where, name) for where, _, names in os.walk(self.spool) for name in names
