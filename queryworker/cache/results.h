@@ -9,7 +9,7 @@
  *
  * A result is kept when its leaf is asked for the second time: what is asked once takes no room. The
  * memory is bounded; what was not used for the longest time goes first. Works on all threads of the pool
- * share the results, under a lock that is held for a few instructions (decision 0045). */
+ * share the results, under a lock that is held for a few instructions (decision 0046). */
 #ifndef QUERYWORKER_CACHE_RESULTS_H
 #define QUERYWORKER_CACHE_RESULTS_H
 
