@@ -49,6 +49,38 @@ static void remove_queue(struct qn_queue *queue)
     (void)meta->ops->remove(meta, made, NULL);
 }
 
+static void open_queue(struct qn_node *node, const struct qn_row *row, bool tell)
+{
+    struct qf_err err = { 0 };
+    qf_rc rc = qn_queue_open(node, row, &err);
+
+    if (rc == QF_ENOSPC) {
+        node->short_of_room = true;
+        if (tell)
+            QF_LOG_WARN("no room to make a queue here: it waits for some",
+                        QF_KV_STR("queue", row->name), QF_KV_STR("reason", err.msg));
+    } else if (rc != QF_OK) {
+        qn_fatal(node, &err);
+    }
+}
+
+static void open_missing(struct qn_node *node, bool tell)
+{
+    node->short_of_room = false;
+    for (size_t i = 0; i < node->table.rows.count && !atomic_load(&node->dead); i++) {
+        const struct qn_row *row = &node->table.rows.items[i];
+
+        if (!qn_queue_by_id(node, row->id) && node->queue_count <= QN_QUEUES_MAX)
+            open_queue(node, row, tell);
+    }
+}
+
+void qn_meta_open_late(struct qn_node *node)
+{
+    if (node->short_of_room)
+        open_missing(node, false);
+}
+
 /* Open what is in the table and remove what is not. */
 static void reconcile(struct qn_node *node)
 {
@@ -58,15 +90,7 @@ static void reconcile(struct qn_node *node)
         if (!queue->closing && !in_table(node, queue->id))
             remove_queue(queue);
     }
-    for (size_t i = 0; i < node->table.rows.count && !atomic_load(&node->dead); i++) {
-        const struct qn_row *row = &node->table.rows.items[i];
-        struct qf_err err = { 0 };
-
-        if (qn_queue_by_id(node, row->id) || node->queue_count > QN_QUEUES_MAX)
-            continue;
-        if (qn_queue_open(node, row, &err) != QF_OK)
-            qn_fatal(node, &err);
-    }
+    open_missing(node, true);
 }
 
 void qn_meta_fold(struct qn_node *node)

@@ -156,8 +156,10 @@ static void keep_house(struct qn_node *node, int64_t now)
         leaderless += !qc_leader(queue->core);
         log_bytes += ql_log_bytes(queue->store.log);
     }
-    if (atomic_load(&node->cluster))
+    if (atomic_load(&node->cluster)) {
+        qn_meta_open_late(node);
         qn_meta_compact(node);
+    }
     atomic_store(&node->figures.queues, node->queue_count);
     atomic_store(&node->figures.led, led);
     atomic_store(&node->figures.leaderless, leaderless);

@@ -189,6 +189,7 @@ struct qn_node {
     uint64_t folded; /* how far of meta is in the table */
     atomic_uint_fast32_t partitions;
     int64_t partitions_ms; /* when they were last asked for */
+    bool short_of_room;    /* a queue could not be made: its row waits */
     struct qn_ask *parked;
     uint32_t parked_count, waiting_count;
     struct qn_ask *open;   /* all that were taken and not answered: for their deadlines */
@@ -209,6 +210,8 @@ void qn_fatal(struct qn_node *node, const struct qf_err *err);
 
 /* queue.c: one queue's files and core. */
 qf_rc qn_queue_open_meta(struct qn_node *node, struct qf_err *err);
+/* QF_ENOSPC: there was no room to make it and nothing is left of it, so that it can be tried again. With any
+ * other error the node must end. */
 qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_err *err);
 void qn_queue_close(struct qn_queue *queue);
 void qn_queue_close_if_idle(struct qn_queue *queue); /* no other thread reads or syncs it */
@@ -236,6 +239,7 @@ void qn_syncer_run(void *node);
 
 /* meta.c */
 void qn_meta_fold(struct qn_node *node);
+void qn_meta_open_late(struct qn_node *node); /* queues for which there was no room */
 void qn_meta_forget(struct qn_node *node); /* the log was replaced: fold again from its beginning */
 void qn_meta_follow(struct qn_queue *queue);
 void qn_meta_compact(struct qn_node *node);

@@ -369,6 +369,21 @@ static qf_rc open_files(struct qn_queue *queue, const struct qn_row *row, struct
     return rc;
 }
 
+/* What was begun of a queue that was never made: nobody has been promised anything in its name. One that was made
+ * has terms and records, and trying again within the process is no better than a new start. */
+static qf_rc undo_making(struct qn_queue *queue, struct qf_err *err)
+{
+    const struct qn_options *options = &queue->node->options;
+
+    if (was_made(queue))
+        return err->rc = QF_EIO;
+    if (queue->disk)
+        return options->folders.remove(options->folders.ctx, queue->folder, err) == QF_OK
+                   ? QF_ENOSPC
+                   : QF_EIO;
+    return QF_ENOSPC; /* there is no folder yet */
+}
+
 qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_err *err)
 {
     struct qn_queue *queue = queue_new(node, row->name, row->id);
@@ -381,6 +396,8 @@ qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_er
     node->queues[node->queue_count++] = queue;
     if (rc == QF_OK)
         rc = qn_queue_begin(queue, err);
+    if (rc == QF_ENOSPC)
+        rc = undo_making(queue, err);
     if (rc != QF_OK) {
         node->queue_count--;
         queue_free(queue);

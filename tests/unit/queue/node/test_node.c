@@ -323,6 +323,29 @@ TEST(a_full_disk_refuses_records_and_takes_the_rest)
     CHECK_STR(world.fatal, "");
 }
 
+/* A queue that comes while the disk is full is made when there is room: the node goes on without it. */
+TEST(a_queue_for_which_there_is_no_room_is_made_later)
+{
+    QF_CLEANUP(world_done) struct world world = { 0 };
+    qf_rc rc = QF_ENOSPC;
+
+    begin(&world, true);
+    qf_lock_take(world.lock);
+    sim_disk_set_capacity(disk_of(&world, "q-3")->sim, 40); /* something fits, not all of it */
+    qf_lock_drop(world.lock);
+    CHECK_EQ(create(&world), QF_OK);
+    CHECK(offer(&world, "x") != QF_OK);
+    CHECK_STR(world.fatal, "");
+    qf_lock_take(world.lock);
+    sim_disk_set_capacity(disk_of(&world, "q-3")->sim, 0);
+    qf_lock_drop(world.lock);
+    for (int64_t until = qf_clock_mono_ms() + 20000; rc != QF_OK && qf_clock_mono_ms() < until;)
+        rc = offer(&world, "x");
+    CHECK_EQ(rc, QF_OK);
+    CHECK_EQ(count_records(&world), 1);
+    CHECK_STR(world.fatal, "");
+}
+
 TEST(a_stopping_node_answers_everyone)
 {
     QF_CLEANUP(world_done) struct world world = { 0 };
