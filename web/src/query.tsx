@@ -178,14 +178,15 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
   const current = useRef<Run[]>([]), drafts = useRef(state.exprs), due = useRef(0), cost = useRef(0), shot = useRef<GraphProps["shot"]>({ take: null });
   drafts.current = state.exprs;
 
-  /* Not more often than the page can draw. */
-  const refresh = (shown: Run[]) => {
+  /* Not more often than the page can draw. What is shown is what runs by then: a query may have taken another one's place
+     while it waited. */
+  const refresh = () => {
     if (due.current) return;
     due.current = window.setTimeout(() => {
       due.current = 0;
-      const begun = performance.now();
-      if (current.current === shown && (shown.some((run) => run.series.length || run.error) || shown.every((run) => !run.running))) setRuns(shown);
-      announce(current.current);
+      const begun = performance.now(), shown = current.current;
+      if (shown.some((run) => run.series.length || run.error) || shown.every((run) => !run.running)) setRuns(shown);
+      announce(shown);
       setVersion((v) => v + 1);
       requestAnimationFrame(() => (cost.current = performance.now() - begun));
     }, Math.min(2000, Math.max(30, cost.current * 5)));
@@ -205,12 +206,12 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
     next.exprs.forEach((expr, index) => {
       if (!expr.trim()) return;
       remember(expr);
-      list.push(start({ q: expr, s: Math.ceil((end - next.range) / step) * step, e: end, step }, index, () => refresh(list)));
+      list.push(start({ q: expr, s: Math.ceil((end - next.range) / step) * step, e: end, step }, index, refresh));
     });
     setHidden(new Set());
     setVersion((v) => v + 1); /* the button says it at once */
     if (!list.length) setRuns([]);
-    else refresh(list);
+    else refresh();
   };
   useEffect(() => {
     if (state.exprs.some((expr) => expr.trim())) go();
