@@ -49,6 +49,13 @@ class Node:
         finally:
             connection.close()
 
+    def await_ready(self):
+        try:
+            wait_for(self.name, self.ready, 60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: exit code {self.process.process.poll()}; log:\n"
+                                 f"{self.process.log_text()[-6000:]}") from error
+
     def ready(self):
         try:
             return self.request("GET", "/readyz", timeout=2)[0] == 200
@@ -87,7 +94,7 @@ class Cluster:
                 wait_for(f"{node.name}: {change}", lambda: self.nodes[0].request(
                     "POST", f"/v1/members?change={change}&name={node.name}")[0] == 200, 60)
         for node in self.nodes:
-            wait_for(node.name, node.ready, 60)
+            node.await_ready()
         api_flags = [f"--ingest=127.0.0.1:{node.port}" for node in self.nodes]
         self.fabric.__init__(workers, api_flags)
         self.fabric_store(store)
@@ -122,7 +129,7 @@ class Cluster:
             node.process.log.close()
             node.start()
         for node in self.nodes:
-            wait_for(node.name, node.ready, 60)
+            node.await_ready()
 
     def values(self, expr, at=None):
         """label i -> value, of an instant query."""
@@ -331,7 +338,7 @@ class Faults(unittest.TestCase):
                 while not self.stop.is_set():
                     target(*args)
             except Exception as error:  # pylint: disable=broad-except
-                self.errors.append(repr(error))
+                self.errors.append(str(error))
         thread = threading.Thread(target=run)
         thread.start()
         return thread
@@ -398,7 +405,7 @@ class Faults(unittest.TestCase):
         self.faults += 1
         kind(random_)
         for node in self.cluster.nodes:
-            wait_for(node.name, node.ready, 60)
+            node.await_ready()
         self.stop.wait(1)
 
     def test_no_read_is_stale_and_nothing_is_lost(self):
@@ -410,12 +417,12 @@ class Faults(unittest.TestCase):
         self.stop.set()
         for thread in threads:
             thread.join()
-        self.assertEqual(self.errors, [])
+        self.assertFalse(self.errors, "\n".join(self.errors))
         self.assertEqual([h.problems for h in self.histories], [[]] * self.series)
         self.assertGreater(self.reads, 5)
         self.assertGreater(self.writes, 20)
         for node in self.cluster.nodes:
-            wait_for(node.name, node.ready, 60)
+            node.await_ready()
         want = {str(i): h.acknowledged for i, h in enumerate(self.histories)}
         self.cluster.restart_nodes()
         got = self.cluster.values("count_over_time(s[1h])", self.base / 1000 + 3000)

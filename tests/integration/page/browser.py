@@ -113,7 +113,8 @@ class Page(unittest.TestCase):
 
     def await_lines(self, count):
         wait_for(f"{count} lines", lambda: self.run_script(
-            "return +document.querySelector(`[data-testid='plot']`)?.dataset.series") == count, 40)
+            "return document.querySelector('.u-over') && +document.querySelector(`[data-testid='plot']`)?.dataset.series")
+                 == count, 40)
 
     def editor(self, index=0):
         """What takes keys in the editor, once it is there."""
