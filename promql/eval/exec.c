@@ -173,15 +173,19 @@ qf_rc pq_exec_begin(struct pq_exec *exec, struct qf_err *err)
     return QF_OK;
 }
 
-bool pq_batch_drop_histograms(struct pq_batch *batch)
+bool pq_batch_drop_histograms(struct pq_batch *batch, uint64_t *dropped)
 {
     bool any = false;
 
+    for (size_t s = 0; dropped && s < batch->series_count; s++)
+        dropped[s] = 0;
     for (size_t s = 0; batch->histograms && s < batch->series_count; s++)
         for (uint64_t bits = batch->present[s]; bits; bits &= bits - 1) {
             if (!batch->histograms[s * batch->stride + (size_t)__builtin_ctzll(bits)])
                 continue;
             batch->present[s] &= ~(bits & -bits);
+            if (dropped)
+                dropped[s] |= bits & -bits;
             any = true;
         }
     batch->histograms = NULL;

@@ -109,8 +109,9 @@ QF_MUST_CHECK static inline qf_rc pq_exec_put(struct pq_exec *exec, size_t s, si
     batch->present[s] |= (uint64_t)1 << k;
     return QF_OK;
 }
-/* Take all histograms out of a batch; true if there was any. */
-bool pq_batch_drop_histograms(struct pq_batch *batch);
+/* Take all histograms out of a batch; true if there was any. @dropped is NULL or gets the steps that
+ * each series had one at. */
+bool pq_batch_drop_histograms(struct pq_batch *batch, uint64_t *dropped);
 static inline const struct pq_histogram *pq_batch_histogram(const struct pq_batch *batch, size_t s,
                                                             size_t k)
 {

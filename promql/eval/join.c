@@ -51,6 +51,7 @@ qf_rc pq_join_batch(struct pq_join *join, struct pq_exec *exec, const struct pq_
                 return rc;
         }
     }
-    return pq_exec_is_ordered(exec) ? pq_sequence_map(&join->sequence, exec, child, join->out, err)
-                                    : QF_OK;
+    return pq_exec_is_ordered(exec)
+               ? pq_sequence_map(&join->sequence, exec, child, join->out, NULL, err)
+               : QF_OK;
 }

@@ -24,6 +24,8 @@ struct aggregate {
     size_t group_end_capacity;
     struct pq_param_range params;
     struct pq_sequence sequence;
+    uint64_t *ignored; /* per series of the child: steps with a histogram that was left out */
+    size_t ignored_capacity;
 };
 
 static qf_rc update_groups(struct aggregate *self, struct qf_err *err)
@@ -228,37 +230,45 @@ static qf_rc quantiles(struct aggregate *self, struct qf_err *err)
     return QF_OK;
 }
 
-/* Some leave histograms out. */
-static void sort_out_histograms(struct aggregate *self)
+/* Some leave histograms out; their series count for the order of groups all the same. */
+static qf_rc sort_out_histograms(struct aggregate *self, bool *ret_any, struct qf_err *err)
 {
     struct pq_exec *exec = &self->exec;
     struct pq_batch *in = &exec->children[0]->batch;
-    const char *name = pq_agg_text(self->agg->id);
 
+    *ret_any = false;
     if (!in->histograms || self->agg->histograms != PQ_HISTOGRAMS_IGNORE)
-        return;
-    if (pq_batch_drop_histograms(in))
-        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0], name);
+        return QF_OK;
+    if (!pq_grow(exec->eval->arena, &self->ignored, &self->ignored_capacity, in->series_count,
+                 sizeof(*self->ignored)))
+        return pq_eval_no_memory(err);
+    *ret_any = pq_batch_drop_histograms(in, self->ignored);
+    if (*ret_any)
+        pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->child_pos[0],
+                                      pq_agg_text(self->agg->id));
+    return QF_OK;
 }
 
 static qf_rc aggregate_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct aggregate *self = (struct aggregate *)exec;
+    bool any_ignored = false;
     qf_rc rc = QF_OK;
 
     for (size_t i = 0; i < exec->child_count && rc == QF_OK; i++)
         rc = pq_exec_next(exec->children[i], err);
-    if (rc != QF_OK)
-        return rc;
-    sort_out_histograms(self);
-    rc = update_groups(self, err);
+    if (rc == QF_OK)
+        rc = sort_out_histograms(self, &any_ignored, err);
+    if (rc == QF_OK)
+        rc = update_groups(self, err);
     if (rc == QF_OK)
         rc = pq_exec_begin(exec, err);
     if (rc != QF_OK)
         return rc;
     rc = self->agg->kind ? accumulate(self, err) : quantiles(self, err);
     if (rc == QF_OK && pq_exec_is_ordered(exec))
-        rc = pq_sequence_map(&self->sequence, exec, exec->children[0], self->members.group_of, err);
+        rc = pq_sequence_map(&self->sequence, exec, exec->children[0], self->members.group_of,
+                             any_ignored ? self->ignored : NULL, err);
     return rc;
 }
 

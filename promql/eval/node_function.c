@@ -31,7 +31,7 @@ static qf_rc function_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
-    (void)pq_batch_drop_histograms(&exec->batch);
+    (void)pq_batch_drop_histograms(&exec->batch, NULL);
     for (size_t i = 0; i < arg_count; i++)
         args[i] = (struct pq_scalar_arg){ exec->children[i + 1]->batch.values, 1 };
     for (size_t k = 0; k < exec->batch.steps; k++)

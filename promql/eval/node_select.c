@@ -21,6 +21,10 @@ struct select {
     size_t sizes_capacity;
     uint32_t *order, *met; /* series as listed; groups as met */
     size_t order_capacity, met_capacity;
+    uint8_t *is_met; /* per group */
+    size_t is_met_capacity;
+    uint64_t *left_out; /* per series: steps at which it has a value that nobody chooses from */
+    size_t left_out_capacity;
     double *hashes; /* limit_ratio: hash / 2^64 per series */
     size_t hashed, hashes_capacity;
     struct pq_param_range ratios;
@@ -52,7 +56,8 @@ static qf_rc make_heaps(struct select *self, struct qf_err *err)
                  sizeof(*self->items)) ||
         !pq_grow(arena, &self->order, &self->order_capacity, self->members.known,
                  sizeof(*self->order)) ||
-        !pq_grow(arena, &self->met, &self->met_capacity, groups, sizeof(*self->met)))
+        !pq_grow(arena, &self->met, &self->met_capacity, groups, sizeof(*self->met)) ||
+        !pq_grow(arena, &self->is_met, &self->is_met_capacity, groups, 1))
         return pq_eval_no_memory(err);
     for (size_t g = 0; g < groups; g++)
         self->sizes[g] = 0;
@@ -73,7 +78,7 @@ static double value_at(const struct pq_batch *batch, size_t s, size_t step)
 }
 
 /* Offer the values of step @step to the heaps of their groups, in the order of the series; returns how
- * many groups were met. */
+ * many groups were met. What is left out before is not offered, but its group was met. */
 static size_t offer_step(struct select *self, size_t step, size_t k)
 {
     struct pq_batch *batch = &self->exec.batch;
@@ -83,17 +88,18 @@ static size_t offer_step(struct select *self, size_t step, size_t k)
     for (size_t g = 0; g < self->groups.count; g++) {
         self->heaps[g].count = 0;
         self->heaps[g].k = QF_MIN(k, self->sizes[g]);
+        self->is_met[g] = 0;
     }
     for (size_t i = 0; i < pq_batch_length(batch); i++) {
         uint32_t s = pq_batch_at(batch, i), g = self->members.group_of[s];
 
-        if (!(batch->present[s] & bit))
+        if (!((batch->present[s] | self->left_out[s]) & bit))
             continue;
-        if (self->heaps[g].k == 0)
-            continue;
-        if (self->heaps[g].count == 0)
+        if (!self->is_met[g])
             self->met[met++] = g;
-        (void)pq_topk_offer(&self->heaps[g], value_at(batch, s, step), s);
+        self->is_met[g] = 1;
+        if (batch->present[s] & bit)
+            (void)pq_topk_offer(&self->heaps[g], value_at(batch, s, step), s);
     }
     return met;
 }
@@ -169,9 +175,10 @@ static qf_rc select_ratio(struct select *self, struct qf_err *err)
         for (size_t s = 0; s < exec->batch.series_count; s++) {
             double hash = self->hashes[s];
             bool in = ratio >= 0 ? hash < ratio || ratio >= 1 : hash >= 1 + ratio;
+            uint64_t out = in && ratio != 0 ? 0 : exec->batch.present[s] & (uint64_t)1 << k;
 
-            if (!in || ratio == 0)
-                exec->batch.present[s] &= ~((uint64_t)1 << k);
+            exec->batch.present[s] &= ~out;
+            self->left_out[s] |= out;
         }
     }
     return QF_OK;
@@ -187,6 +194,22 @@ static qf_rc list_ratio(struct select *self, struct qf_err *err)
     return rc;
 }
 
+/* topk and bottomk leave histograms out. */
+static qf_rc sort_out_histograms(struct select *self, bool *ret_any, struct qf_err *err)
+{
+    struct pq_batch *batch = &self->exec.batch;
+
+    if (!pq_grow(self->exec.eval->arena, &self->left_out, &self->left_out_capacity,
+                 batch->series_count, sizeof(*self->left_out)))
+        return pq_eval_no_memory(err);
+    *ret_any = false;
+    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE)
+        *ret_any = pq_batch_drop_histograms(batch, self->left_out);
+    else if (batch->series_count)
+        memset(self->left_out, 0, batch->series_count * sizeof(*self->left_out));
+    return QF_OK;
+}
+
 /* Is there a step that asks for one series at least? */
 static bool selects_any(const struct pq_exec *exec)
 {
@@ -199,6 +222,7 @@ static bool selects_any(const struct pq_exec *exec)
 static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
 {
     struct select *self = (struct select *)exec;
+    bool any_ignored;
     qf_rc rc = pq_exec_next(exec->children[0], err);
 
     if (rc == QF_OK)
@@ -210,8 +234,10 @@ static qf_rc select_next(struct pq_exec *exec, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     pq_exec_alias(exec, exec->children[0]);
-    if (self->agg->histograms == PQ_HISTOGRAMS_IGNORE && pq_batch_drop_histograms(&exec->batch) &&
-        selects_any(exec))
+    rc = sort_out_histograms(self, &any_ignored, err);
+    if (rc != QF_OK)
+        return rc;
+    if (any_ignored && selects_any(exec))
         pq_note_histogram_ignored_agg(&exec->eval->notes, exec->plan->pos,
                                       pq_agg_text(self->agg->id));
     if (self->agg->kind)

@@ -52,7 +52,7 @@ static qf_rc sort_next(struct pq_exec *exec, struct qf_err *err)
     pq_exec_alias(exec, exec->children[0]);
     /* By value only floats can be sorted. */
     if (pq_function_get(exec->plan->function)->histograms == PQ_HISTOGRAMS_DROP)
-        (void)pq_batch_drop_histograms(&exec->batch);
+        (void)pq_batch_drop_histograms(&exec->batch, NULL);
     if (params->start_ms != params->end_ms) {
         pq_note_sort_range(&exec->eval->notes, exec->plan->pos);
         return QF_OK;

@@ -31,16 +31,20 @@ void pq_sequence_end(const struct pq_sequence *sequence, struct pq_exec *exec)
 }
 
 qf_rc pq_sequence_map(struct pq_sequence *sequence, struct pq_exec *exec,
-                      const struct pq_exec *child, const uint32_t *out, struct qf_err *err)
+                      const struct pq_exec *child, const uint32_t *out, const uint64_t *ignored,
+                      struct qf_err *err)
 {
     const struct pq_batch *in = &child->batch;
     qf_rc rc = pq_sequence_begin(sequence, exec, err);
 
     if (rc != QF_OK)
         return rc;
-    for (size_t i = 0; i < pq_batch_length(in); i++)
-        if (in->present[pq_batch_at(in, i)] & 1)
-            pq_sequence_add(sequence, exec, out[pq_batch_at(in, i)]);
+    for (size_t i = 0; i < pq_batch_length(in); i++) {
+        uint32_t s = pq_batch_at(in, i);
+
+        if ((in->present[s] | (ignored ? ignored[s] : 0)) & 1)
+            pq_sequence_add(sequence, exec, out[s]);
+    }
     pq_sequence_end(sequence, exec);
     return QF_OK;
 }

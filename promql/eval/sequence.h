@@ -41,9 +41,11 @@ void pq_sequence_add(struct pq_sequence *sequence, const struct pq_exec *exec, u
 /* Make it the order of the batch. */
 void pq_sequence_end(const struct pq_sequence *sequence, struct pq_exec *exec);
 
-/* The whole list: out[s] for each series s of @child's batch that has a value. */
+/* The whole list: out[s] for each series s of @child's batch that has a value, or had one: @ignored is
+ * NULL, or has the steps at which an aggregation ignored the histogram of a series. A group stands
+ * where its first series is, ignored or not. */
 QF_MUST_CHECK qf_rc pq_sequence_map(struct pq_sequence *sequence, struct pq_exec *exec,
                                     const struct pq_exec *child, const uint32_t *out,
-                                    struct qf_err *err);
+                                    const uint64_t *ignored, struct qf_err *err);
 
 #endif

@@ -304,29 +304,38 @@ static struct pq_topk_item *make_heaps(const struct pq_sink *sink, const uint32_
     return items;
 }
 
-/* Unmark every value that the heap of its group and step does not take. */
+/* Unmark every value that the heap of its group and step does not take. The histogram of one that was
+ * kept for its place (sink.c) stays if it is the first of its group. */
 static qf_rc keep_taken(struct pq_sink *sink, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) uint32_t *group_of = qf_xcalloc(sink->kept_count + 1, sizeof(uint32_t));
     QF_CLEANUP(qf_freep) struct pq_topk *heaps = NULL;
     QF_CLEANUP(qf_freep) struct pq_topk_item *items = NULL;
+    QF_CLEANUP(qf_freep) uint8_t *met = NULL;
+    bool ignores = sink->leaf->agg->histograms == PQ_HISTOGRAMS_IGNORE;
     size_t groups = 0;
     qf_rc rc = number_groups(sink, group_of, &groups, err);
 
     if (rc != QF_OK)
         return rc;
     heaps = qf_xcalloc(groups + 1, sizeof(*heaps));
+    met = qf_xcalloc(groups + 1, 1);
     items = make_heaps(sink, group_of, heaps, groups);
     for (size_t k = 0; k < sink->steps; k++) {
         if (pq_poll_work(sink->poll, sink->kept_count + groups))
             return pq_leaf_canceled(err);
         for (size_t g = 0; g < groups; g++)
-            heaps[g].count = 0;
+            heaps[g].count = met[g] = 0;
         for (size_t i = 0; i < sink->kept_count; i++) {
             struct pq_kept *kept = &sink->kept[i];
+            bool place = ignores && pq_histogram_at(kept->histograms, k);
+            uint32_t g = group_of[i];
 
-            if (kept->present[k])
-                kept->present[k] = pq_topk_offer(&heaps[group_of[i]], kept->values[k], (uint32_t)i);
+            if (!kept->present[k])
+                continue;
+            kept->present[k] =
+                place ? !met[g] : pq_topk_offer(&heaps[g], kept->values[k], (uint32_t)i);
+            met[g] = 1;
         }
     }
     return QF_OK;

@@ -133,6 +133,19 @@ static qf_rc keep_lane(struct pq_sink *sink, struct qf_labels labels, const stru
     return QF_OK;
 }
 
+/* A series of nothing but a histogram that is ignored. Where it stands decides in which order an instant
+ * query lists the groups; the histogram itself stays here, an empty one travels. */
+static qf_rc keep_place(struct pq_sink *sink, struct qf_labels labels, struct qf_err *err)
+{
+    static const struct pq_histogram empty;
+    const struct pq_histogram *histograms[] = { &empty };
+    double values[] = { 0 };
+    uint8_t present[] = { 1 };
+    struct pq_lane lane = { values, present, 1, 1, histograms };
+
+    return keep_lane(sink, labels, &lane, err);
+}
+
 /* The group with exactly these labels, made if it is new: then @first is its first series. */
 static qf_rc find_group(struct pq_sink *sink, struct qf_labels labels, struct qf_labels first,
                         struct pq_group **ret_group, struct qf_err *err)
@@ -238,8 +251,6 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
     struct pq_group *group;
     qf_rc rc;
 
-    if (lane->histograms)
-        sort_out_histograms(sink, lane);
     if (lane->points == 0)
         return QF_OK;
     if (!leaf->agg)
@@ -251,8 +262,14 @@ qf_rc pq_sink_add(struct pq_sink *sink, struct qf_labels labels, struct pq_lane 
         if (rc != QF_OK)
             return rc;
     }
+    if (lane->histograms)
+        sort_out_histograms(sink, lane);
+    if (leaf->agg->shape == PQ_AGG_SELECTS && lane->points == 0)
+        return sink->steps == 1 ? keep_place(sink, labels, err) : QF_OK;
     if (leaf->agg->shape == PQ_AGG_SELECTS)
         return keep_lane(sink, labels, lane, err);
+    if (lane->points == 0 && !leaf->ranks)
+        return QF_OK;
     if (!pq_grouping_labels(&sink->grouping, sink->arena, named, &grouped))
         return pq_leaf_no_memory(err);
     if (leaf->agg->shape == PQ_AGG_TALLIES)

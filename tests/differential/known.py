@@ -65,9 +65,6 @@ RULES = [
     ("inner-buckets", "of a bucket inside of its own histogram's zero bucket Prometheus's sums keep or lose the count, by their order",
      lambda q, ours, theirs, d: "native_odd" in q and evaluated(ours, theirs) and
      re.search(r"\b(sum|avg|i?rate|increase|i?delta|sum_over_time|avg_over_time)\b| [-+] ", q)),
-    ("ignored-first", "a group whose first series is a histogram that the aggregation ignores stands there in Prometheus, with us where its first float is",
-     lambda q, ours, theirs, d: "in another order" in d and has_note(ours, IGNORED_NOTE) and
-     has_note(theirs, IGNORED_NOTE) and same_but_for_order(ours, theirs)),
     ("sort-missing", "to sort_by_label a missing label is neither less nor greater: such series stay where they were",
      lambda q, ours, theirs, d: "sort_by_label" in q and "in another order" in d),
     ("classic-fraction", "3.5 answers NaN where histogram_fraction meets classic buckets",
@@ -116,7 +113,6 @@ RESET_NOTE = "conflicting counter resets"
 NAN_NOTE = "has NaN observations"
 MIXED_NOTE = "a mix of histograms"
 OPERATOR_NOTE = "for binary operator"
-IGNORED_NOTE = "ignored histogram in"
 
 
 def has_note(answer, text):

@@ -52,6 +52,11 @@ TEST(series_that_differ_by_name_alone_collide_once_it_is_dropped)
                               "error: vector cannot contain metrics with the same labelset\n");
     check_same_for_all_shards(series, "sum(abs({x=\"1\"}) > 1)", &at,
                               "error: vector cannot contain metrics with the same labelset\n");
+    /* Even if the aggregation has no use for one of them. */
+    memory_series_add(series, "c{y=\"1\"} 1");
+    memory_series_add(series, "d{y=\"1\"} {{schema:0 sum:2 count:2 buckets:[2]}}");
+    check_same_for_all_shards(series, "max(last_over_time({y=\"1\"}[5m]) * 2)", &at,
+                              "error: vector cannot contain metrics with the same labelset\n");
     /* absent_over_time() asks whether there is any series, whatever its name. */
     check_same_for_all_shards(series, "absent_over_time({x=\"1\"}[5m])", &at, "");
     check_same_for_all_shards(series, "absent_over_time((a or on (__name__) b)[5m:1m])", &at, "");
