@@ -11,6 +11,7 @@
 #include "base/pure/duration.h"
 #include "base/sys/clock.h"
 #include "base/pure/tenant.h"
+#include "segments/store/identity.h"
 #include "segments/write/claim.h"
 #include "segments/write/sweep.h"
 
@@ -199,6 +200,16 @@ bool import_cli_start(struct import_cli *cli, struct sg_batch_options *ret_optio
     return true;
 }
 
+/* APIs and workers compare their stores by it, and need not be allowed to put anything. */
+static void name_store(struct import_cli *cli)
+{
+    struct sg_store_call call = { .timeout_ms = 5000 };
+    char id[SG_STORE_ID_LEN + 1];
+    bool created;
+
+    (void)!sg_store_identity(cli->opened, true, &call, id, &created, NULL);
+}
+
 static void print_summary(const struct import_cli *cli, const struct sg_batch_summary *s)
 {
     struct qf_strbuf min = QF_STRBUF_INIT, max = QF_STRBUF_INIT;
@@ -226,12 +237,14 @@ int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summar
                    const struct qf_err *err)
 {
     clear_line(cli);
-    if (rc == QF_OK)
+    if (rc == QF_OK) {
+        name_store(cli);
         print_summary(cli, summary);
-    else
+    } else {
         fprintf(stderr, "error: %s; %s\n", err->msg,
                 summary->segments_left ? "a part was imported: import again"
                                        : "nothing was imported");
+    }
     cli->claim = sg_claim_end(cli->claim);
     cli->opened = sg_store_free(cli->opened);
     return rc == QF_OK ? 0 : rc == QF_EINVAL ? 2 : 1;

@@ -26,6 +26,9 @@
 /* How long clients have to take the error that ends their answer when a drain is cut short. */
 #define LAST_WORDS_MS 1000
 
+/* How long starting waits for the store to say which one it is; after that it is asked beside the work. */
+#define STORE_NAME_WAIT_MS 2000
+
 #define FILES_INTERVAL_MS 1000
 /* Lines of the audit log that wait for the disk: some ten thousand. */
 #define AUDIT_BYTES_MAX ((size_t)4 << 20)
@@ -35,6 +38,7 @@ struct api {
     struct qa_metrics metrics;
     struct qf_pool *pool;
     struct sg_store *store;
+    struct qa_store_name store_name;
     struct sg_catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
     struct qa_tenants *limits;
@@ -94,6 +98,7 @@ static void refresh_catalog(void *arg)
                                   .timeout_ms = atomic_load(&api->listed) ? 60000 : 0 };
     struct qf_err err = { 0 };
 
+    qa_store_name_learn(&api->store_name, api->store, &call);
     if (sg_catalog_refresh(api->catalog, SG_CATALOG_REFRESH_TIMER, &call, &err) == QF_OK) {
         atomic_store(&api->listed, true);
         qf_metric_set(api->metrics.catalog_segments, 0,
@@ -157,6 +162,8 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
     rc = start_tenants(api, err);
     if (rc)
         return rc;
+    qa_store_name_learn(&api->store_name, api->store,
+                        &(struct sg_store_call){ .timeout_ms = STORE_NAME_WAIT_MS });
     catalog.store = api->store;
     api->catalog = sg_catalog_new(&catalog);
     api->costs = qa_costs_new();
@@ -228,6 +235,7 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .quarantine_ms = options->quarantine_ms,
         .slow_query_ms = options->slow_query_ms,
         .fetch_concurrency_max = options->fetch_concurrency,
+        .store_name = &api->store_name,
         .catalog = api->catalog,
         .ingest = options->ingest.worker_count > 0,
         .ingest_key_file = options->ingest_key_file,

@@ -28,6 +28,7 @@ struct parts {
     struct sg_store *store;
     struct qf_mailbox *mailbox;
     struct qf_pool *pool, *downloads;
+    struct qw_identity *identity;
     struct qw_metrics *metrics;
     struct qw_spool *spool;
     struct qw_coordinator *co;
@@ -100,7 +101,8 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
     if (!p->pool || !p->downloads)
         return qf_err_set(err, QF_EIO, "cannot start %llu threads",
                           (unsigned long long)(p->slots + o->downloads));
-    return QF_OK;
+    p->identity = qw_identity_new(p->store, err);
+    return p->identity ? QF_OK : err->rc;
 }
 
 static qf_rc open_listeners(struct parts *p, struct qf_err *err)
@@ -192,6 +194,7 @@ static void make_coordinator(struct parts *p)
         .spool = p->spool,
         .metrics = p->metrics,
         .http_state = &p->http_state,
+        .identity = p->identity,
     });
 }
 
@@ -279,6 +282,7 @@ static void stop(struct parts *p)
     p->server = qw_server_free(p->server);
     p->pool = qf_pool_free(p->pool);
     p->downloads = qf_pool_free(p->downloads);
+    p->identity = qw_identity_free(p->identity);
     p->co = qw_coordinator_free(p->co);
     p->cache = qw_cache_free(p->cache);
     p->heads = qw_head_source_free(p->heads);

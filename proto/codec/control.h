@@ -121,6 +121,9 @@ struct pb_api_message {
     } u;
 };
 
+/* What a worker says of a store that carries no name. */
+#define PB_STORE_NONE "none"
+
 struct pb_status {
     uint32_t protocol_version;
     struct qf_str worker_id;
@@ -135,6 +138,7 @@ struct pb_status {
         uint64_t cache_bytes, bytes, bytes_max;
         uint32_t cache_segments;
     } disk;
+    struct qf_str store_id; /* hex digits, PB_STORE_NONE, or empty: not known */
 };
 
 struct pb_accepted {

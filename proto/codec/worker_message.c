@@ -25,6 +25,7 @@ static void fill_status(struct qf_arena *arena, const struct pb_status *in, stat
     out->cache_segments = in->disk.cache_segments;
     out->disk_bytes = in->disk.bytes;
     out->disk_bytes_max = in->disk.bytes_max;
+    out->store_id = pb_cstr(arena, in->store_id);
 }
 
 static void fill_ready(struct qf_arena *arena, const struct pb_ready *in, ready_msg *out)
@@ -129,10 +130,12 @@ static qf_rc take_status(const status_msg *in, struct pb_status *out, struct qf_
                   .bytes = in->disk_bytes,
                   .bytes_max = in->disk_bytes_max,
                   .cache_segments = in->cache_segments },
+        .store_id = qf_str_from(in->store_id),
     };
     if (out->worker_id.len == 0 || out->worker_id.len > PB_ID_BYTES_MAX)
         return qf_err_set(err, QF_EPROTO, "WorkerStatus without a usable worker id");
-    if (out->artifact_base_url.len > PB_TEXT_BYTES_MAX || out->software.len > PB_TEXT_BYTES_MAX)
+    if (out->artifact_base_url.len > PB_TEXT_BYTES_MAX || out->software.len > PB_TEXT_BYTES_MAX ||
+        out->store_id.len > PB_ID_BYTES_MAX)
         return qf_err_set(err, QF_EPROTO, "WorkerStatus with overlong text");
     return QF_OK;
 }

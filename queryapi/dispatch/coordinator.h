@@ -16,6 +16,7 @@
 #include "base/sys/pool.h"
 #include "queryapi/metrics.h"
 #include "queryapi/query/query.h"
+#include "queryapi/query/store_name.h"
 
 struct qa_coord;
 
@@ -37,6 +38,7 @@ struct qa_coord_options {
     int64_t quarantine_ms;     /* how long it is not read then */
     int64_t slow_query_ms;     /* < 0: none */
     size_t fetch_concurrency_max;
+    const struct qa_store_name *store_name; /* workers of other stores are refused; or NULL */
     struct sg_catalog *catalog; /* where what ingest nodes tell of segments goes; borrowed */
     bool ingest;                /* there are ingest nodes: queries ask them what is fresh */
     const char *ingest_key_file, *ingest_ca_file;           /* see qa_asker_options; or NULL */

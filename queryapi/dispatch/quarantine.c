@@ -114,13 +114,15 @@ void co_blame(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
     struct qa_item *item = co_find_item(query, effect->work.v);
+    const struct endpoint *endpoint = co_endpoint(coord, effect->worker);
     bool fresh = false;
 
     if (!item)
         return;
     QF_LOG_WARN("a worker died while it ran this work", QF_KV_STR("query_id", query->name),
                 QF_KV_U64("work_id", effect->work.v), QF_KV_U64("attempt", effect->attempt),
-                QF_KV_U64("worker", effect->worker.v), QF_KV_U64("segments", item->segment_count));
+                QF_KV_STR("worker_id", endpoint ? endpoint->name : ""),
+                QF_KV_U64("segments", item->segment_count));
     for (size_t i = 0; i < item->segment_count; i++) {
         struct qf_str name = item->segments[i].name;
         bool before = find(coord, name).suspicion == WC_QUARANTINED;

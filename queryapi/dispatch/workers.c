@@ -142,11 +142,15 @@ void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
         co_tell_work(coord, event);
 }
 
-/* The first message of a stream: it is up. */
-static void refuse_stream(struct qa_coord *coord, const struct endpoint *endpoint, const char *why)
+/* Told once for each reason: it is dialled again and again, for somebody may mend it. */
+static void refuse_stream(struct qa_coord *coord, const struct endpoint *endpoint,
+                          const struct pb_status *status, const char *why)
 {
-    QF_LOG_ERROR("worker refused", QF_KV_STR("address", endpoint->address),
-                 QF_KV_STR("reason", why));
+    bool told = !endpoint->connected && strcmp(endpoint->last_error, why) == 0;
+
+    QF_LOG_AT(told ? QF_LOG_LEVEL_DEBUG : QF_LOG_LEVEL_ERROR, "worker refused",
+              QF_KV_SLICE("worker_id", status->worker_id), QF_KV_STR("address", endpoint->address),
+              QF_KV_STR("reason", why));
     qa_rpc_hangup(coord->rpc, endpoint->session, why);
 }
 
@@ -175,7 +179,7 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
         (void)snprintf(why, sizeof(why),
                        "the worker at %s has the same --worker-id %.*s: give each its own",
                        twin->address, QF_STR_ARG(status->worker_id));
-        refuse_stream(coord, endpoint, why);
+        refuse_stream(coord, endpoint, status, why);
         return;
     }
 
@@ -184,11 +188,11 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
 
         (void)snprintf(why, sizeof(why), "the worker speaks protocol %" PRIu32 ", this API %d",
                        status->protocol_version, PB_PROTOCOL_VERSION);
-        refuse_stream(coord, endpoint, why);
+        refuse_stream(coord, endpoint, status, why);
         return;
     }
     if (!qa_artifact_base_valid(status->artifact_base_url, tls)) {
-        refuse_stream(coord, endpoint,
+        refuse_stream(coord, endpoint, status,
                       tls ? "the worker serves its artifacts without TLS: give it --http-tls-cert"
                           : "the worker's --advertise-url is not an http address");
         return;
@@ -223,6 +227,13 @@ void co_heartbeat(struct qa_coord *coord, const struct wc_api_effect *effect)
 static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
                         struct wc_api_event *event, const struct pb_status *status)
 {
+    const char *other_store =
+        qa_store_name_refuses(coord->options.store_name, status->store_id, qf_clock_mono_ms());
+
+    if (other_store) { /* also later: a mount went, or its name was found out by now */
+        refuse_stream(coord, endpoint, status, other_store);
+        return;
+    }
     if (!endpoint->connected)
         connect_stream(coord, endpoint, status);
     if (!endpoint->connected)

@@ -128,6 +128,7 @@ static void beat(struct qw_coordinator *co, qf_time_ms now)
     struct qw_budget_usage usage;
 
     co->beat_at = now + WC_HEARTBEAT_MS;
+    qw_identity_beat(co->options.identity, now);
     qw_co_beat(co);
     qw_co_look_after_disk(co);
     usage = qw_co_usage(co);

@@ -5,6 +5,7 @@
 #include "queryworker/artifact/serve.h"
 #include "queryworker/budget/budget.h"
 #include "queryworker/cache/cache.h"
+#include "queryworker/cache/identity.h"
 #include "queryworker/rpc/control_server.h"
 #include "workcoord/worker.h"
 
@@ -22,6 +23,7 @@ struct qw_coordinator_options {
     struct qw_spool *spool;
     struct qw_metrics *metrics;
     struct qw_http_state *http_state;
+    struct qw_identity *identity; /* of the store; NULL: statuses do not tell it */
 };
 
 /* Never NULL. */

@@ -21,7 +21,8 @@ static void send_status(struct qw_coordinator *co, uint64_t session)
                       .queue_depth = stats->runs[WC_RUN_QUEUED],
                       .artifact_base_url = qf_str_from(co->base_url ? co->base_url : ""),
                       .software = QF_STR("promfabric " PROMFABRIC_VERSION),
-                      .disk = co->disk },
+                      .disk = co->disk,
+                      .store_id = qf_str_from(qw_identity_text(co->options.identity)) },
     };
 
     (void)qw_server_send(co->server, session, &message);

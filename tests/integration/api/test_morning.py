@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import unittest
 
@@ -80,11 +81,39 @@ class Workers(unittest.TestCase):
         self.assertTrue(fabric.up())
         self.assertIsNone(fabric.workers[0].process.poll())
 
-    def test_one_worker_with_another_store_costs_no_query(self):
+    def copy_without_segments(self, fabric):
+        """A store that calls itself the same and has nothing: a copy that is behind."""
+        elsewhere = os.path.join(fabric.folder, "elsewhere")
+        wait_for("a name of the store", lambda: os.path.exists(os.path.join(fabric.store, "_store/id")))
+        shutil.copytree(os.path.join(fabric.store, "_store"), os.path.join(elsewhere, "_store"))
+        return elsewhere
+
+    def test_a_worker_of_another_store_is_refused_when_it_connects(self):
         fabric = self.start(workers=2, start_workers=False)
         load(fabric.store, standard_lines())
         elsewhere = os.path.join(fabric.folder, "elsewhere")
-        os.mkdir(elsewhere)
+        os.makedirs(os.path.join(elsewhere, "_store"))
+        with open(os.path.join(elsewhere, "_store/id"), "w", encoding="ascii") as f:
+            f.write("0123456789abcdef" * 2)
+        fabric.start_worker(0)
+        fabric.start_worker(1, flags=[f"--store={elsewhere}"])
+        wait_for("a refusal", lambda: lines(fabric.api, "worker refused"))
+        line = lines(fabric.api, "worker refused")[0]
+        self.assertIn("level=error", line)
+        self.assertIn("worker_id=worker-1", line)
+        self.assertIn("give both the same --store", line)
+        for k in range(4):
+            self.assertEqual(fabric.query(f"count(http_requests_total) + {k}", END)["result"][0]["value"][1], str(12 + k))
+        wait_for("its reason", lambda: any("another store" in row["last_error"] for row in self.rows(fabric)))
+        rows = json.dumps(self.rows(fabric))
+        self.assertNotIn(elsewhere, rows)
+        self.assertEqual(fabric.scaling()["workers"]["accepting"], 1)
+        self.assertFalse(lines(fabric.api, "is its --store the same?"))
+
+    def test_one_worker_with_another_store_costs_no_query(self):
+        fabric = self.start(workers=2, start_workers=False)
+        load(fabric.store, standard_lines())
+        elsewhere = self.copy_without_segments(fabric)
         fabric.start_worker(0)
         fabric.start_worker(1, flags=[f"--store={elsewhere}"])
         fabric.wait_workers(2)
@@ -98,14 +127,14 @@ class Workers(unittest.TestCase):
     def test_what_no_worker_can_read_is_an_outcome_of_its_own(self):
         fabric = self.start(workers=1, start_workers=False)
         load(fabric.store, standard_lines())
-        elsewhere = os.path.join(fabric.folder, "elsewhere")
-        os.mkdir(elsewhere)
+        elsewhere = self.copy_without_segments(fabric)
         fabric.start_worker(0, flags=[f"--store={elsewhere}"])
         fabric.wait_workers(1)
         status, answer = fabric.json("/api/v1/query", {"query": "count(up)", "time": END})
         self.assertEqual((status, answer["errorType"]), (503, "unavailable"), answer)
         self.assertNotIn(fabric.folder, json.dumps(answer))
-        self.assertEqual(fabric.metric('promfabric_api_queries_total{outcome="store"}'), 1)
+        # An answer is counted when it has gone out.
+        wait_for("its outcome", lambda: fabric.metric('promfabric_api_queries_total{outcome="store"}') == 1)
 
 
 if __name__ == "__main__":

@@ -266,7 +266,8 @@ TEST(small_worker_messages_keep_every_field)
                                                                         4,
                                                                         QF_STR("http://h"),
                                                                         QF_STR("s"),
-                                                                        { 5, 6, 7, 8 } } });
+                                                                        { 5, 6, 7, 8 },
+                                                                        QF_STR("0f") } });
     CHECK_EQ(got.u.status.protocol_version, 1);
     CHECK(str_is(got.u.status.worker_id, "w"));
     CHECK(got.u.status.accepting_work && got.u.status.draining);
@@ -279,6 +280,7 @@ TEST(small_worker_messages_keep_every_field)
     CHECK_EQ(got.u.status.disk.bytes, 6);
     CHECK_EQ(got.u.status.disk.bytes_max, 7);
     CHECK_EQ(got.u.status.disk.cache_segments, 8);
+    CHECK(str_is(got.u.status.store_id, "0f"));
     got = send_worker(
         arena, &(struct pb_worker_message){ .kind = PB_WORKER_ACCEPTED, .u.accepted = { 1, 2 } });
     CHECK_EQ(got.u.accepted.work_id, 1);
