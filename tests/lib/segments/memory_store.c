@@ -291,6 +291,9 @@ static qf_rc remove_object(struct sg_store *base, struct qf_str name,
     (void)limit;
     if (memory->fail_removal)
         return qf_err_set(err, memory->fail_removal, "the memory store was told to fail");
+    qf_lock_take(memory->lock);
+    sort(memory); /* of what was put since, too */
+    qf_lock_drop(memory->lock);
     (void)memory_store_remove(memory, copy);
     return QF_OK;
 }
