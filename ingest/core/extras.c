@@ -84,10 +84,10 @@ static bool get_metadata(struct qf_str *rest, struct in_metadata *metadata)
 {
     uint64_t type;
 
-    if (!get_text(rest, &metadata->name) || !get(rest, &type) || type >= IN_METRIC_TYPE__COUNT ||
+    if (!get_text(rest, &metadata->name) || !get(rest, &type) || type >= QF_METRIC_TYPE__COUNT ||
         !get_text(rest, &metadata->help) || !get_text(rest, &metadata->unit))
         return false;
-    metadata->type = (enum in_metric_type)type;
+    metadata->type = (enum qf_metric_type)type;
     return true;
 }
 

@@ -34,8 +34,8 @@ static bool decode_metadata(struct qf_str bytes, struct in_metadata *ret_metadat
 
         if ((is_type && field.type != IN_WIRE_VARINT) || (is_text && field.type != IN_WIRE_BYTES))
             return false;
-        if (is_type && field.value < IN_METRIC_TYPE__COUNT)
-            ret_metadata->type = (enum in_metric_type)field.value;
+        if (is_type && field.value < QF_METRIC_TYPE__COUNT)
+            ret_metadata->type = (enum qf_metric_type)field.value;
         if (field.number == METADATA_NAME)
             ret_metadata->name = field.bytes;
         if (field.number == METADATA_HELP)

@@ -11,6 +11,7 @@
 
 #include "base/pure/arena.h"
 #include "base/pure/labels.h"
+#include "base/pure/metric_type.h"
 #include "promql/value.h"
 
 struct in_sample {
@@ -29,22 +30,9 @@ struct in_exemplar {
     bool bad; /* its labels cannot be read */
 };
 
-/* As the protocols number them; anything else is IN_METRIC_UNKNOWN. */
-enum in_metric_type {
-    IN_METRIC_UNKNOWN,
-    IN_METRIC_COUNTER,
-    IN_METRIC_GAUGE,
-    IN_METRIC_HISTOGRAM,
-    IN_METRIC_GAUGE_HISTOGRAM,
-    IN_METRIC_SUMMARY,
-    IN_METRIC_INFO,
-    IN_METRIC_STATESET,
-    IN_METRIC_TYPE__COUNT
-};
-
 struct in_metadata {
     struct qf_str name;
-    enum in_metric_type type;
+    enum qf_metric_type type;
     struct qf_str help, unit;
 };
 

@@ -205,8 +205,8 @@ static bool decode_metadata(const struct in_decoder *decoder, struct qf_str byte
     while (in_wire_next(&wire, &field)) {
         if (field.number <= METADATA_UNIT && field.type != IN_WIRE_VARINT)
             return false;
-        if (field.number == METADATA_TYPE && field.value < IN_METRIC_TYPE__COUNT)
-            ret_metadata->type = (enum in_metric_type)field.value;
+        if (field.number == METADATA_TYPE && field.value < QF_METRIC_TYPE__COUNT)
+            ret_metadata->type = (enum qf_metric_type)field.value;
         if (field.number == METADATA_HELP)
             ret_metadata->help = symbol_at(decoder, field.value);
         if (field.number == METADATA_UNIT)
@@ -218,7 +218,7 @@ static bool decode_metadata(const struct in_decoder *decoder, struct qf_str byte
 /* A series that says nothing of its metadata has an empty message, as often as not. */
 static bool says_something(const struct in_metadata *metadata)
 {
-    return metadata->type != IN_METRIC_UNKNOWN || metadata->help.len || metadata->unit.len;
+    return metadata->type != QF_METRIC_UNKNOWN || metadata->help.len || metadata->unit.len;
 }
 
 /* --- a series --- */

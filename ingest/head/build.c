@@ -177,5 +177,5 @@ qf_rc in_build_files(const struct in_build *build, struct qf_err *err)
 
     for (uint32_t shard = 0; shard < build->head->options.shards && rc == QF_OK; shard++)
         rc = build_shard(build, shard, err);
-    return rc;
+    return rc == QF_OK ? in_build_annexes(build, err) : rc;
 }

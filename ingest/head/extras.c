@@ -24,8 +24,9 @@ struct exemplar {
 
 /* The name follows. */
 struct metadata {
-    enum in_metric_type type;
+    enum qf_metric_type type;
     char *help, *unit;
+    uint64_t generation;
     uint32_t help_len, unit_len, name_len;
     char name[];
 };
@@ -212,7 +213,7 @@ static struct metadata *entry_of(struct in_extras *extras, struct tenant *tenant
     return entry;
 }
 
-static void add_metadata(struct in_extras *extras, struct tenant *tenant,
+static void add_metadata(struct in_extras *extras, struct tenant *tenant, uint64_t generation,
                          const struct in_metadata *metadata)
 {
     struct metadata *entry = entry_of(extras, tenant, metadata->name);
@@ -222,13 +223,24 @@ static void add_metadata(struct in_extras *extras, struct tenant *tenant,
     free(entry->help);
     free(entry->unit);
     entry->type = metadata->type;
+    entry->generation = generation;
     entry->help = qf_xmemdup0(metadata->help.data, metadata->help.len);
     entry->unit = qf_xmemdup0(metadata->unit.data, metadata->unit.len);
     entry->help_len = (uint32_t)metadata->help.len;
     entry->unit_len = (uint32_t)metadata->unit.len;
 }
 
-void in_extras_add(struct in_extras *extras, struct qf_str name, struct qf_str bytes)
+void in_extras_drop(struct in_extras *extras, uint64_t count)
+{
+    if (!count)
+        return;
+    qf_lock_take(extras->lock);
+    extras->figures.not_sealed += count;
+    qf_lock_drop(extras->lock);
+}
+
+void in_extras_add(struct in_extras *extras, struct qf_str name, uint64_t generation,
+                   struct qf_str bytes)
 {
     struct tenant *tenant;
     struct in_extra extra;
@@ -241,7 +253,7 @@ void in_extras_add(struct in_extras *extras, struct qf_str name, struct qf_str b
         if (extra.kind == IN_EXTRA_EXEMPLAR)
             add_exemplar(extras, tenant, &extra);
         else
-            add_metadata(extras, tenant, &extra.metadata);
+            add_metadata(extras, tenant, generation, &extra.metadata);
     }
     qf_lock_drop(extras->lock);
 }
@@ -293,21 +305,10 @@ static bool matches(const struct in_exemplars_ask *ask, struct qf_labels series)
     return false;
 }
 
-static int by_series(const void *a, const void *b)
-{
-    const struct in_found_exemplar *x = a, *y = b;
-    int order = qf_labels_cmp(x->series, y->series);
-
-    if (order || x->ts != y->ts)
-        return order ? order : (x->ts < y->ts ? -1 : 1);
-    order = qf_labels_cmp(x->labels, y->labels);
-    return order ? order : memcmp(&x->value, &y->value, sizeof(x->value));
-}
-
 static bool decode(const struct exemplar *from, struct qf_arena *arena,
-                   struct in_found_exemplar *ret_exemplar)
+                   struct sg_found_exemplar *ret_exemplar)
 {
-    *ret_exemplar = (struct in_found_exemplar){ .value = from->value, .ts = from->ts };
+    *ret_exemplar = (struct sg_found_exemplar){ .value = from->value, .ts = from->ts };
     return qf_labels_decode(arena, (struct qf_str){ from->text, from->series_len },
                             &ret_exemplar->series, NULL) == QF_OK &&
            qf_labels_decode(arena,
@@ -315,78 +316,49 @@ static bool decode(const struct exemplar *from, struct qf_arena *arena,
                             &ret_exemplar->labels, NULL) == QF_OK;
 }
 
-/* Append to the array in the arena, which grows by doubling. */
-static bool push(struct qf_arena *arena, struct in_found_exemplar **items, size_t *count,
-                 const struct in_found_exemplar *item)
-{
-    if ((*count & (*count - 1)) == 0) { /* a power of two, or none: full */
-        *items = qf_arena_grow(arena, *items, *count, *count ? 2 * *count : 1, sizeof(**items));
-        if (!*items)
-            return false;
-    }
-    (*items)[(*count)++] = *item;
-    return true;
-}
-
-static size_t drop_equal(struct in_found_exemplar *items, size_t count)
-{
-    size_t kept = 0;
-
-    if (count)
-        qsort(items, count, sizeof(*items), by_series);
-    for (size_t i = 0; i < count; i++)
-        if (!kept || by_series(&items[kept - 1], &items[i]) != 0)
-            items[kept++] = items[i];
-    return kept;
-}
-
 qf_rc in_extras_exemplars(struct in_extras *extras, const struct in_exemplars_ask *ask,
-                          struct qf_arena *arena, struct in_found_exemplar **ret_exemplars,
-                          size_t *ret_count, struct qf_err *err)
+                          struct qf_arena *arena, struct sg_found *found, struct qf_err *err)
 {
-    struct in_found_exemplar *items = NULL;
     struct exemplar *piece[PIECE];
-    size_t count = 0, piece_count;
+    size_t piece_count;
     uint64_t at = 0;
     bool more = true, ok = true;
 
     while (more && ok) {
         ok = copy_piece(extras, ask, &at, arena, piece, &piece_count, &more);
         for (size_t i = 0; i < piece_count && ok; i++) {
-            struct in_found_exemplar found;
+            struct sg_found_exemplar exemplar;
 
-            ok = decode(piece[i], arena, &found);
-            if (ok && matches(ask, found.series))
-                ok = push(arena, &items, &count, &found);
+            ok = decode(piece[i], arena, &exemplar);
+            if (ok && matches(ask, exemplar.series))
+                ok = sg_found_add(found, arena, &exemplar);
         }
     }
-    if (!ok)
-        return qf_err_set(err, QF_ELIMIT, "more exemplars than memory allows");
-    *ret_exemplars = items;
-    *ret_count = drop_equal(items, count);
-    return QF_OK;
+    return ok ? QF_OK : qf_err_set(err, QF_ELIMIT, "more exemplars than memory allows");
 }
 
 static int by_name(const void *a, const void *b)
 {
-    return qf_str_cmp(((const struct in_metadata *)a)->name, ((const struct in_metadata *)b)->name);
+    return qf_str_cmp(((const struct in_found_metadata *)a)->is.name,
+                      ((const struct in_found_metadata *)b)->is.name);
 }
 
 static bool copy_metadata(const struct metadata *from, struct qf_arena *arena,
-                          struct in_metadata *to)
+                          struct in_found_metadata *to)
 {
-    to->type = from->type;
-    to->name = qf_arena_str(arena, (struct qf_str){ from->name, from->name_len });
-    to->help = qf_arena_str(arena, (struct qf_str){ from->help, from->help_len });
-    to->unit = qf_arena_str(arena, (struct qf_str){ from->unit, from->unit_len });
-    return to->name.data && to->help.data && to->unit.data;
+    to->generation = from->generation;
+    to->is.type = from->type;
+    to->is.name = qf_arena_str(arena, (struct qf_str){ from->name, from->name_len });
+    to->is.help = qf_arena_str(arena, (struct qf_str){ from->help, from->help_len });
+    to->is.unit = qf_arena_str(arena, (struct qf_str){ from->unit, from->unit_len });
+    return to->is.name.data && to->is.help.data && to->is.unit.data;
 }
 
 qf_rc in_extras_metadata(struct in_extras *extras, struct qf_str name, struct qf_str metric,
-                         struct qf_arena *arena, struct in_metadata **ret_metadata,
+                         struct qf_arena *arena, struct in_found_metadata **ret_metadata,
                          size_t *ret_count, struct qf_err *err)
 {
-    struct in_metadata *items = NULL;
+    struct in_found_metadata *items = NULL;
     const struct tenant *tenant;
     size_t count = 0, at = 0, end = 0;
     bool ok = true;
@@ -396,7 +368,7 @@ qf_rc in_extras_metadata(struct in_extras *extras, struct qf_str name, struct qf
         tenant = find_tenant(extras, name);
         end = tenant ? tenant->metadata.count : 0;
         if (end && !items) {
-            items = QF_ARENA_ARRAY(arena, struct in_metadata, end);
+            items = QF_ARENA_ARRAY(arena, struct in_found_metadata, end);
             ok = items != NULL;
             count = end; /* as many as there are now */
         }
@@ -409,27 +381,11 @@ qf_rc in_extras_metadata(struct in_extras *extras, struct qf_str name, struct qf
         return qf_err_set(err, QF_ELIMIT, "more metadata than memory allows");
     count = 0;
     for (size_t i = 0; i < at; i++)
-        if (!metric.len || qf_str_eq(items[i].name, metric))
+        if (!metric.len || qf_str_eq(items[i].is.name, metric))
             items[count++] = items[i];
     if (count)
         qsort(items, count, sizeof(*items), by_name);
     *ret_metadata = items;
     *ret_count = count;
     return QF_OK;
-}
-
-const char *in_metric_type_text(enum in_metric_type type)
-{
-    static const char *const texts[IN_METRIC_TYPE__COUNT] = {
-        [IN_METRIC_UNKNOWN] = "unknown",
-        [IN_METRIC_COUNTER] = "counter",
-        [IN_METRIC_GAUGE] = "gauge",
-        [IN_METRIC_HISTOGRAM] = "histogram",
-        [IN_METRIC_GAUGE_HISTOGRAM] = "gaugehistogram",
-        [IN_METRIC_SUMMARY] = "summary",
-        [IN_METRIC_INFO] = "info",
-        [IN_METRIC_STATESET] = "stateset",
-    };
-
-    return texts[type];
 }

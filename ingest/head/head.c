@@ -11,6 +11,7 @@
 #include "base/sys/private_dir.h"
 #include "ingest/head/head_int.h"
 #include "ingest/head/manifest.h"
+#include "ingest/head/memory_int.h"
 #include "segments/parquet/segment.h"
 
 #define WINDOW_MS (INT64_C(2) * 3600 * 1000)
@@ -35,6 +36,7 @@ struct in_head *in_head_new(const struct in_head_options *options, struct qf_err
     head->options.dir = head->dir = qf_xstrdup(options->dir);
     head->lock = qf_lock_new();
     head->extras = in_extras_new(&options->extras);
+    in_told_init(&head->told);
     head->arena = qf_arena_new(SIZE_MAX);
     return in_manifest_load(head, err) == QF_OK ? head : in_head_free(head);
 }
@@ -96,6 +98,7 @@ struct in_head *in_head_free(struct in_head *head)
     qf_map_done(&head->names);
     (void)qf_lock_free(head->lock);
     (void)in_extras_free(head->extras);
+    in_told_done(&head->told);
     (void)qf_arena_free(head->arena);
     free(head->dir);
     free(head);
@@ -132,6 +135,14 @@ struct in_files *in_files_ref(struct in_files *files)
     return files;
 }
 
+static void drop_file(struct in_head_file *file, bool stay)
+{
+    if (!stay)
+        (void)unlink(file->path);
+    free(file->path);
+    free(file->name);
+}
+
 struct in_files *in_files_drop(struct in_files *files)
 {
     if (!files || atomic_fetch_sub(&files->refs, 1) > 1)
@@ -139,13 +150,12 @@ struct in_files *in_files_drop(struct in_files *files)
     if (files->manifest && !files->stay)
         (void)unlink(files->manifest); /* first: without it the files are nobody's */
     free(files->manifest);
-    for (size_t i = 0; i < files->items.count; i++) {
-        if (!files->stay)
-            (void)unlink(files->items.items[i].path);
-        free(files->items.items[i].path);
-        free(files->items.items[i].name);
-    }
+    for (size_t i = 0; i < files->items.count; i++)
+        drop_file(&files->items.items[i], files->stay);
+    for (size_t i = 0; i < files->annexes.count; i++)
+        drop_file(&files->annexes.items[i], files->stay);
     QF_VEC_DONE(&files->items);
+    QF_VEC_DONE(&files->annexes);
     free(files);
     return NULL;
 }
@@ -213,6 +223,8 @@ static struct in_head_range *make_range(struct in_head *head, struct in_head_ten
     range->files = claim_kept(head, tenant, like);
     if (!range->files)
         range->memory = in_memory_new();
+    else
+        atomic_fetch_add(&head->told_epoch, 1); /* what its annexes tell is not known here */
     QF_VEC_PUSH(&tenant->ranges, range);
     return range;
 }
@@ -235,6 +247,16 @@ static void add_samples(struct in_head *head, struct in_memory *memory, uint64_t
     }
 }
 
+static void add_all(struct in_head *head, struct in_head_range *range, uint64_t index,
+                    int64_t floor_ms, const struct in_record *record)
+{
+    add_samples(head, range->memory, index, floor_ms, record);
+    if (!record->extras.len)
+        return;
+    in_extras_drop(head->extras, in_annex_add(range->memory, range->generation, record->extras));
+    in_memory_count(range->memory);
+}
+
 static void apply_samples(struct in_head *head, const struct in_ledger *ledger, uint64_t index,
                           const struct in_record *record)
 {
@@ -249,8 +271,8 @@ static void apply_samples(struct in_head *head, const struct in_ledger *ledger, 
     qf_lock_drop(head->lock);
     /* Nobody takes the memory of an open range away, and this thread alone closes ranges. */
     if (!range->to && range->memory)
-        add_samples(head, range->memory, index, in_ledger_floor(ledger), record);
-    in_extras_add(head->extras, record->tenant, record->extras);
+        add_all(head, range, index, in_ledger_floor(ledger), record);
+    in_extras_add(head->extras, record->tenant, like->generation, record->extras);
 }
 
 static void apply_seal(struct in_head *head, const struct in_ledger *ledger, uint64_t index,
@@ -322,6 +344,7 @@ void in_head_reset(struct in_head *head)
     if (atomic_load(&head->applied)) /* else it is only about to begin */
         forget_kept(head);
     atomic_store(&head->applied, 0);
+    atomic_fetch_add(&head->told_epoch, 1);
     qf_lock_drop(head->lock);
     in_extras_clear(head->extras);
 }

@@ -114,6 +114,8 @@ struct in_head_sealable {
     uint64_t generation, from, to;
     const struct in_head_file *files; /* none if all of its samples were below the floor */
     size_t file_count;
+    const struct in_head_file *annexes; /* exemplars and metadata (annex.h) */
+    size_t annex_count;
     struct in_files *held;
 };
 /* The oldest range of the first tenant after @after (NULL: of the first), by name, whose oldest

@@ -5,16 +5,18 @@
 #include "base/pure/map.h"
 #include "base/pure/vec.h"
 #include "base/sys/thread.h"
+#include "ingest/head/annex.h"
 #include "ingest/head/head.h"
 #include "ingest/head/memory.h"
 
 /* The files of a closed range; they are removed with the last reference. */
 struct in_files {
     atomic_uint refs;
-    QF_VEC(struct in_head_file) items;
-    uint64_t bytes;
-    char *manifest; /* says whose they are; NULL: nothing does */
-    bool stay;      /* they outlive the process: not removed */
+    QF_VEC(struct in_head_file) items;   /* segments */
+    QF_VEC(struct in_head_file) annexes; /* exemplars and metadata (annex.h) */
+    uint64_t bytes;                      /* of all of them */
+    char *manifest;                      /* says whose they are; NULL: nothing does */
+    bool stay;                           /* they outlive the process: not removed */
 };
 struct in_files *in_files_new(void);
 struct in_files *in_files_ref(struct in_files *files);
@@ -50,8 +52,10 @@ struct in_head {
     QF_VEC(struct in_head_tenant *) tenants;
     QF_VEC(struct in_kept) kept; /* not claimed yet; behind the lock */
     struct in_extras *extras;
+    struct in_told told;
     struct qf_arena *arena; /* of the queue's thread, for one record */
     atomic_uint_fast64_t applied, unknown, serial;
+    atomic_uint_fast64_t told_epoch; /* raised when not all ranges were made here, in order */
 };
 
 int64_t in_head_now(const struct in_head *head);

@@ -183,6 +183,8 @@ static void copy_out(const struct in_head_tenant *tenant, const struct in_head_r
                                       .to = range->to,
                                       .files = range->files->items.items,
                                       .file_count = range->files->items.count,
+                                      .annexes = range->files->annexes.items,
+                                      .annex_count = range->files->annexes.count,
                                       .held = in_files_ref(range->files) };
 }
 

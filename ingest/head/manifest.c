@@ -13,6 +13,7 @@
 #include "base/sys/small_file.h"
 
 #define MANIFEST_SUFFIX ".range"
+#define ANNEX_SUFFIX ".annex"
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
 #define TENANT_SCAN "%128s"
 
@@ -60,6 +61,12 @@ static bool write_file(const char *path, struct qf_str text)
     return ok;
 }
 
+static void put_file(struct qf_strbuf *text, const struct in_head_file *file)
+{
+    qf_strbuf_printf(text, "%s %" PRIu64 " %u %s\n", base_of(file->path), file->size, file->shard,
+                     file->name);
+}
+
 void in_manifest_save(const struct in_head *head, struct qf_str tenant, uint64_t generation,
                       uint64_t from, uint64_t to, struct in_files *files)
 {
@@ -69,14 +76,12 @@ void in_manifest_save(const struct in_head *head, struct qf_str tenant, uint64_t
     read_boot(boot);
     if (!boot[0])
         return;
-    qf_strbuf_printf(&text, "promfabric range 1 %s\n%" PRIu64 " %" PRIu64 " %" PRIu64 " %.*s\n",
+    qf_strbuf_printf(&text, "promfabric range 2 %s\n%" PRIu64 " %" PRIu64 " %" PRIu64 " %.*s\n",
                      boot, generation, from, to, QF_STR_ARG(tenant));
-    for (size_t i = 0; i < files->items.count; i++) {
-        const struct in_head_file *file = &files->items.items[i];
-
-        qf_strbuf_printf(&text, "%s %" PRIu64 " %u %s\n", base_of(file->path), file->size,
-                         file->shard, file->name);
-    }
+    for (size_t i = 0; i < files->items.count; i++)
+        put_file(&text, &files->items.items[i]);
+    for (size_t i = 0; i < files->annexes.count; i++)
+        put_file(&text, &files->annexes.items[i]);
     qf_strbuf_printf(&text, "end %016" PRIx64 "\n", qf_hash_bytes(qf_strbuf_view(&text)));
     path = in_head_new_path(head, MANIFEST_SUFFIX);
     if (write_file(path, qf_strbuf_view(&text)))
@@ -125,7 +130,10 @@ static bool read_one_file(const struct in_head *head, char *line, struct in_file
     qf_strbuf_printf(&path, "%s/%s", head->dir, base);
     file.path = qf_strbuf_take(&path);
     file.name = qf_xstrdup(line + at);
-    QF_VEC_PUSH(&files->items, file);
+    if (qf_str_ends(qf_str_from(file.name), QF_STR(ANNEX_SUFFIX)))
+        QF_VEC_PUSH(&files->annexes, file);
+    else
+        QF_VEC_PUSH(&files->items, file);
     files->bytes += file.size;
     return file.shard < head->options.shards && stat(file.path, &status) == 0 &&
            (uint64_t)status.st_size == file.size;
@@ -137,7 +145,7 @@ static bool parse(const struct in_head *head, char *text, size_t len, struct in_
 
     read_boot(boot);
     if (!check_hash(text, len) || !next_line(&text, &line) ||
-        sscanf(line, "promfabric range 1 %63s", said) != 1 || strcmp(said, boot) != 0 ||
+        sscanf(line, "promfabric range 2 %63s", said) != 1 || strcmp(said, boot) != 0 ||
         !next_line(&text, &line) ||
         sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " " TENANT_SCAN, &kept->generation,
                &kept->from, &kept->to, tenant) != 4)
@@ -166,12 +174,23 @@ static void load_one(struct in_head *head, const char *name)
         in_kept_done(&kept); /* removes what it names */
 }
 
+static bool has(const struct in_head_file *files, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(base_of(files[i].path), name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_kept(const struct in_head *head, const char *name)
 {
-    for (size_t i = 0; i < head->kept.count; i++)
-        for (size_t j = 0; j < head->kept.items[i].files->items.count; j++)
-            if (strcmp(base_of(head->kept.items[i].files->items.items[j].path), name) == 0)
-                return true;
+    for (size_t i = 0; i < head->kept.count; i++) {
+        const struct in_files *files = head->kept.items[i].files;
+
+        if (has(files->items.items, files->items.count, name) ||
+            has(files->annexes.items, files->annexes.count, name))
+            return true;
+    }
     return false;
 }
 
@@ -193,8 +212,9 @@ static void visit(struct in_head *head, const char *name, bool manifests)
         note_number(head, name);
         if (qf_str_ends(text, QF_STR(MANIFEST_SUFFIX)))
             load_one(head, name);
-    } else if (qf_str_ends(text, QF_STR(".part")) ||
-               (qf_str_ends(text, QF_STR(".parquet")) && !is_kept(head, name))) {
+    } else if (qf_str_ends(text, QF_STR(".part")) || ((qf_str_ends(text, QF_STR(".parquet")) ||
+                                                       qf_str_ends(text, QF_STR(ANNEX_SUFFIX))) &&
+                                                      !is_kept(head, name))) {
         qf_strbuf_printf(&path, "%s/%s", head->dir, name);
         (void)unlink(qf_strbuf_cstr(&path));
     }

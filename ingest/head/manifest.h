@@ -3,9 +3,9 @@
  *
  * When the files of a range are there, a file NUMBER.range beside them says whose they are:
  *
- *     promfabric range 1 BOOT                 the boot of the machine: they were not synced
+ *     promfabric range 2 BOOT                 the boot of the machine: they were not synced
  *     GENERATION FROM TO TENANT
- *     FILE SIZE SHARD NAME                    for each; its name in the store
+ *     FILE SIZE SHARD NAME                    for each; its name in the store, of a segment or an annex
  *     end HASH                                XXH3 of all before
  *
  * What it says is true as long as the log says so, too: a range's records never change once they were

@@ -7,7 +7,9 @@
 #include "base/pure/alloc.h"
 #include "base/pure/map.h"
 #include "base/pure/varint.h"
+#include "ingest/head/annex.h"
 #include "ingest/head/memory_int.h"
+#include "segments/annex/annex.h"
 
 #define TEXT_BYTES_MIN 1024
 #define TEXT_BYTES_MAX 65536
@@ -33,6 +35,7 @@ struct in_memory *in_memory_drop(struct in_memory *memory)
         return NULL;
     (void)qf_arena_free(memory->arena);
     QF_VEC_DONE(&memory->numbers);
+    (void)sg_annex_free(memory->annex);
     free(memory->slots);
     free(memory);
     return NULL;
@@ -171,8 +174,21 @@ void in_memory_count(struct in_memory *memory)
     atomic_store_explicit(&memory->bytes,
                           sizeof(*memory) + qf_arena_used(memory->arena) +
                               memory->slot_count * sizeof(*memory->slots) +
-                              memory->numbers.capacity * sizeof(*memory->numbers.items),
+                              memory->numbers.capacity * sizeof(*memory->numbers.items) +
+                              (memory->annex ? sg_annex_bytes(memory->annex) : 0),
                           memory_order_relaxed);
+}
+
+struct sg_annex *in_memory_annex(struct in_memory *memory)
+{
+    if (!memory->annex)
+        memory->annex = sg_annex_new(IN_ANNEX_BYTES_MAX);
+    return memory->annex;
+}
+
+bool in_memory_has_annex(const struct in_memory *memory)
+{
+    return memory->annex != NULL;
 }
 
 static struct in_memory_series *add_series(struct in_memory *memory, const unsigned char *labels,

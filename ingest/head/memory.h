@@ -34,6 +34,12 @@ void in_memory_define(struct in_memory *memory, uint32_t number, struct qf_label
 bool in_memory_add(struct in_memory *memory, uint32_t number, uint64_t position,
                    const struct in_sample *sample);
 
+/* What the range says besides samples (annex.h), empty at first. The writer's, until the range is closed; then it
+ * belongs to whoever makes its files. */
+struct sg_annex;
+struct sg_annex *in_memory_annex(struct in_memory *memory);
+bool in_memory_has_annex(const struct in_memory *memory); /* it was asked for before */
+
 /* --- anyone --- */
 
 /* What it takes, as of now. */

@@ -31,6 +31,7 @@ struct in_memory {
     uint32_t slot_count;
     char *text; /* room for small things, packed */
     size_t text_left;
+    struct sg_annex *annex; /* NULL: nobody asked for it */
     atomic_uint_fast64_t bytes, samples;
 };
 

@@ -76,15 +76,19 @@ static struct in_head *head_of(struct in_round *round, uint32_t partition, struc
 
 /* --- metadata --- */
 
-static void add_metadata(struct qf_strbuf *body, const struct in_metadata *metadata)
+static void add_metadata(struct qf_strbuf *body, const struct in_found_metadata *found)
 {
+    const struct in_metadata *metadata = &found->is;
+
     qf_strbuf_json(body, metadata->name);
     qf_strbuf_puts(body, ":[{\"type\":\"");
-    qf_strbuf_puts(body, in_metric_type_text(metadata->type));
+    qf_strbuf_puts(body, qf_metric_type_text(metadata->type));
     qf_strbuf_puts(body, "\",\"help\":");
     qf_strbuf_json(body, metadata->help);
     qf_strbuf_puts(body, ",\"unit\":");
     qf_strbuf_json(body, metadata->unit);
+    qf_strbuf_puts(body, ",\"generation\":");
+    qf_strbuf_u64(body, found->generation);
     qf_strbuf_puts(body, "}]");
 }
 
@@ -92,7 +96,7 @@ static void answer_metadata(struct in_round *round)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
     struct question *question = round->ctx;
-    struct in_metadata *items;
+    struct in_found_metadata *items;
     struct qf_err err = { 0 };
     uint64_t told = 0;
     size_t count;
@@ -146,80 +150,29 @@ static void handle_metadata(struct qh_visit *visit)
 
 /* --- exemplars --- */
 
-static void add_exemplar(struct qf_strbuf *body, const struct in_found_exemplar *exemplar)
-{
-    char value[QF_DOUBLE_TEXT_MAX];
-
-    (void)qf_double_f(exemplar->value, value);
-    qf_strbuf_puts(body, "{\"labels\":");
-    qf_labels_json(body, exemplar->labels);
-    qf_strbuf_printf(body, ",\"value\":\"%s", value);
-    qf_strbuf_printf(body, "\",\"timestamp\":%s%lld.%03lld}", exemplar->ts < 0 ? "-" : "",
-                     (long long)(exemplar->ts < 0 ? -exemplar->ts : exemplar->ts) / 1000,
-                     (long long)(exemplar->ts < 0 ? -exemplar->ts : exemplar->ts) % 1000);
-}
-
-/* Those of one partition, which has a series alone; returns how many series. */
-static uint64_t add_exemplars(struct qf_strbuf *body, const struct in_found_exemplar *items,
-                              size_t count, uint64_t told, uint64_t limit)
-{
-    for (size_t i = 0; i < count; i++) {
-        bool begins = i == 0 || qf_labels_cmp(items[i - 1].series, items[i].series) != 0;
-
-        if (begins && limit && told == limit)
-            break;
-        if (begins) {
-            qf_strbuf_puts(body, told++ ? ",{\"seriesLabels\":" : "{\"seriesLabels\":");
-            qf_labels_json(body, items[i].series);
-            qf_strbuf_puts(body, ",\"exemplars\":[");
-        } else {
-            qf_strbuf_putc(body, ',');
-        }
-        add_exemplar(body, &items[i]);
-        if (i + 1 == count || qf_labels_cmp(items[i].series, items[i + 1].series) != 0)
-            qf_strbuf_puts(body, "]}");
-    }
-    return told;
-}
-
-static int by_series(const void *a, const void *b)
-{
-    const struct in_found_exemplar *x = a, *y = b;
-    int order = qf_labels_cmp(x->series, y->series);
-
-    return order ? order : (x->ts > y->ts) - (x->ts < y->ts);
-}
-
 static void answer_exemplars(struct in_round *round)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
     struct question *question = round->ctx;
-    struct in_found_exemplar *all = NULL, *items;
+    struct sg_found found = { 0 };
     struct qf_err err = { 0 };
-    size_t total = 0, count;
+    qf_rc rc = QF_OK;
 
-    for (uint32_t i = 0; i < round->count && !err.rc; i++) {
+    for (uint32_t i = 0; i < round->count && rc == QF_OK; i++) {
         struct in_head *head = head_of(round, i, &err);
 
-        if (!head || in_extras_exemplars(in_head_extras(head), &question->exemplars,
-                                         question->arena, &items, &count, &err) != QF_OK)
-            continue;
-        all = qf_arena_grow(question->arena, all, total, total + count, sizeof(*all));
-        if (count && !all)
-            (void)qf_err_set(&err, QF_ELIMIT, "more exemplars than memory allows");
-        else if (count)
-            memcpy(all + total, items, count * sizeof(*all));
-        total += count;
+        rc = head ? in_extras_exemplars(in_head_extras(head), &question->exemplars, question->arena,
+                                        &found, &err)
+                  : err.rc;
     }
-    if (err.rc) {
+    if (rc != QF_OK) {
         fail(round, &err);
         return;
     }
-    if (round->count > 1 && total)
-        qsort(all, total, sizeof(*all), by_series);
-    qf_strbuf_puts(&body, "{\"data\":[");
-    (void)add_exemplars(&body, all, total, 0, question->limit);
-    qf_strbuf_puts(&body, "]}\n");
+    sg_found_sort(&found);
+    qf_strbuf_puts(&body, "{\"data\":");
+    sg_found_print(&body, &found, question->limit);
+    qf_strbuf_puts(&body, "}\n");
     qh_stream_answer(round->stream, 200, "application/json", qf_strbuf_view(&body));
 }
 

@@ -51,6 +51,19 @@ static qf_rc settle_file(struct sealing *s, const struct in_head_file *file,
     return rc == QF_OK ? sg_store_stat(s->store, name, s->call, ret_info, err) : rc;
 }
 
+/* Readers find it by listing: it is named nowhere (segments/annex/annex.h). */
+static qf_rc settle_annex(struct sealing *s, const struct in_head_file *file, struct qf_err *err)
+{
+    struct sg_store_info info;
+    struct qf_err absent = { 0 };
+    qf_rc rc = sg_store_stat(s->store, qf_str_from(file->name), s->call, &info, &absent);
+
+    if (rc == QF_ENOTFOUND)
+        return put_file(s, file, err);
+    s->result.present += rc == QF_OK;
+    return rc == QF_OK ? QF_OK : qf_err_set(err, rc, "%s", absent.msg);
+}
+
 qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
               const struct sg_store_call *call, struct qf_strbuf *record,
               struct in_seal_result *ret_result, struct qf_err *err)
@@ -65,6 +78,8 @@ qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
     /* Compactors must ask for what is not sealed. */
     if (rc == QF_OK && range->file_count)
         rc = sg_claim_ingest(store, qf_str_from(range->tenant), call, err);
+    for (size_t i = 0; i < range->annex_count && rc == QF_OK; i++)
+        rc = settle_annex(&s, &range->annexes[i], err);
     for (size_t i = 0; i < range->file_count && rc == QF_OK; i++) {
         rc = settle_file(&s, &range->files[i], &infos[i], err);
         files[i] = (struct in_sealed_file){ .name = qf_str_from(range->files[i].name),

@@ -60,7 +60,7 @@ static void wrap(struct qf_strbuf *text, struct qf_str middle)
             boot[0] = 0;
         (void)fclose(file);
     }
-    qf_strbuf_printf(text, "promfabric range 1 %s\n", boot);
+    qf_strbuf_printf(text, "promfabric range 2 %s\n", boot);
     qf_strbuf_str(text, middle);
     qf_strbuf_printf(text, "end %016" PRIx64 "\n", qf_hash_bytes(qf_strbuf_view(text)));
 }

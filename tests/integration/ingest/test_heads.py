@@ -392,10 +392,16 @@ class Extras(HeadsTest):
         self.assertEqual(messages.write(node, version_2([two]), version=2)[0], 204)
         want = {"one_total": [{"type": "counter", "help": "how many", "unit": ""}],
                 "two_bytes": [{"type": "gauge", "help": "how \"large\"", "unit": "bytes"}]}
+
+        def told(**more):
+            code, answer = self.ask(node, "metadata", **more)
+            self.assertEqual(code, 200, answer)
+            for (entry,) in answer["data"].values():
+                self.assertGreater(entry.pop("generation"), 0)
+            return answer["data"]
         for _ in range(2):
-            self.assertEqual(self.ask(node, "metadata"), (200, {"data": want}))
-            self.assertEqual(self.ask(node, "metadata", metric="one_total")[1]["data"],
-                             {"one_total": want["one_total"]})
+            self.assertEqual(told(), want)
+            self.assertEqual(told(metric="one_total"), {"one_total": want["one_total"]})
             self.assertEqual(self.ask(node, "metadata", tenant="other"), (200, {"data": {}}))
             self.assertEqual(len(self.ask(node, "metadata", limit=1)[1]["data"]), 1)
             node.kill()

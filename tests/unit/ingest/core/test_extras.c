@@ -10,7 +10,7 @@ static void build(struct qf_strbuf *buf)
                                  { QF_STR_INIT("job"), QF_STR_INIT("a") } };
     struct qf_label own[] = { { QF_STR_INIT("trace_id"), QF_STR_INIT("17") } };
     const struct in_exemplar exemplar = { .labels = own, .label_count = 1, .value = 0.5, .ts = -7 };
-    const struct in_metadata metadata = { QF_STR("up"), IN_METRIC_GAUGE, QF_STR("Is it?"),
+    const struct in_metadata metadata = { QF_STR("up"), QF_METRIC_GAUGE, QF_STR("Is it?"),
                                           QF_STR("") };
 
     in_extra_put_exemplar(buf, (struct qf_labels){ series, 2 }, &exemplar);
@@ -34,7 +34,7 @@ TEST(extras_come_out_as_they_went_in)
     CHECK(in_extra_next(&rest, &extra));
     CHECK_EQ(extra.kind, IN_EXTRA_METADATA);
     CHECK(qf_str_is(extra.metadata.help, "Is it?"));
-    CHECK_EQ(extra.metadata.type, IN_METRIC_GAUGE);
+    CHECK_EQ(extra.metadata.type, QF_METRIC_GAUGE);
     CHECK(!in_extra_next(&rest, &extra));
     CHECK_EQ(rest.len, 0);
 }

@@ -412,7 +412,7 @@ TEST(metadata_are_told_once_per_range)
     QF_CLEANUP(world_done) struct world world;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf about = QF_STRBUF_INIT, exemplar = QF_STRBUF_INIT;
     struct qf_label name = { QF_STR(QF_METRIC_NAME), QF_STR("a") };
-    struct in_metadata metadata = { QF_STR("a"), IN_METRIC_COUNTER, QF_STR("help"), QF_STR("") };
+    struct in_metadata metadata = { QF_STR("a"), QF_METRIC_COUNTER, QF_STR("help"), QF_STR("") };
 
     begin(&world);
     in_extra_put_metadata(&about, &metadata);

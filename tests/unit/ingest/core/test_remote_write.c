@@ -57,7 +57,7 @@ TEST(a_write_request_has_series_samples_and_metadata)
     CHECK(request.series_count == 1 && request.accepted.samples == 2 && !request.first[0]);
     CHECK(qf_str_is(label(&request.series[0], "job"), "a"));
     CHECK(request.series[0].samples[1].ts == 2000 && request.series[0].samples[1].value == 0);
-    CHECK(request.metadata_count == 1 && request.metadata[0].type == IN_METRIC_GAUGE);
+    CHECK(request.metadata_count == 1 && request.metadata[0].type == QF_METRIC_GAUGE);
     CHECK(qf_str_is(request.metadata[0].help, "Whether it is up."));
     qf_strbuf_done(&part);
 }

@@ -18,18 +18,18 @@ static void add_exemplar(struct in_extras *extras, const char *tenant, const cha
     const struct in_exemplar exemplar = { own, 1, value, ts, false };
 
     in_extra_put_exemplar(&bytes, (struct qf_labels){ name, 2 }, &exemplar);
-    in_extras_add(extras, qf_str_from(tenant), qf_strbuf_view(&bytes));
+    in_extras_add(extras, qf_str_from(tenant), 7, qf_strbuf_view(&bytes));
 }
 
 static void add_metadata(struct in_extras *extras, const char *tenant, const char *name,
-                         enum in_metric_type type, const char *help)
+                         enum qf_metric_type type, const char *help)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
     const struct in_metadata metadata = { qf_str_from(name), type, qf_str_from(help),
                                           QF_STR("bytes") };
 
     in_extra_put_metadata(&bytes, &metadata);
-    in_extras_add(extras, qf_str_from(tenant), qf_strbuf_view(&bytes));
+    in_extras_add(extras, qf_str_from(tenant), 7, qf_strbuf_view(&bytes));
 }
 
 /* The exemplars of a selector as text. */
@@ -39,18 +39,19 @@ static char *exemplars(struct in_extras *extras, const char *tenant, const char 
     struct qf_arena *arena = qf_arena_new(1 << 20);
     struct qf_strbuf text = QF_STRBUF_INIT;
     const struct pq_matcher *matchers;
-    struct in_found_exemplar *found;
-    size_t count, found_count;
+    struct sg_found found = { 0 };
+    size_t count;
     struct in_exemplars_ask ask = { qf_str_from(tenant), min_ts, max_ts, &matchers, &count, 1 };
     struct qf_err err = { 0 };
 
     CHECK_OK(pq_parse_selector(arena, qf_str_from(selector), NULL, &matchers, &count, &err), &err);
-    CHECK_OK(in_extras_exemplars(extras, &ask, arena, &found, &found_count, &err), &err);
-    for (size_t i = 0; i < found_count; i++)
+    CHECK_OK(in_extras_exemplars(extras, &ask, arena, &found, &err), &err);
+    sg_found_sort(&found);
+    for (size_t i = 0; i < found.count; i++)
         qf_strbuf_printf(&text, "%.*s/%.*s:%g@%" PRId64 " ",
-                         QF_STR_ARG(qf_labels_get(found[i].series, QF_STR("s"))),
-                         QF_STR_ARG(qf_labels_get(found[i].labels, QF_STR("trace_id"))),
-                         found[i].value, found[i].ts);
+                         QF_STR_ARG(qf_labels_get(found.items[i].series, QF_STR("s"))),
+                         QF_STR_ARG(qf_labels_get(found.items[i].labels, QF_STR("trace_id"))),
+                         found.items[i].value, found.items[i].ts);
     (void)qf_arena_free(arena);
     return qf_strbuf_take(&text);
 }
@@ -59,7 +60,7 @@ static char *metadata(struct in_extras *extras, const char *tenant, const char *
 {
     struct qf_arena *arena = qf_arena_new(64 << 20);
     struct qf_strbuf text = QF_STRBUF_INIT;
-    struct in_metadata *found;
+    struct in_found_metadata *found;
     struct qf_err err = { 0 };
     size_t count;
 
@@ -67,8 +68,8 @@ static char *metadata(struct in_extras *extras, const char *tenant, const char *
                                 &count, &err),
              &err);
     for (size_t i = 0; i < count; i++)
-        qf_strbuf_printf(&text, "%.*s:%s:%.*s ", QF_STR_ARG(found[i].name),
-                         in_metric_type_text(found[i].type), QF_STR_ARG(found[i].help));
+        qf_strbuf_printf(&text, "%.*s:%s:%.*s ", QF_STR_ARG(found[i].is.name),
+                         qf_metric_type_text(found[i].is.type), QF_STR_ARG(found[i].is.help));
     (void)qf_arena_free(arena);
     return qf_strbuf_take(&text);
 }
@@ -130,16 +131,16 @@ TEST(the_newest_metadata_of_a_name_stands)
     struct in_extras *extras = in_extras_new(&(struct in_extras_limits){ .metadata_max = 12 });
     char name[16];
 
-    add_metadata(extras, "t", "b", IN_METRIC_COUNTER, "old");
-    add_metadata(extras, "t", "a", IN_METRIC_GAUGE_HISTOGRAM, "");
-    add_metadata(extras, "t", "b", IN_METRIC_GAUGE, "new");
-    add_metadata(extras, "u", "c", IN_METRIC_INFO, "other");
+    add_metadata(extras, "t", "b", QF_METRIC_COUNTER, "old");
+    add_metadata(extras, "t", "a", QF_METRIC_GAUGE_HISTOGRAM, "");
+    add_metadata(extras, "t", "b", QF_METRIC_GAUGE, "new");
+    add_metadata(extras, "u", "c", QF_METRIC_INFO, "other");
     CHECK_TEXT(metadata(extras, "t", ""), "a:gaugehistogram: b:gauge:new ");
     CHECK_TEXT(metadata(extras, "t", "b"), "b:gauge:new ");
     CHECK_TEXT(metadata(extras, "t", "c"), "");
     for (int i = 0; i < 9; i++) {
         (void)snprintf(name, sizeof(name), "n%d", i);
-        add_metadata(extras, "t", name, IN_METRIC_GAUGE, "");
+        add_metadata(extras, "t", name, QF_METRIC_GAUGE, "");
     }
     CHECK_TEXT(metadata(extras, "t", ""), "a:gaugehistogram: b:gauge:new n0:gauge: ");
     CHECK_EQ(in_extras_figures(extras).metadata_refused, 8);
@@ -154,7 +155,7 @@ TEST(many_exemplars_and_metadata_are_read_in_pieces)
 
     for (int i = 0; i < 1000; i++) {
         (void)snprintf(name, sizeof(name), "n%04d", i);
-        add_metadata(extras, "t", name, IN_METRIC_GAUGE, "help");
+        add_metadata(extras, "t", name, QF_METRIC_GAUGE, "help");
         add_exemplar(extras, "t", name, "x", i, i);
     }
     text = metadata(extras, "t", "");

@@ -530,7 +530,7 @@ TEST(what_is_not_whole_is_made_again)
         (void)snprintf(command, sizeof(command),
                        wrong == 0   ? "rm %s/*.parquet"
                        : wrong == 1 ? "echo x >> $(echo %s/*.parquet)"
-                                    : "sed -i 's/range 1 ./range 1 x/' %s/*.range",
+                                    : "sed -i 's/range 2 ./range 2 x/' %s/*.range",
                        rig.dir);
         CHECK_EQ(system(command), 0);
         rig_restart(&rig);
