@@ -164,6 +164,8 @@ static void add(struct sg_pass_result *total, const struct sg_pass_result *r)
     total->deleted += r->deleted;
     total->doomed += r->doomed;
     total->waiting += r->waiting;
+    total->annexes_merged += r->annexes_merged;
+    total->annexes_written += r->annexes_written;
 }
 
 static qf_rc compact(struct sg_store *store, const char *tenant, struct progress *progress,
@@ -213,6 +215,11 @@ static void print_summary(const struct sg_pass_result *r, const struct progress 
                r->samples, seconds, r->deleted);
     if (r->doomed)
         printf(", %" PRIu64 " wait for it", r->doomed);
+    if (r->annexes_merged && o.dry_run)
+        printf("; %" PRIu64 " files of exemplars and metadata would be merged", r->annexes_merged);
+    else if (r->annexes_merged)
+        printf("; %" PRIu64 " files of exemplars and metadata are %" PRIu64 " now",
+               r->annexes_merged, r->annexes_written);
     if (r->waiting)
         printf("; %" PRIu64 " are too young, or an import is under way", r->waiting);
     if (r->damaged)

@@ -11,6 +11,7 @@
 #include "cli/segments.h"
 #include "queryapi/http/params.h"
 #include "queryapi/tenant/tenants.h"
+#include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
 #include "segments/write/remove.h"
 
@@ -34,18 +35,22 @@ static void print_figures(struct qf_strbuf *text, const struct sg_remove_figures
 {
     qf_strbuf_printf(text, "%" PRIu64 " segment%s", figures->segments,
                      figures->segments == 1 ? "" : "s");
-    if (!figures->segments)
-        return;
-    qf_strbuf_puts(text, ", ");
-    segments_print_bytes(text, figures->bytes);
-    qf_strbuf_puts(text, ", ");
-    segments_print_times(text, figures->min_ts, figures->max_ts);
+    if (figures->segments) {
+        qf_strbuf_puts(text, ", ");
+        segments_print_bytes(text, figures->bytes);
+        qf_strbuf_puts(text, ", ");
+        segments_print_times(text, figures->min_ts, figures->max_ts);
+    }
+    if (figures->annexes)
+        qf_strbuf_printf(text, ", and %" PRIu64 " file%s of exemplars and metadata",
+                         figures->annexes, figures->annexes == 1 ? "" : "s");
 }
 
 static void add(struct sg_remove_figures *sum, const struct sg_remove_figures *figures)
 {
     sum->segments += figures->segments;
     sum->bytes += figures->bytes;
+    sum->annexes += figures->annexes;
     sum->min_ts = QF_MIN(sum->min_ts, figures->min_ts);
     sum->max_ts = QF_MAX(sum->max_ts, figures->max_ts);
 }
@@ -79,7 +84,7 @@ static bool remove_range(struct removal *r, struct qf_str tenant, int64_t min_ts
 
     add(&r->gone, &result.gone);
     add(&r->cut, &result.cut);
-    if (result.gone.segments) {
+    if (result.gone.segments + result.gone.annexes) {
         print_figures(&text, &result.gone);
         printf("%s of tenant %.*s: %s\n", r->dry_run ? "would go" : "gone", QF_STR_ARG(tenant),
                qf_strbuf_cstr(&text));
@@ -121,7 +126,7 @@ static int remove_asked(struct removal *r, bool (*pass)(struct removal *r))
         printf("; %" PRIu64 " stay whole, as the range cuts them: segments are not rewritten",
                r->cut.segments);
     printf("\n");
-    if (r->cli->dry_run || !r->gone.segments)
+    if (r->cli->dry_run || !(r->gone.segments + r->gone.annexes))
         return 0;
     (void)fflush(stdout);
     if (!segments_confirm(r->cli, "Delete them?"))
@@ -129,16 +134,16 @@ static int remove_asked(struct removal *r, bool (*pass)(struct removal *r))
     begin(r, false);
     if (!pass(r))
         return failed(r);
-    deleted = r->gone.segments;
+    deleted = r->gone.segments + r->gone.annexes;
     begin(r, true); /* a compaction or an import that was under way may have put some again */
     if (!pass(r))
         return failed(r);
     printf("%" PRIu64 " deleted\n", deleted);
-    if (!r->gone.segments)
+    if (!(r->gone.segments + r->gone.annexes))
         return 0;
     fprintf(stderr,
             "error: %" PRIu64 " came meanwhile, of an import or a compaction: run it again\n",
-            r->gone.segments);
+            r->gone.segments + r->gone.annexes);
     return 1;
 }
 
@@ -149,13 +154,15 @@ static int remove_names(struct removal *r, char **names, int count)
     struct sg_changes_note note = { 0 };
     struct sg_store_call call = { .cancel = r->cancel };
     struct sg_segment_name name;
+    struct sg_annex_name annex;
     int deleted = 0;
     qf_rc rc = QF_OK;
 
     for (int i = 0; i < count; i++) {
         struct sg_store_info info;
 
-        if (!sg_segment_name_parse(qf_str_from(names[i]), &name)) {
+        if (!sg_segment_name_parse(qf_str_from(names[i]), &name) &&
+            !sg_annex_name_parse(qf_str_from(names[i]), &annex)) {
             fprintf(stderr, "error: %s: not the name of a segment\n", names[i]);
             return 2;
         }
@@ -172,7 +179,8 @@ static int remove_names(struct removal *r, char **names, int count)
         return 2;
     for (int i = 0; i < count && rc == QF_OK; i++) {
         rc = sg_store_delete(r->store, qf_str_from(names[i]), &call, &r->err);
-        sg_changes_note_add(&note, qf_str_from(names[i]));
+        if (!sg_annex_name_parse(qf_str_from(names[i]), &annex))
+            sg_changes_note_add(&note, qf_str_from(names[i]));
         deleted += rc == QF_OK;
     }
     if (rc == QF_OK)

@@ -14,6 +14,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
 #include "cli/segments.h"
+#include "segments/annex/annex.h"
 
 #define PAGE_MAX 4096
 #define JOBS_MAX 64
@@ -46,6 +47,7 @@ struct verify {
 
     struct qf_lock *lock; /* guards the rest, and what is printed */
     uint64_t verified, bytes, bad, unread, vanished;
+    uint64_t annexes; /* of those verified */
     struct loss losses[TENANTS_MAX];
     size_t loss_count;
     bool terminal;
@@ -177,6 +179,7 @@ static void tell(struct verify *v, struct item *item, qf_rc rc, const struct sg_
 
     qf_lock_take(v->lock);
     v->verified += !vanished;
+    v->annexes += !vanished && qf_str_starts(qf_str_from(item->name), QF_STR(SG_ANNEX_PREFIX));
     v->bytes += item->size;
     v->vanished += vanished;
     v->unread += is_unread(rc);
@@ -192,7 +195,29 @@ static void tell(struct verify *v, struct item *item, qf_rc rc, const struct sg_
     qf_lock_drop(v->lock);
 }
 
-static void verify_one(struct verify *v, struct item *item)
+/* Exemplars and metadata; what such a file costs, nobody can tell any more. */
+static void verify_annex(struct verify *v, struct item *item, const struct sg_annex_name *name)
+{
+    struct sg_store_call call = { .cancel = v->cancel };
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    struct sg_annex_contents contents;
+    struct qf_err err = { 0 };
+    char *data = NULL;
+    size_t len;
+    qf_rc rc = sg_store_read_all(v->store, qf_str_from(item->name), SG_ANNEX_BYTES_MAX, &call,
+                                 &data, &len, &err);
+
+    if (rc == QF_OK)
+        rc = sg_annex_decode((struct qf_str){ data, len }, name, arena, &contents, &err);
+    if (rc != QF_ECANCELED) {
+        tell(v, item, rc, NULL, &err);
+        item->done = true;
+    }
+    free(data);
+    (void)qf_arena_free(arena);
+}
+
+static void verify_segment(struct verify *v, struct item *item)
 {
     struct sg_store_call call = { .cancel = v->cancel };
     struct qf_err err = { 0 };
@@ -206,6 +231,16 @@ static void verify_one(struct verify *v, struct item *item)
         item->done = true;
     }
     (void)sg_reader_free(reader);
+}
+
+static void verify_one(struct verify *v, struct item *item)
+{
+    struct sg_annex_name name;
+
+    if (sg_annex_name_parse(qf_str_from(item->name), &name))
+        verify_annex(v, item, &name);
+    else
+        verify_segment(v, item);
 }
 
 static void work(void *arg)
@@ -233,12 +268,19 @@ static void verify_page(struct verify *v)
 
 /* --- all of them --- */
 
+static bool is_known(struct qf_str text)
+{
+    struct sg_segment_name segment;
+    struct sg_annex_name annex;
+
+    return sg_segment_name_parse(text, &segment) || sg_annex_name_parse(text, &annex);
+}
+
 static bool collect(void *ctx, const struct sg_store_object *object)
 {
     struct verify *v = ctx;
-    struct sg_segment_name name;
 
-    if (!sg_segment_name_parse(object->name, &name))
+    if (!is_known(object->name))
         return true;
     QF_VEC_PUSH(&v->page, ((struct item){ qf_xmemdup0(object->name.data, object->name.len),
                                           object->size, false }));
@@ -249,9 +291,8 @@ static bool collect(void *ctx, const struct sg_store_object *object)
 static bool add_up(void *ctx, const struct sg_store_object *object)
 {
     struct verify *v = ctx;
-    struct sg_segment_name name;
 
-    if (sg_segment_name_parse(object->name, &name)) {
+    if (is_known(object->name)) {
         v->total++;
         v->total_bytes += object->size;
     }
@@ -274,22 +315,17 @@ static void end_page(struct verify *v, struct qf_strbuf *after)
     v->page.count = 0;
 }
 
-static qf_rc verify_all(struct verify *v, struct qf_strbuf *after, struct qf_err *err)
+/* What begins with @prefix, behind @after, which moves on. */
+static qf_rc verify_prefix(struct verify *v, struct qf_str prefix, struct qf_strbuf *after,
+                           struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
     struct sg_store_call call = { .cancel = v->cancel };
-    qf_rc rc;
+    qf_rc rc = sg_store_list(v->store, prefix, qf_strbuf_view(after), &call, add_up, v, err);
 
-    if (v->cli->tenant)
-        qf_strbuf_printf(&prefix, "tenant=%s/", v->cli->tenant);
-    qf_strbuf_puts(after, v->cli->after ? v->cli->after : "");
-    rc = sg_store_list(v->store, qf_strbuf_view(&prefix), qf_strbuf_view(after), &call, add_up, v,
-                       err);
     do {
         v->more = false;
         if (rc == QF_OK)
-            rc = sg_store_list(v->store, qf_strbuf_view(&prefix), qf_strbuf_view(after), &call,
-                               collect, v, err);
+            rc = sg_store_list(v->store, prefix, qf_strbuf_view(after), &call, collect, v, err);
         if (rc == QF_OK)
             verify_page(v);
         end_page(v, after);
@@ -297,12 +333,32 @@ static qf_rc verify_all(struct verify *v, struct qf_strbuf *after, struct qf_err
     return rc == QF_ECANCELED ? QF_OK : rc;
 }
 
+/* In the order of names: annexes come before segments. */
+static qf_rc verify_all(struct verify *v, struct qf_strbuf *after, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
+    qf_rc rc;
+
+    qf_strbuf_puts(after, v->cli->after ? v->cli->after : "");
+    if (!v->cli->tenant)
+        return verify_prefix(v, QF_STR(""), after, err);
+    qf_strbuf_printf(&prefix, SG_ANNEX_PREFIX "tenant=%s/", v->cli->tenant);
+    rc = verify_prefix(v, qf_strbuf_view(&prefix), after, err);
+    if (rc == QF_OK && !atomic_load(v->cancel))
+        rc = verify_prefix(
+            v, qf_str_sub(qf_strbuf_view(&prefix), sizeof(SG_ANNEX_PREFIX) - 1, prefix.len), after,
+            err);
+    return rc;
+}
+
 static int finish(const struct verify *v, qf_rc rc, const struct qf_err *err, const char *after)
 {
     if (v->terminal)
         fprintf(stderr, "\r\033[K");
     print_losses(v);
-    printf("%" PRIu64 " segments verified, %" PRIu64 " bad", v->verified, v->bad);
+    printf("%" PRIu64 " segments verified, %" PRIu64 " bad", v->verified - v->annexes, v->bad);
+    if (v->annexes)
+        printf("; %" PRIu64 " files of exemplars and metadata verified", v->annexes);
     if (v->unread)
         printf(", %" PRIu64 " could not be read", v->unread);
     if (v->vanished)

@@ -100,6 +100,9 @@ static bool look_at_tenant(void *ctx, struct qf_str tenant)
                     QF_KV_U64("bytes", result.gone.bytes), QF_KV_I64("from_ms", result.gone.min_ts),
                     QF_KV_I64("to_ms", result.gone.max_ts),
                     QF_KV_U64("retention_ms", limits.of[QA_LIMIT_RETENTION]));
+    if (result.gone.annexes)
+        QF_LOG_INFO("exemplars and metadata behind the retention deleted",
+                    QF_KV_SLICE("tenant", tenant), QF_KV_U64("files", result.gone.annexes));
     return r->rc == QF_OK;
 }
 

@@ -257,7 +257,9 @@ static qf_rc run(struct pass *p, struct qf_err *err)
     /* What time it is now: jobs may have taken long. */
     if (rc == QF_OK)
         rc = sg_store_clock(p->options->store, &p->call, &p->now_ms, err);
-    return rc == QF_OK ? delete_replaced(p, err) : rc;
+    if (rc == QF_OK)
+        rc = delete_replaced(p, err);
+    return rc == QF_OK ? sg_pass_annexes(p, err) : rc;
 }
 
 qf_rc sg_pass_run(const struct sg_pass_options *options, struct qf_str tenant,

@@ -6,7 +6,8 @@
  *   1. settle up to which generation nobody can add files (segments/write/claim.h)
  *   2. list the tenant's files, and read from their ends what they replace
  *   3. plan and run jobs, list again, until there is nothing to do
- *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note */
+ *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note
+ *   5. merge files of exemplars and metadata of days that are over (segments/annex/files.h) */
 #ifndef SEGMENTS_COMPACT_PASS_H
 #define SEGMENTS_COMPACT_PASS_H
 
@@ -45,6 +46,8 @@ struct sg_pass_result {
     uint64_t damaged;         /* files left alone */
     uint64_t skipped;         /* jobs that need more memory */
     uint64_t deleted, doomed; /* replaced files that went, and that wait for their time */
+    uint64_t annexes_merged,
+        annexes_written; /* files of exemplars and metadata; in a dry run, that would be */
     uint64_t waiting; /* files in windows that are over, of generations that may still get others */
 };
 

@@ -41,5 +41,7 @@ void sg_pass_damaged(struct pass *p, size_t file, const char *why);
 QF_MUST_CHECK qf_rc sg_pass_look(struct pass *p, struct qf_err *err);
 /* Read the file and those beside it whole, and say so in file->verified; a damaged one is told of. Errors of the store. */
 QF_MUST_CHECK qf_rc sg_pass_verify(struct pass *p, struct pass_file *file, struct qf_err *err);
+/* Merge files of exemplars and metadata (segments/annex/files.h). */
+QF_MUST_CHECK qf_rc sg_pass_annexes(struct pass *p, struct qf_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* remove.c - take whole segments of a tenant and a time range out of a store. */
+/* remove.c - take whole segments of a tenant and a time range out of a store, and its annexes. */
 #include "segments/write/remove.h"
 
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/pure/tenant.h"
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
+#include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
 
 /* Names held at once. */
@@ -23,11 +24,16 @@ struct going {
     char *name;
     uint64_t size;
     int64_t min_ts, max_ts;
+    bool annex;
 };
+
+/* Where files of a tenant are. */
+enum place { SEGMENTS, EXEMPLARS, METADATA, PLACE__COUNT };
 
 struct removal {
     const struct sg_remove_options *options;
     struct sg_remove_result *result;
+    enum place place;          /* that is looked at */
     struct qf_strbuf last;     /* of the listing: everything up to here was looked at */
     struct qf_strbuf stop;     /* the folder of the range's end; empty: none is known */
     QF_VEC(struct going) page; /* what goes next */
@@ -39,10 +45,31 @@ struct removal {
 
 static void count(struct sg_remove_figures *figures, const struct going *going)
 {
+    if (going->annex) {
+        figures->annexes++;
+        return;
+    }
     figures->segments++;
     figures->bytes += going->size;
     figures->min_ts = QF_MIN(figures->min_ts, going->min_ts);
     figures->max_ts = QF_MAX(figures->max_ts, going->max_ts);
+}
+
+/* What the name of a file says; false if it is another kind of file. *@segment is filled for a segment alone. */
+static bool read_name(const struct removal *removal, const struct sg_store_object *object,
+                      struct sg_segment_name *segment, struct going *ret_going)
+{
+    struct sg_annex_name annex = { 0 };
+    bool is_annex = removal->place != SEGMENTS;
+
+    if (is_annex ? !sg_annex_name_parse(object->name, &annex)
+                 : !sg_segment_name_parse(object->name, segment))
+        return false;
+    *ret_going = (struct going){ .size = object->size,
+                                 .min_ts = is_annex ? annex.min_ts : segment->min_ts,
+                                 .max_ts = is_annex ? annex.max_ts : segment->max_ts,
+                                 .annex = is_annex };
+    return qf_str_eq(is_annex ? annex.tenant : segment->tenant, removal->options->tenant);
 }
 
 static bool look(void *ctx, const struct sg_store_object *object)
@@ -58,15 +85,14 @@ static bool look(void *ctx, const struct sg_store_object *object)
         return false; /* from here on all begin later */
     qf_strbuf_reset(&removal->last);
     qf_strbuf_str(&removal->last, object->name);
-    if (!sg_segment_name_parse(object->name, &name) || !qf_str_eq(name.tenant, o->tenant) ||
-        name.min_ts > o->max_ts || name.max_ts < o->min_ts)
+    if (!read_name(removal, object, &name, &going) || going.min_ts > o->max_ts ||
+        going.max_ts < o->min_ts)
         return true;
-    cut = name.min_ts < o->min_ts || name.max_ts > o->max_ts;
-    if (o->on_segment && !o->on_segment(o->ctx, object, &name, cut)) {
+    cut = going.min_ts < o->min_ts || going.max_ts > o->max_ts;
+    if (o->on_segment && !o->on_segment(o->ctx, object, going.annex ? NULL : &name, cut)) {
         removal->result->ended = true;
         return false;
     }
-    going = (struct going){ NULL, object->size, name.min_ts, name.max_ts };
     if (cut || o->dry_run) {
         count(cut ? &removal->result->cut : &removal->result->gone, &going);
         return true;
@@ -114,7 +140,8 @@ static qf_rc delete_page(struct removal *removal, struct qf_err *err)
         rc = pace(removal, err);
         if (rc)
             break;
-        sg_changes_note_add(&removal->note, name); /* one that fails may have happened */
+        if (!removal->page.items[i].annex)
+            sg_changes_note_add(&removal->note, name); /* one that fails may have happened */
         rc = sg_store_delete(removal->options->store, name, &call, err);
         removal->deleted++;
         if (rc == QF_OK)
@@ -149,15 +176,44 @@ static qf_rc remove_page(struct removal *removal, struct qf_str prefix, struct q
     return rc;
 }
 
+static void print_place(struct qf_strbuf *prefix, enum place place, struct qf_str tenant)
+{
+    if (place == SEGMENTS)
+        qf_strbuf_printf(prefix, "tenant=%.*s/", QF_STR_ARG(tenant));
+    else
+        sg_annex_print_prefix(prefix, tenant,
+                              place == EXEMPLARS ? SG_ANNEX_EXEMPLARS : SG_ANNEX_METADATA);
+}
+
+static qf_rc remove_from(struct removal *removal, enum place place, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
+    const struct sg_remove_options *o = removal->options;
+    qf_rc rc = QF_OK;
+
+    removal->place = place;
+    removal->more = true;
+    qf_strbuf_reset(&removal->last);
+    qf_strbuf_reset(&removal->stop);
+    print_place(&prefix, place, o->tenant);
+    if (o->max_ts >= 0 && o->max_ts <= DATES_MAX_MS && place == SEGMENTS)
+        sg_segment_name_print_folder(&removal->stop, o->tenant, o->max_ts);
+    else if (o->max_ts >= 0 && o->max_ts <= DATES_MAX_MS)
+        sg_annex_print_folder(&removal->stop, o->tenant,
+                              place == EXEMPLARS ? SG_ANNEX_EXEMPLARS : SG_ANNEX_METADATA,
+                              o->max_ts);
+    while (rc == QF_OK && removal->more && !removal->result->ended)
+        rc = remove_page(removal, qf_strbuf_view(&prefix), err);
+    return rc;
+}
+
 qf_rc sg_remove(const struct sg_remove_options *options, struct sg_remove_result *ret_result,
                 struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf prefix = QF_STRBUF_INIT;
     struct removal removal = { .options = options,
                                .result = ret_result,
                                .started_ms = qf_clock_mono_ms(),
-                               .noted_ms = qf_clock_mono_ms(),
-                               .more = true };
+                               .noted_ms = qf_clock_mono_ms() };
     struct sg_store_call last = { .timeout_ms = LAST_NOTE_MS };
     qf_rc rc = QF_OK, told;
 
@@ -165,11 +221,8 @@ qf_rc sg_remove(const struct sg_remove_options *options, struct sg_remove_result
                                              .cut = { .min_ts = INT64_MAX, .max_ts = INT64_MIN } };
     if (!qf_tenant_valid(options->tenant))
         return qf_err_set(err, QF_EINVAL, "not a tenant: \"%.*s\"", QF_STR_ARG(options->tenant));
-    qf_strbuf_printf(&prefix, "tenant=%.*s/", QF_STR_ARG(options->tenant));
-    if (options->max_ts >= 0 && options->max_ts <= DATES_MAX_MS)
-        sg_segment_name_print_folder(&removal.stop, options->tenant, options->max_ts);
-    while (rc == QF_OK && removal.more && !ret_result->ended)
-        rc = remove_page(&removal, qf_strbuf_view(&prefix), err);
+    for (int place = 0; place < PLACE__COUNT && rc == QF_OK && !ret_result->ended; place++)
+        rc = remove_from(&removal, (enum place)place, err);
     told = tell(&removal, &last, rc ? NULL : err);
     QF_VEC_DONE(&removal.page);
     qf_strbuf_done(&removal.last);
@@ -180,25 +233,47 @@ qf_rc sg_remove(const struct sg_remove_options *options, struct sg_remove_result
 /* --- tenants --- */
 
 struct tenants {
-    sg_remove_tenant_fn *fn;
-    void *ctx;
+    QF_VEC(char *) names;
+    size_t prefix_len; /* of folders before "tenant=" */
 };
 
 static bool on_folder(void *ctx, const struct sg_store_folder *folder)
 {
     static const struct qf_str prefix = QF_STR_INIT("tenant=");
     struct tenants *tenants = ctx;
-    struct qf_str tenant = qf_str_sub(folder->name, prefix.len, folder->name.len - 1);
+    struct qf_str name = qf_str_sub(folder->name, tenants->prefix_len, folder->name.len - 1);
+    struct qf_str tenant = qf_str_sub(name, prefix.len, name.len);
 
-    if (!qf_str_starts(folder->name, prefix) || !qf_tenant_valid(tenant))
-        return true;
-    return tenants->fn(tenants->ctx, tenant);
+    if (qf_str_starts(name, prefix) && qf_tenant_valid(tenant))
+        QF_VEC_PUSH(&tenants->names, qf_xmemdup0(tenant.data, tenant.len));
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 qf_rc sg_remove_tenants(struct sg_store *store, const struct sg_store_call *call,
                         sg_remove_tenant_fn *fn, void *ctx, struct qf_err *err)
 {
-    struct tenants tenants = { fn, ctx };
+    struct tenants tenants = { 0 };
+    bool go_on = true;
+    qf_rc rc = sg_store_folders(store, QF_STR(""), call, on_folder, &tenants, err);
 
-    return sg_store_folders(store, QF_STR(""), call, on_folder, &tenants, err);
+    tenants.prefix_len = sizeof(SG_ANNEX_PREFIX) - 1;
+    if (rc == QF_OK)
+        rc = sg_store_folders(store, QF_STR(SG_ANNEX_PREFIX), call, on_folder, &tenants, err);
+    if (tenants.names.count)
+        qsort(tenants.names.items, tenants.names.count, sizeof(char *), by_text);
+    for (size_t i = 0; i < tenants.names.count; i++) {
+        bool again = i && strcmp(tenants.names.items[i - 1], tenants.names.items[i]) == 0;
+
+        if (rc == QF_OK && go_on && !again)
+            go_on = fn(ctx, qf_str_from(tenants.names.items[i]));
+    }
+    for (size_t i = 0; i < tenants.names.count; i++)
+        free(tenants.names.items[i]);
+    QF_VEC_DONE(&tenants.names);
+    return rc;
 }

@@ -1,7 +1,7 @@
-/* remove.h - take whole segments of a tenant and a time range out of a store.
+/* remove.h - take whole segments of a tenant and a time range out of a store, and its annexes.
  *
  * A segment goes if all of its samples are in the range; one that the range cuts stays as it is and
- * is counted. Names alone decide, so a damaged segment goes like any other. Removing is harmless to
+ * is counted. So do annexes (segments/annex/annex.h), by the times of exemplars and those at which metadata was told. Names alone decide, so a damaged segment goes like any other. Removing is harmless to
  * repeat, to interrupt anywhere and to do twice at once. Readers of a bucket are told by notes
  * (changes.h), at least every second and at the end; a query that misses a segment meanwhile plans
  * again. */
@@ -25,8 +25,8 @@ struct sg_remove_options {
     bool dry_run;              /* delete nothing, tell what would go */
     unsigned per_second;       /* 0: SG_REMOVE_PER_SECOND */
     const atomic_bool *cancel; /* or NULL */
-    /* Called for each segment before it goes (@cut: that stays because the range cuts it); false
-     * ends the removal, which is no error. May be NULL. */
+    /* Called for each segment before it goes (@cut: that stays because the range cuts it), and for each annex,
+     * without a @name; false ends the removal, which is no error. May be NULL. */
     bool (*on_segment)(void *ctx, const struct sg_store_object *object,
                        const struct sg_segment_name *name, bool cut);
     void *ctx;
@@ -35,6 +35,7 @@ struct sg_remove_options {
 struct sg_remove_figures {
     uint64_t segments, bytes;
     int64_t min_ts, max_ts; /* of their samples; min_ts > max_ts: there are none */
+    uint64_t annexes;
 };
 
 struct sg_remove_result {
@@ -47,7 +48,7 @@ struct sg_remove_result {
 QF_MUST_CHECK qf_rc sg_remove(const struct sg_remove_options *options,
                               struct sg_remove_result *ret_result, struct qf_err *err);
 
-/* Call @fn for each tenant that the store has segments of, in order; return false to end. */
+/* Call @fn for each tenant that the store has segments or annexes of, in order; return false to end. */
 typedef bool sg_remove_tenant_fn(void *ctx, struct qf_str tenant);
 QF_MUST_CHECK qf_rc sg_remove_tenants(struct sg_store *store, const struct sg_store_call *call,
                                       sg_remove_tenant_fn *fn, void *ctx, struct qf_err *err);
