@@ -17,6 +17,7 @@
 #include "base/sys/log.h"
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
+#include "queryapi/annex/annex.h"
 #include "queryapi/http/routes.h"
 #include "queryapi/retain/retainer.h"
 
@@ -25,6 +26,8 @@
 #define TICK_MS 250
 /* How long clients have to take the error that ends their answer when a drain is cut short. */
 #define LAST_WORDS_MS 1000
+/* For one answer about exemplars. */
+#define ANNEX_MEMORY_MAX ((size_t)128 << 20)
 
 /* How long starting waits for the store to say which one it is; after that it is asked beside the work. */
 #define STORE_NAME_WAIT_MS 2000
@@ -43,6 +46,7 @@ struct api {
     struct qf_purse purse; /* memory of all queries */
     struct qa_tenants *limits;
     struct qa_retainer *retainer;
+    struct qa_annex *annex;
     struct qa_query_env env;
     struct qa_costs *costs;
     struct qa_coord *coord;
@@ -147,6 +151,20 @@ static qf_rc start_tenants(struct api *api, struct qf_err *err)
     return api->limits ? QF_OK : err->rc;
 }
 
+static qf_rc start_annex(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *o = api->options;
+    struct qa_annex_options annex = {
+        .store = api->store,
+        .purse = &api->purse,
+        .memory_bytes_max = QF_MIN(o->query_memory_bytes, ANNEX_MEMORY_MAX),
+        .timeout_ms = o->query_timeout_ms,
+    };
+
+    api->env.annex = api->annex = qa_annex_new(&annex);
+    return api->annex ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+}
+
 static qf_rc start_storage(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *options = api->options;
@@ -184,7 +202,7 @@ static qf_rc start_storage(struct api *api, struct qf_err *err)
         .limits = { .samples_max = options->query_samples_max,
                     .artifact_bytes_max = options->query_artifact_bytes },
     };
-    return QF_OK;
+    return start_annex(api, err);
 }
 
 static void on_endpoints(void *ctx, const char *const *addresses, size_t count)
@@ -465,6 +483,7 @@ static void stop(struct api *api)
     api->discovery = qa_discovery_free(api->discovery);
     api->ingest_discovery = qa_discovery_free(api->ingest_discovery);
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
+    api->annex = qa_annex_free(api->annex); /* the asker may have given it questions until now */
     api->pool = qf_pool_free(api->pool);
     api->tenants = qh_tenants_free(api->tenants);
     api->audit = qf_line_log_free(api->audit);

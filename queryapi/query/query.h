@@ -63,6 +63,7 @@ struct qa_query_env {
     struct qf_pool *helpers; /* who may help to write large answers; NULL: nobody */
     int64_t cost_max_ms;     /* scanning that a query may be expected to take; 0: any */
     struct qa_asker *asker;  /* asks ingest nodes what is fresh; NULL: there are none */
+    struct qa_annex *annex;  /* exemplars and metadata; queries need none */
     uint64_t small_scan_us;  /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 

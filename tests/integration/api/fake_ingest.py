@@ -100,7 +100,8 @@ class FakeIngest:
                         self.reply(200, {"data": {"up": [{"type": "gauge", "help": "h", "unit": ""}]}})
                     elif self.path == "/v1/heads/exemplars":
                         fake.others.append(ask)
-                        self.reply(200, {"data": [{"seriesLabels": {"a": "b"}, "exemplars": []}]})
+                        self.reply(200, {"data": [{"seriesLabels": {"a": "b"}, "exemplars": [
+                            {"labels": {"trace_id": "x"}, "value": "0.5", "timestamp": 1.5}]}]})
                     else:
                         self.reply(404)
 

@@ -1,0 +1,215 @@
+/* read.c - what the annexes of the store have for an answer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/map.h"
+#include "base/sys/clock.h"
+#include "queryapi/annex/annex_int.h"
+
+/* Files of one answer. */
+#define FILES_MAX 50000
+/* Listings of one answer: files go when they were merged, which is once a day. */
+#define LISTINGS_MAX 5
+
+/* --- files that were read before --- */
+
+struct qa_annex_bytes *qa_annex_bytes_drop(struct qa_annex_bytes *bytes)
+{
+    if (!bytes || atomic_fetch_sub(&bytes->refs, 1) > 1)
+        return NULL;
+    free(bytes->name);
+    free(bytes->data);
+    free(bytes);
+    return NULL;
+}
+
+static size_t place_of(const char *name)
+{
+    return qf_hash_bytes(qf_str_from(name)) % QA_ANNEX_PLACES;
+}
+
+static struct qa_annex_bytes *find_kept(struct qa_annex *annex, const char *name)
+{
+    struct qa_annex_bytes *bytes;
+
+    qf_lock_take(annex->lock);
+    bytes = annex->places[place_of(name)];
+    if (bytes && strcmp(bytes->name, name) == 0)
+        atomic_fetch_add(&bytes->refs, 1);
+    else
+        bytes = NULL;
+    qf_lock_drop(annex->lock);
+    return bytes;
+}
+
+/* With the lock. */
+static void clear_place(struct qa_annex *annex, size_t place)
+{
+    struct qa_annex_bytes *bytes = annex->places[place];
+
+    annex->kept_bytes -= bytes ? bytes->len : 0;
+    annex->places[place] = qa_annex_bytes_drop(bytes);
+}
+
+static void keep(struct qa_annex *annex, struct qa_annex_bytes *bytes)
+{
+    size_t place = place_of(bytes->name);
+
+    qf_lock_take(annex->lock);
+    clear_place(annex, place);
+    while (annex->kept_bytes + bytes->len > QA_ANNEX_KEPT_BYTES)
+        clear_place(annex, annex->hand++ % QA_ANNEX_PLACES);
+    atomic_fetch_add(&bytes->refs, 1);
+    annex->places[place] = bytes;
+    annex->kept_bytes += bytes->len;
+    qf_lock_drop(annex->lock);
+}
+
+void qa_annex_forget(struct qa_annex *annex)
+{
+    for (size_t i = 0; i < QA_ANNEX_PLACES; i++)
+        clear_place(annex, i);
+}
+
+/* --- reading --- */
+
+static struct sg_store_call call_of(const struct qa_annex_ask *ask)
+{
+    int64_t left = ask->deadline_ms - qf_clock_mono_ms();
+
+    return (struct sg_store_call){ .cancel = &ask->annex->stopping,
+                                   .timeout_ms = ask->deadline_ms ? QF_MAX(left, (int64_t)1) : 0 };
+}
+
+static qf_rc fetch(const struct qa_annex_ask *ask, const char *name,
+                   struct qa_annex_bytes **ret_bytes, struct qf_err *err)
+{
+    const struct sg_store_call call = call_of(ask);
+    struct qa_annex_bytes *bytes = find_kept(ask->annex, name);
+    qf_rc rc;
+
+    *ret_bytes = bytes;
+    if (bytes)
+        return QF_OK;
+    bytes = qf_xcalloc(1, sizeof(*bytes));
+    atomic_store(&bytes->refs, 1);
+    bytes->name = qf_xstrdup(name);
+    rc = sg_store_read_all(ask->annex->options.store, qf_str_from(name), SG_ANNEX_BYTES_MAX, &call,
+                           &bytes->data, &bytes->len, err);
+    if (rc != QF_OK) {
+        (void)qa_annex_bytes_drop(bytes);
+        return rc;
+    }
+    keep(ask->annex, bytes);
+    *ret_bytes = bytes;
+    return QF_OK;
+}
+
+bool qa_annex_matches(const struct qa_annex_ask *ask, struct qf_labels series)
+{
+    for (size_t i = 0; i < ask->selector_count; i++)
+        if (pq_matchers_match(ask->matchers[i], ask->matcher_counts[i], series))
+            return true;
+    return false;
+}
+
+qf_rc qa_annex_spent(const struct qa_annex_ask *ask, struct qf_err *err)
+{
+    return qf_purse_empty_ancestor(&ask->purse)
+               ? qf_err_set(err, QF_EUNAVAILABLE, "other queries use all memory: try again")
+               : qf_err_set(err, QF_ELIMIT,
+                            "more exemplars or metadata than memory allows: ask for less");
+}
+
+/* Copies of those that were asked for; series stand together. */
+static bool take_exemplars(struct qa_annex_answer *answer, const struct sg_annex_contents *contents,
+                           struct qf_arena *scratch)
+{
+    struct qa_annex_ask *ask = answer->ask;
+    struct sg_found_exemplar found = { 0 };
+    struct qf_labels labels;
+    bool wanted = false, ok = true;
+
+    for (size_t i = 0; i < contents->count && ok; i++) {
+        const struct sg_exemplar *exemplar = &contents->exemplars[i];
+
+        if (i == 0 || !qf_str_eq(exemplar[-1].series, exemplar->series)) {
+            ok = qf_labels_decode(scratch, exemplar->series, &labels, NULL) == QF_OK;
+            wanted = ok && qa_annex_matches(ask, labels);
+            ok = ok && (!wanted || qf_labels_copy(ask->arena, labels, &found.series));
+        }
+        if (!wanted || exemplar->ts < ask->min_ts || exemplar->ts > ask->max_ts)
+            continue;
+        found.ts = exemplar->ts;
+        found.value = exemplar->value;
+        ok = ok && qf_labels_decode(scratch, exemplar->labels, &labels, NULL) == QF_OK &&
+             qf_labels_copy(ask->arena, labels, &found.labels) &&
+             sg_found_add(&answer->found, ask->arena, &found);
+    }
+    return ok;
+}
+
+static qf_rc take(struct qa_annex_answer *answer, const struct sg_annex_file *file,
+                  const struct qa_annex_bytes *bytes, struct qf_err *err)
+{
+    struct qf_arena *scratch = qf_arena_new_from(&answer->ask->purse);
+    struct sg_annex_contents contents;
+    qf_rc rc = sg_annex_decode((struct qf_str){ bytes->data, bytes->len }, &file->parts, scratch,
+                               &contents, err);
+
+    if (rc == QF_OK &&
+        !(contents.kind == SG_ANNEX_EXEMPLARS ? take_exemplars(answer, &contents, scratch)
+                                              : sg_annex_add_contents(answer->metadata, &contents)))
+        rc = qa_annex_spent(answer->ask, err);
+    else if (rc == QF_ECORRUPT || rc == QF_EUNSUPPORTED)
+        rc = qf_err_prefix(err, rc, "%s", file->name);
+    (void)qf_arena_free(scratch);
+    return rc;
+}
+
+static qf_rc read_list(struct qa_annex_answer *answer, const struct sg_annex_list *list,
+                       struct qf_err *err)
+{
+    const struct qa_annex_ask *ask = answer->ask;
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; i < list->files.count && rc == QF_OK; i++) {
+        struct qa_annex_bytes *bytes;
+
+        if (atomic_load(&ask->annex->stopping) || qh_stream_gone(ask->stream))
+            return qf_err_set(err, QF_ECANCELED, "canceled");
+        if (ask->deadline_ms && qf_clock_mono_ms() >= ask->deadline_ms)
+            return qf_err_set(err, QF_ETIMEOUT, "reading the store took too long");
+        rc = fetch(ask, list->files.items[i].name, &bytes, err);
+        if (rc != QF_OK)
+            break;
+        rc = take(answer, &list->files.items[i], bytes, err);
+        (void)qa_annex_bytes_drop(bytes);
+    }
+    return rc;
+}
+
+qf_rc qa_annex_read(struct qa_annex_answer *answer, struct qf_err *err)
+{
+    const struct qa_annex_ask *ask = answer->ask;
+    const struct sg_annex_find find = { .tenant = ask->tenant,
+                                        .kind = ask->kind,
+                                        .min_ts = ask->min_ts,
+                                        .max_ts = ask->max_ts,
+                                        .files_max = FILES_MAX };
+    qf_rc rc = QF_ENOTFOUND;
+
+    for (int i = 0; i < LISTINGS_MAX && rc == QF_ENOTFOUND; i++) {
+        const struct sg_store_call call = call_of(ask);
+        struct sg_annex_list list = { 0 };
+
+        *err = (struct qf_err){ 0 };
+        rc = sg_annex_find(ask->annex->options.store, &find, &call, &list, err);
+        /* What was taken before is taken again, which changes nothing. */
+        if (rc == QF_OK)
+            rc = read_list(answer, &list, err);
+        sg_annex_list_done(&list);
+    }
+    return rc;
+}
