@@ -33,12 +33,21 @@ void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll)
     }
 }
 
+struct pq_fn_rank pq_fn_quantile_rank(double q, size_t count)
+{
+    double rank = q * (double)(count - 1), low = floor(rank);
+    size_t lower = (size_t)fmax(0, low);
+
+    return (struct pq_fn_rank){ .lower = lower,
+                                .upper = lower + 1 < count ? lower + 1 : count - 1,
+                                .weight = rank - low };
+}
+
 double pq_fn_quantile_sorted(double q, const double *values, size_t count)
 {
-    double rank = q * (double)(count - 1), low = floor(rank), weight = rank - low;
-    size_t lower = (size_t)fmax(0, low), upper = lower + 1 < count ? lower + 1 : count - 1;
+    struct pq_fn_rank rank = pq_fn_quantile_rank(q, count);
 
-    return values[lower] * (1 - weight) + values[upper] * weight;
+    return pq_fn_rank_value(&rank, values[rank.lower], values[rank.upper]);
 }
 
 double pq_fn_quantile(double q, double *values, size_t count, struct pq_poll *poll)

@@ -3,7 +3,23 @@
 #ifndef PROMQL_FUNC_QUANTILE_H
 #define PROMQL_FUNC_QUANTILE_H
 
+#include <stddef.h>
+
 #include "promql/func/poll.h"
+
+/* Where a quantile lies among sorted values: between two neighbours, or on the first of them. */
+struct pq_fn_rank {
+    size_t lower, upper;
+    double weight; /* of the upper one */
+};
+
+/* Of @count > 0 values, for 0 <= @q <= 1. */
+struct pq_fn_rank pq_fn_quantile_rank(double q, size_t count);
+/* The quantile, given the values at its two places. */
+static inline double pq_fn_rank_value(const struct pq_fn_rank *rank, double lower, double upper)
+{
+    return lower * (1 - rank->weight) + upper * rank->weight;
+}
 
 /* Sort ascending, NaNs first. @poll may be NULL. */
 void pq_fn_sort_values(double *values, size_t count, struct pq_poll *poll);
