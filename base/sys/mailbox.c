@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -17,6 +19,8 @@ struct qf_mailbox {
     int event_fd; /* -1 until somebody asks; counter is 1 while there is something to see */
     bool signaled;
     bool closed;
+    size_t sleepers;   /* readers that wait for a message */
+    atomic_int waking; /* writers that are about to wake one, without the lock */
     size_t capacity, count, head;
     void *messages[];
 };
@@ -53,6 +57,8 @@ struct qf_mailbox *qf_mailbox_free(struct qf_mailbox *box, void (*drop)(void *me
     while ((message = qf_mailbox_try_receive(box)) != NULL)
         if (drop)
             drop(message);
+    while (atomic_load(&box->waking) > 0) /* what they wake is not there any more, but the box is */
+        (void)sched_yield();
     if (box->event_fd >= 0)
         (void)close(box->event_fd);
     (void)pthread_cond_destroy(&box->not_empty);
@@ -100,12 +106,30 @@ static bool wait_on(struct qf_mailbox *box, pthread_cond_t *cond, int64_t timeou
     return pthread_cond_timedwait(cond, &box->lock, deadline) != ETIMEDOUT;
 }
 
-static void put(struct qf_mailbox *box, void *message)
+/* Under the lock. */
+static bool put(struct qf_mailbox *box, void *message)
 {
+    if (box->closed || box->count == box->capacity)
+        return false;
     box->messages[(box->head + box->count) % box->capacity] = message;
     box->count++;
+    return true;
+}
+
+/* Drop the lock and wake a reader, in this order: one that wakes while the lock is held goes to sleep
+ * once more, for the lock. */
+static void unlock_and_wake(struct qf_mailbox *box)
+{
+    bool wake = box->sleepers > 0;
+
     signal_fd(box);
+    if (wake)
+        (void)atomic_fetch_add(&box->waking, 1);
+    (void)pthread_mutex_unlock(&box->lock);
+    if (!wake)
+        return;
     (void)pthread_cond_signal(&box->not_empty);
+    (void)atomic_fetch_sub(&box->waking, 1);
 }
 
 bool qf_mailbox_try_send(struct qf_mailbox *box, void *message)
@@ -113,11 +137,28 @@ bool qf_mailbox_try_send(struct qf_mailbox *box, void *message)
     bool sent;
 
     (void)pthread_mutex_lock(&box->lock);
-    sent = !box->closed && box->count < box->capacity;
-    if (sent)
-        put(box, message);
+    sent = put(box, message);
+    unlock_and_wake(box);
+    return sent;
+}
+
+bool qf_mailbox_try_send_later(struct qf_mailbox *box, void *message)
+{
+    bool sent;
+
+    (void)pthread_mutex_lock(&box->lock);
+    sent = put(box, message);
     (void)pthread_mutex_unlock(&box->lock);
     return sent;
+}
+
+void qf_mailbox_nudge(struct qf_mailbox *box)
+{
+    (void)pthread_mutex_lock(&box->lock);
+    if (box->count > 0)
+        unlock_and_wake(box);
+    else
+        (void)pthread_mutex_unlock(&box->lock);
 }
 
 bool qf_mailbox_send(struct qf_mailbox *box, void *message, int64_t timeout_ms)
@@ -129,10 +170,8 @@ bool qf_mailbox_send(struct qf_mailbox *box, void *message, int64_t timeout_ms)
     while (!box->closed && box->count == box->capacity)
         if (!wait_on(box, &box->not_full, timeout_ms, &deadline))
             break;
-    sent = !box->closed && box->count < box->capacity;
-    if (sent)
-        put(box, message);
-    (void)pthread_mutex_unlock(&box->lock);
+    sent = put(box, message);
+    unlock_and_wake(box);
     return sent;
 }
 
@@ -166,9 +205,11 @@ void *qf_mailbox_receive(struct qf_mailbox *box, int64_t timeout_ms)
     void *message;
 
     (void)pthread_mutex_lock(&box->lock);
+    box->sleepers++;
     while (box->count == 0 && !box->closed)
         if (!wait_on(box, &box->not_empty, timeout_ms, &deadline))
             break;
+    box->sleepers--;
     message = take(box);
     (void)pthread_mutex_unlock(&box->lock);
     return message;

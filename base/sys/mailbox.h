@@ -21,6 +21,11 @@ struct qf_mailbox *qf_mailbox_free(struct qf_mailbox *box, void (*drop)(void *me
 
 /* False if the mailbox is full or closed: the message stays the caller's. Never blocks. */
 QF_MUST_CHECK bool qf_mailbox_try_send(struct qf_mailbox *box, void *message);
+/* The same without waking the reader: it sees the message with the next one, or when its wait is
+ * over. For what can wait as long as that. */
+QF_MUST_CHECK bool qf_mailbox_try_send_later(struct qf_mailbox *box, void *message);
+/* Wake the reader if messages that were sent later are all that waits. */
+void qf_mailbox_nudge(struct qf_mailbox *box);
 /* Waits for room up to @timeout_ms (-1: for ever). False on timeout or when closed. For pool
  * threads only: a coordinator never waits. */
 QF_MUST_CHECK bool qf_mailbox_send(struct qf_mailbox *box, void *message, int64_t timeout_ms);
@@ -34,8 +39,9 @@ void *qf_mailbox_receive(struct qf_mailbox *box, int64_t timeout_ms);
 /* No further sends; the reader still gets what is inside. Wakes everyone. */
 void qf_mailbox_close(struct qf_mailbox *box);
 size_t qf_mailbox_count(struct qf_mailbox *box);
-/* Readable while messages wait (or after close). For poll(); do not read it. Who never asks for it
- * does not pay for it: keeping it up to date takes two system calls a message. */
+/* Readable while messages wait (or after close); those that were sent later do not count. For poll();
+ * do not read it. Who never asks for it does not pay for it: keeping it up to date takes two system
+ * calls a message. */
 int qf_mailbox_fd(struct qf_mailbox *box);
 
 #endif

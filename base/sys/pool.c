@@ -54,13 +54,29 @@ struct qf_pool *qf_pool_free(struct qf_pool *pool)
     return NULL;
 }
 
-bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg)
+static bool submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg,
+                   bool (*send)(struct qf_mailbox *box, void *message))
 {
     struct task *task = qf_xmalloc(sizeof(*task));
 
     *task = (struct task){ fn, arg };
-    if (qf_mailbox_try_send(pool->tasks, task))
+    if (send(pool->tasks, task))
         return true;
     free(task);
     return false;
+}
+
+bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg)
+{
+    return submit(pool, fn, arg, qf_mailbox_try_send);
+}
+
+bool qf_pool_submit_later(struct qf_pool *pool, void (*fn)(void *arg), void *arg)
+{
+    return submit(pool, fn, arg, qf_mailbox_try_send_later);
+}
+
+void qf_pool_nudge(struct qf_pool *pool)
+{
+    qf_mailbox_nudge(pool->tasks);
 }

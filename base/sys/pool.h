@@ -19,5 +19,8 @@ struct qf_pool *qf_pool_free(struct qf_pool *pool);
 
 /* Queue fn(arg); false if the queue is full: nothing was taken. Never blocks. */
 QF_MUST_CHECK bool qf_pool_submit(struct qf_pool *pool, void (*fn)(void *arg), void *arg);
+/* The same without waking a thread: it is run before the next task, or after qf_pool_nudge(). */
+QF_MUST_CHECK bool qf_pool_submit_later(struct qf_pool *pool, void (*fn)(void *arg), void *arg);
+void qf_pool_nudge(struct qf_pool *pool);
 
 #endif

@@ -239,6 +239,7 @@ static void look_at_timers(struct qa_coord *coord, qf_time_ms *next_look)
     if (now >= *next_look) {
         qa_rpc_tick(coord->rpc, now);
         co_update_metrics(coord);
+        qf_pool_nudge(coord->options.pool);
         *next_look = now + NAP_MS;
     }
 }
@@ -271,6 +272,18 @@ static void run(void *arg)
 static void post_tag(void *ctx, void *tag, bool ok)
 {
     co_post(ctx, (struct msg){ .kind = MSG_TAG, .tag = tag, .number = ok });
+}
+
+static bool try_post_tag(void *ctx, void *tag, bool ok)
+{
+    struct qa_coord *coord = ctx;
+    struct msg *msg = qf_xcalloc(1, sizeof(*msg));
+
+    *msg = (struct msg){ .kind = MSG_TAG, .tag = tag, .number = ok };
+    if (qf_mailbox_try_send(coord->box, msg))
+        return true;
+    free(msg);
+    return false;
 }
 
 static void post_fetched(void *ctx, struct qa_fetch *fetch)
@@ -347,6 +360,7 @@ static bool start_parts(struct qa_coord *coord, struct qf_err *err)
 {
     struct qa_rpc_options rpc = { .api_id = coord->options.api_id,
                                   .post = post_tag,
+                                  .try_post = try_post_tag,
                                   .message = co_message,
                                   .closed = co_closed,
                                   .ctx = coord,

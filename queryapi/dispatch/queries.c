@@ -114,6 +114,19 @@ static void free_query(void *query)
     (void)qa_query_free(query);
 }
 
+/* Below this a query that is over may wait for the next one's thread: waking one of its own would cost
+ * more than all that is to be done. */
+#define FREE_LATER_MAX ((size_t)1 << 20)
+
+/* Its memory and its files go on a thread of the pool. */
+static void free_on_pool(struct qa_coord *coord, struct qa_query *query)
+{
+    bool small = qf_purse_used(&query->purse) + query->co.artifact_bytes < FREE_LATER_MAX;
+
+    if (!(small ? qf_pool_submit_later : qf_pool_submit)(coord->options.pool, free_query, query))
+        free_query(query);
+}
+
 static void give_slot(struct qa_coord *coord, const struct qa_query *query)
 {
     uint64_t slot = query->id & SLOT_MASK;
@@ -131,9 +144,7 @@ static void finish(struct qa_coord *coord, struct qa_query *query)
     co_unannounce(query);
     (void)atomic_fetch_sub(&coord->query_count, 1);
     (void)atomic_fetch_sub(&coord->spool_bytes, query->co.artifact_bytes);
-    /* Its files are removed on a pool thread. */
-    if (!qf_pool_submit(coord->options.pool, free_query, query))
-        free_query(query);
+    free_on_pool(coord, query);
 }
 
 /* --- the beginning --- */

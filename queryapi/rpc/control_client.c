@@ -27,6 +27,8 @@ struct call;
 struct tag {
     struct call *call;
     enum tag_kind kind;
+    struct tag *next; /* in qa_rpc.put_off */
+    bool ok;
 };
 
 /* One session. It lives until every batch it started has come back. */
@@ -60,6 +62,7 @@ struct qa_rpc {
     struct qf_thread *thread;
     struct call *calls;
     size_t count;
+    struct tag *put_off;      /* completed while something was sent, when the mailbox was full */
     struct qf_arena *scratch; /* of the message being decoded */
 };
 
@@ -180,16 +183,58 @@ static void receive_next(struct call *call, bool first)
     start(call, ops, first ? 2 : 1, &call->recv);
 }
 
+/* Something else completed while a message was sent, on this thread: it waits for its turn. */
+static void put_off(struct qa_rpc *rpc, struct tag *tag, bool ok)
+{
+    if (rpc->options.try_post(rpc->options.ctx, tag, ok))
+        return;
+    tag->ok = ok;
+    tag->next = rpc->put_off;
+    rpc->put_off = tag;
+}
+
+static void sent(struct call *call, bool ok)
+{
+    call->pending--;
+    call->sending = false;
+    rpc_queue_drop(&call->out, qf_clock_mono_ms());
+    if (!ok)
+        end_call(call, "");
+}
+
+/* Send the first message. True if that is over already: gRPC mostly writes it to the socket at once, and
+ * would wake the completion thread to say so, which would wake this one. */
+static bool send_first(struct call *call, const grpc_op *ops, size_t count)
+{
+    struct qa_rpc *rpc = call->rpc;
+    void *tag = NULL;
+    int ok = 0;
+
+    grpc_completion_queue_thread_local_cache_init(rpc->queue);
+    start(call, ops, count, &call->send);
+    if (!grpc_completion_queue_thread_local_cache_flush(rpc->queue, &tag, &ok))
+        return false;
+    if (tag != &call->send) {
+        put_off(rpc, tag, ok != 0);
+        return false;
+    }
+    sent(call, ok != 0);
+    return true;
+}
+
 static void send_next(struct call *call, bool first)
 {
-    grpc_op ops[2] = { { .op = GRPC_OP_SEND_MESSAGE } };
+    bool again = true;
 
-    if (!rpc_queue_first(&call->out) || call->sending || call->closing)
-        return;
-    ops[0].data.send_message.send_message = rpc_queue_first(&call->out);
-    ops[1].op = GRPC_OP_SEND_INITIAL_METADATA;
-    call->sending = true;
-    start(call, ops, first ? 2 : 1, &call->send);
+    while (again && rpc_queue_first(&call->out) && !call->sending && !call->closing) {
+        grpc_op ops[2] = { { .op = GRPC_OP_SEND_MESSAGE },
+                           { .op = GRPC_OP_SEND_INITIAL_METADATA } };
+
+        ops[0].data.send_message.send_message = rpc_queue_first(&call->out);
+        call->sending = true;
+        again = send_first(call, ops, first ? 2 : 1);
+        first = false;
+    }
 }
 
 static void enqueue(struct call *call, const struct pb_api_message *message)
@@ -241,9 +286,9 @@ void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address)
     call->session = session;
     call->dial_deadline = qf_clock_mono_ms() + rpc->options.dial_timeout_ms;
     rpc_queue_init(&call->out, &limits);
-    call->send = (struct tag){ call, TAG_SEND };
-    call->recv = (struct tag){ call, TAG_RECV };
-    call->status = (struct tag){ call, TAG_STATUS };
+    call->send = (struct tag){ .call = call, .kind = TAG_SEND };
+    call->recv = (struct tag){ .call = call, .kind = TAG_RECV };
+    call->status = (struct tag){ .call = call, .kind = TAG_STATUS };
     grpc_metadata_array_init(&call->initial);
     grpc_metadata_array_init(&call->trailing);
     call->details = grpc_empty_slice();
@@ -288,8 +333,21 @@ void qa_rpc_cancel_all(struct qa_rpc *rpc)
         end_call(call, "the API is shutting down");
 }
 
+static void complete(struct tag *tag, bool ok);
+
+static void complete_put_off(struct qa_rpc *rpc)
+{
+    while (rpc->put_off) {
+        struct tag *tag = rpc->put_off;
+
+        rpc->put_off = tag->next;
+        complete(tag, tag->ok);
+    }
+}
+
 void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now)
 {
+    complete_put_off(rpc);
     for (struct call *call = rpc->calls; call; call = call->next)
         if (!call->heard && now >= call->dial_deadline)
             end_call(call, "the worker does not answer");
@@ -368,28 +426,30 @@ static void free_call(struct call *call)
     free(call);
 }
 
-void qa_rpc_complete(struct qa_rpc *rpc, void *opaque, bool ok)
+static void complete(struct tag *tag, bool ok)
 {
-    struct tag *tag = opaque;
     struct call *call = tag->call;
 
-    (void)rpc;
-    call->pending--;
     switch (tag->kind) {
     case TAG_SEND:
-        call->sending = false;
-        rpc_queue_drop(&call->out, qf_clock_mono_ms());
-        if (!ok)
-            end_call(call, "");
+        sent(call, ok);
         send_next(call, false);
         break;
     case TAG_RECV:
+        call->pending--;
         on_received(call, ok);
         break;
     case TAG_STATUS:
+        call->pending--;
         on_status(call);
         break;
     }
     if (call->pending == 0)
         free_call(call);
+}
+
+void qa_rpc_complete(struct qa_rpc *rpc, void *tag, bool ok)
+{
+    complete(tag, ok);
+    complete_put_off(rpc);
 }

@@ -2,7 +2,8 @@
  *
  * All functions are called on the coordinator's thread, which alone touches calls. A thread of its
  * own waits on gRPC's completion queue and forwards each tag through `post`; the coordinator hands
- * it back with qa_rpc_complete(), from where the callbacks are called. No call blocks.
+ * it back with qa_rpc_complete(), from where the callbacks are called. No call blocks. A message that
+ * gRPC could send at once wakes nobody: the coordinator sees its completion where it sent it.
  *
  * A session's outgoing queue is bounded: a worker that does not read is a lost worker. Bursts
  * beyond the bound are fine as long as it reads. */
@@ -24,6 +25,8 @@ struct qa_rpc_options {
     /* Give @tag to the coordinator, which calls qa_rpc_complete(tag, ok). Called on the completion
      * thread; may wait. */
     void (*post)(void *ctx, void *tag, bool ok);
+    /* The same on the coordinator's thread; false if there is no room for it now. Never waits. */
+    bool (*try_post)(void *ctx, void *tag, bool ok);
     /* On the coordinator's thread: */
     void (*message)(void *ctx, uint64_t session, const struct pb_worker_message *message);
     /* The session is over; called exactly once per dial. @broke: the stream broke, and neither we nor

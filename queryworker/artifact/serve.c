@@ -186,8 +186,9 @@ static void finished(void *ctx, struct qh_request *request, const struct qh_outc
         return;
     fetch->ended_ns = qf_clock_mono_ns();
     fetch->complete = outcome->complete;
-    /* Only figures hang on it: when the coordinator is that busy they may be lost. */
-    if (!qf_mailbox_try_send(http->options.mailbox, fetch))
+    /* Only figures hang on it: they may wait for the acknowledgement that follows, and when the
+     * coordinator is that busy they may be lost. */
+    if (!qf_mailbox_try_send_later(http->options.mailbox, fetch))
         free(fetch);
 }
 

@@ -80,21 +80,51 @@ static void send_status(struct qw_call *self)
     grpc_slice_unref(details);
 }
 
+/* Something else completed while a message was sent, on this thread: it waits for its turn. */
+static void put_off(struct qw_server *server, struct qw_tag *tag, bool ok)
+{
+    tag->ok = ok;
+    if (qf_mailbox_try_send(server->options.mailbox, tag))
+        return;
+    tag->next = server->put_off; /* where the mailbox is full, a dispatch is near */
+    server->put_off = tag;
+}
+
+/* Send the first message. True if that is over already: gRPC mostly writes it to the socket at once, and
+ * would wake the completion thread to say so, which would wake this one. */
+static bool send_first(struct qw_call *self)
+{
+    grpc_completion_queue *cq = self->server->cq;
+    grpc_op op = { .op = GRPC_OP_SEND_MESSAGE };
+    void *tag = NULL;
+    int ok = 0;
+
+    op.data.send_message.send_message = rpc_queue_first(&self->out);
+    grpc_completion_queue_thread_local_cache_init(cq);
+    start(self, QW_OP_WRITE, &op, 1);
+    rpc_queue_drop(&self->out, qf_clock_mono_ms()); /* gRPC has what it needs of it */
+    if (!grpc_completion_queue_thread_local_cache_flush(cq, &tag, &ok))
+        return false;
+    if (tag != &self->tags[QW_OP_WRITE]) {
+        put_off(self->server, tag, ok != 0);
+        return false;
+    }
+    self->busy[QW_OP_WRITE] = false;
+    return true;
+}
+
 /* Send what comes next: a message, or at the end the status. */
 static void pump(struct qw_call *self)
 {
-    grpc_op op = { .op = GRPC_OP_SEND_MESSAGE };
-
-    if (self->state == QW_CALL_OVER || self->busy[QW_OP_WRITE] || self->busy[QW_OP_STATUS])
-        return;
-    op.data.send_message.send_message = rpc_queue_first(&self->out);
-    if (!op.data.send_message.send_message) {
-        if (self->state == QW_CALL_ENDING)
-            send_status(self);
-        return;
-    }
-    start(self, QW_OP_WRITE, &op, 1);
-    rpc_queue_drop(&self->out, qf_clock_mono_ms()); /* gRPC has what it needs of it */
+    do {
+        if (self->state == QW_CALL_OVER || self->busy[QW_OP_WRITE] || self->busy[QW_OP_STATUS])
+            return;
+        if (!rpc_queue_first(&self->out)) {
+            if (self->state == QW_CALL_ENDING)
+                send_status(self);
+            return;
+        }
+    } while (send_first(self));
 }
 
 bool qw_call_write(struct qw_call *self, struct qf_str bytes)

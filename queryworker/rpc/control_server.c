@@ -314,12 +314,10 @@ static void free_if_finished(struct qw_call *call)
     qw_call_free(call);
 }
 
-void qw_server_dispatch(struct qw_server *server, struct qw_message *message)
+static void dispatch(struct qw_server *server, struct qw_tag *tag)
 {
-    struct qw_tag *tag = (struct qw_tag *)message;
     struct qw_call *call = tag->call;
 
-    assert(message->kind == QW_MESSAGE_RPC);
     if (tag == &server->accept_tag) {
         accept_call(server, tag->ok);
         return;
@@ -334,6 +332,18 @@ void qw_server_dispatch(struct qw_server *server, struct qw_message *message)
     else if (tag->op == QW_OP_CLOSE)
         forget_session(call, QW_CLOSED_LOST, "stream lost");
     free_if_finished(call);
+}
+
+void qw_server_dispatch(struct qw_server *server, struct qw_message *message)
+{
+    assert(message->kind == QW_MESSAGE_RPC);
+    dispatch(server, (struct qw_tag *)message);
+    while (server->put_off) {
+        struct qw_tag *tag = server->put_off;
+
+        server->put_off = tag->next;
+        dispatch(server, tag);
+    }
 }
 
 static struct qw_call *find_session(const struct qw_server *server, uint64_t session)

@@ -28,6 +28,7 @@ struct qw_tag {
     struct qw_call *call; /* NULL: a new call, or the end of the server */
     enum qw_op op;
     bool ok;
+    struct qw_tag *next; /* in qw_server.put_off */
 };
 
 /*            what moves a call on
@@ -70,6 +71,7 @@ struct qw_server {
     grpc_call_details accepted_details;
     grpc_metadata_array accepted_metadata;
 
+    struct qw_tag *put_off; /* completed while something was sent, when the mailbox was full */
     struct qw_call *calls;
     size_t call_count;
     uint64_t last_session;

@@ -50,6 +50,57 @@ TEST(mailbox_descriptor_follows_its_contents)
     (void)qf_mailbox_free(box, NULL);
 }
 
+/* What is sent later wakes nobody, and is not left behind when somebody is woken. */
+TEST(mailbox_keeps_what_is_sent_later_for_the_next_look)
+{
+    struct qf_mailbox *box = qf_mailbox_new(3);
+    int a, b, c;
+
+    CHECK(!readable(qf_mailbox_fd(box)));
+    CHECK(qf_mailbox_try_send_later(box, &a));
+    CHECK(!readable(qf_mailbox_fd(box)));
+    CHECK_EQ(qf_mailbox_count(box), 1);
+    qf_mailbox_nudge(box);
+    CHECK(readable(qf_mailbox_fd(box)));
+    CHECK(qf_mailbox_try_receive(box) == &a);
+    CHECK(!readable(qf_mailbox_fd(box)));
+    qf_mailbox_nudge(box); /* nothing to wake anybody for */
+    CHECK(!readable(qf_mailbox_fd(box)));
+    CHECK(qf_mailbox_try_send_later(box, &a));
+    CHECK(qf_mailbox_try_send(box, &b));
+    CHECK(qf_mailbox_try_send_later(box, &c));
+    CHECK(!qf_mailbox_try_send_later(box, &c)); /* full */
+    CHECK(readable(qf_mailbox_fd(box)));
+    CHECK(qf_mailbox_receive(box, -1) == &a);
+    CHECK(qf_mailbox_receive(box, -1) == &b);
+    CHECK(qf_mailbox_receive(box, -1) == &c);
+    CHECK(!readable(qf_mailbox_fd(box)));
+    (void)qf_mailbox_free(box, NULL);
+}
+
+static void send_later_and_nudge(void *arg)
+{
+    struct qf_mailbox *box = arg;
+
+    for (uintptr_t i = 1; i <= 1000; i++) {
+        while (!qf_mailbox_try_send_later(box, (void *)i))
+            continue;
+        qf_mailbox_nudge(box);
+    }
+}
+
+/* However often the reader sleeps for ever meanwhile: a nudge gets it to see what was sent later. */
+TEST(mailbox_nudges_a_reader_that_sleeps)
+{
+    struct qf_mailbox *box = qf_mailbox_new(1);
+    struct qf_thread *thread = qf_thread_start("nudge", send_later_and_nudge, box);
+
+    for (uintptr_t i = 1; i <= 1000; i++)
+        CHECK(qf_mailbox_receive(box, -1) == (void *)i);
+    (void)qf_thread_join(thread);
+    (void)qf_mailbox_free(box, NULL);
+}
+
 enum { PER_SENDER = 20000, SENDERS = 3 };
 
 static void send_numbers(void *arg)
