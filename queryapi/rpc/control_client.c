@@ -171,19 +171,7 @@ static void start(struct call *call, const grpc_op *ops, size_t count, struct ta
         end_call(call, "cannot start a gRPC operation");
 }
 
-static void receive_next(struct call *call, bool first)
-{
-    grpc_op ops[2] = { { .op = GRPC_OP_RECV_MESSAGE } };
-
-    ops[0].data.recv_message.recv_message = &call->received;
-    if (first) {
-        ops[1].op = GRPC_OP_RECV_INITIAL_METADATA;
-        ops[1].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
-    }
-    start(call, ops, first ? 2 : 1, &call->recv);
-}
-
-/* Something else completed while a message was sent, on this thread: it waits for its turn. */
+/* Something else completed on this thread meanwhile: it waits for its turn. */
 static void put_off(struct qa_rpc *rpc, struct tag *tag, bool ok)
 {
     if (rpc->options.try_post(rpc->options.ctx, tag, ok))
@@ -191,6 +179,41 @@ static void put_off(struct qa_rpc *rpc, struct tag *tag, bool ok)
     tag->ok = ok;
     tag->next = rpc->put_off;
     rpc->put_off = tag;
+}
+
+/* As start(). True if @tag completed at once and nobody else will hear of it, which is said of messages
+ * sent alone: gRPC mostly writes them to the socket at once, and would wake the completion thread to say
+ * so, which would wake this one. A message that is here already waits for its turn, as it would if
+ * the completion thread had found it. */
+static bool start_here(struct call *call, const grpc_op *ops, size_t count, struct tag *tag,
+                       bool *ret_ok)
+{
+    struct qa_rpc *rpc = call->rpc;
+    void *found = NULL;
+    int ok = 0;
+
+    grpc_completion_queue_thread_local_cache_init(rpc->queue);
+    start(call, ops, count, tag);
+    if (!grpc_completion_queue_thread_local_cache_flush(rpc->queue, &found, &ok))
+        return false;
+    *ret_ok = ok != 0;
+    if (found == tag && tag->kind == TAG_SEND)
+        return true;
+    put_off(rpc, found, ok != 0);
+    return false;
+}
+
+static void receive_next(struct call *call, bool first)
+{
+    grpc_op ops[2] = { { .op = GRPC_OP_RECV_MESSAGE } };
+    bool ok;
+
+    ops[0].data.recv_message.recv_message = &call->received;
+    if (first) {
+        ops[1].op = GRPC_OP_RECV_INITIAL_METADATA;
+        ops[1].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
+    }
+    (void)start_here(call, ops, first ? 2 : 1, &call->recv, &ok);
 }
 
 static void sent(struct call *call, bool ok)
@@ -202,26 +225,6 @@ static void sent(struct call *call, bool ok)
         end_call(call, "");
 }
 
-/* Send the first message. True if that is over already: gRPC mostly writes it to the socket at once, and
- * would wake the completion thread to say so, which would wake this one. */
-static bool send_first(struct call *call, const grpc_op *ops, size_t count)
-{
-    struct qa_rpc *rpc = call->rpc;
-    void *tag = NULL;
-    int ok = 0;
-
-    grpc_completion_queue_thread_local_cache_init(rpc->queue);
-    start(call, ops, count, &call->send);
-    if (!grpc_completion_queue_thread_local_cache_flush(rpc->queue, &tag, &ok))
-        return false;
-    if (tag != &call->send) {
-        put_off(rpc, tag, ok != 0);
-        return false;
-    }
-    sent(call, ok != 0);
-    return true;
-}
-
 static void send_next(struct call *call, bool first)
 {
     bool again = true;
@@ -229,10 +232,15 @@ static void send_next(struct call *call, bool first)
     while (again && rpc_queue_first(&call->out) && !call->sending && !call->closing) {
         grpc_op ops[2] = { { .op = GRPC_OP_SEND_MESSAGE },
                            { .op = GRPC_OP_SEND_INITIAL_METADATA } };
+        bool ok = false;
 
         ops[0].data.send_message.send_message = rpc_queue_first(&call->out);
+        if (call->out.count > 1) /* the next one follows at once: one write for both */
+            ops[0].flags = GRPC_WRITE_BUFFER_HINT;
         call->sending = true;
-        again = send_first(call, ops, first ? 2 : 1);
+        again = start_here(call, ops, first ? 2 : 1, &call->send, &ok);
+        if (again)
+            sent(call, ok);
         first = false;
     }
 }
@@ -316,7 +324,9 @@ void qa_rpc_send(struct qa_rpc *rpc, uint64_t session, const struct pb_api_messa
     if (!call)
         return;
     enqueue(call, message);
-    send_next(call, false);
+    /* Nobody waits for an acknowledgement: it goes with what is sent next, or at the next tick. */
+    if (message->kind != PB_API_ACK)
+        send_next(call, false);
 }
 
 void qa_rpc_hangup(struct qa_rpc *rpc, uint64_t session, const char *why)
@@ -348,6 +358,8 @@ static void complete_put_off(struct qa_rpc *rpc)
 void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now)
 {
     complete_put_off(rpc);
+    for (struct call *call = rpc->calls; call; call = call->next)
+        send_next(call, false);
     for (struct call *call = rpc->calls; call; call = call->next)
         if (!call->heard && now >= call->dial_deadline)
             end_call(call, "the worker does not answer");

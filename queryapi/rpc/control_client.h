@@ -51,13 +51,14 @@ struct qa_rpc *qa_rpc_free(struct qa_rpc *rpc);
 
 /* Open a stream to @address ("host:port") as @session, and say hello. */
 void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address);
-/* Queue a message; too much of it ends the session. Unknown sessions are ignored. */
+/* Queue a message; too much of it ends the session. Unknown sessions are ignored. An ArtifactAck waits
+ * for the next message to that worker, or for qa_rpc_tick(). */
 void qa_rpc_send(struct qa_rpc *rpc, uint64_t session, const struct pb_api_message *message);
 /* End the session; `closed` follows. */
 void qa_rpc_hangup(struct qa_rpc *rpc, uint64_t session, const char *why);
 
 void qa_rpc_complete(struct qa_rpc *rpc, void *tag, bool ok);
-/* End dials that take too long. */
+/* End dials that take too long, and send what waits. */
 void qa_rpc_tick(struct qa_rpc *rpc, qf_time_ms now);
 
 #endif

@@ -20,6 +20,7 @@ struct qw_call *qw_call_new(struct qw_server *server, grpc_call *call, enum qw_c
     self->call = call;
     rpc_queue_init(&self->out, &limits);
     self->health_sent = -1;
+    self->held_until = QF_TIME_NEVER;
     for (int op = 0; op < QW_OP__COUNT; op++)
         self->tags[op] = (struct qw_tag){
             .message = { QW_MESSAGE_RPC }, .server = server, .call = self, .op = (enum qw_op)op
@@ -59,6 +60,37 @@ void qw_call_start(struct qw_call *self, bool read)
         qw_call_read(self);
 }
 
+/* Something else completed on this thread meanwhile: it waits for its turn. */
+static void put_off(struct qw_server *server, struct qw_tag *tag, bool ok)
+{
+    tag->ok = ok;
+    if (qf_mailbox_try_send(server->options.mailbox, tag))
+        return;
+    tag->next = server->put_off; /* where the mailbox is full, a dispatch is near */
+    server->put_off = tag;
+}
+
+/* As start(). True if a write completed at once and nobody else will hear of it: gRPC mostly writes
+ * messages to the socket at once, and would wake the completion thread to say so, which would wake this
+ * one. A message that is here already waits for its turn, as if the completion thread had found it. */
+static bool start_here(struct qw_call *self, enum qw_op tag, const grpc_op *op)
+{
+    grpc_completion_queue *cq = self->server->cq;
+    void *found = NULL;
+    int ok = 0;
+
+    grpc_completion_queue_thread_local_cache_init(cq);
+    start(self, tag, op, 1);
+    if (!grpc_completion_queue_thread_local_cache_flush(cq, &found, &ok))
+        return false;
+    if (tag == QW_OP_WRITE && found == &self->tags[QW_OP_WRITE]) {
+        self->busy[QW_OP_WRITE] = false;
+        return true;
+    }
+    put_off(self->server, found, ok != 0);
+    return false;
+}
+
 void qw_call_read(struct qw_call *self)
 {
     grpc_op op = { .op = GRPC_OP_RECV_MESSAGE };
@@ -66,7 +98,7 @@ void qw_call_read(struct qw_call *self)
     if (self->state != QW_CALL_LIVE || self->busy[QW_OP_READ])
         return;
     op.data.recv_message.recv_message = &self->incoming;
-    start(self, QW_OP_READ, &op, 1);
+    (void)start_here(self, QW_OP_READ, &op);
 }
 
 static void send_status(struct qw_call *self)
@@ -80,42 +112,24 @@ static void send_status(struct qw_call *self)
     grpc_slice_unref(details);
 }
 
-/* Something else completed while a message was sent, on this thread: it waits for its turn. */
-static void put_off(struct qw_server *server, struct qw_tag *tag, bool ok)
-{
-    tag->ok = ok;
-    if (qf_mailbox_try_send(server->options.mailbox, tag))
-        return;
-    tag->next = server->put_off; /* where the mailbox is full, a dispatch is near */
-    server->put_off = tag;
-}
-
-/* Send the first message. True if that is over already: gRPC mostly writes it to the socket at once, and
- * would wake the completion thread to say so, which would wake this one. */
+/* Send the first message. True if that is over already. */
 static bool send_first(struct qw_call *self)
 {
-    grpc_completion_queue *cq = self->server->cq;
     grpc_op op = { .op = GRPC_OP_SEND_MESSAGE };
-    void *tag = NULL;
-    int ok = 0;
+    bool over;
 
     op.data.send_message.send_message = rpc_queue_first(&self->out);
-    grpc_completion_queue_thread_local_cache_init(cq);
-    start(self, QW_OP_WRITE, &op, 1);
+    if (self->out.count > 1) /* the next one follows at once: one write for both */
+        op.flags = GRPC_WRITE_BUFFER_HINT;
+    over = start_here(self, QW_OP_WRITE, &op);
     rpc_queue_drop(&self->out, qf_clock_mono_ms()); /* gRPC has what it needs of it */
-    if (!grpc_completion_queue_thread_local_cache_flush(cq, &tag, &ok))
-        return false;
-    if (tag != &self->tags[QW_OP_WRITE]) {
-        put_off(self->server, tag, ok != 0);
-        return false;
-    }
-    self->busy[QW_OP_WRITE] = false;
-    return true;
+    return over;
 }
 
 /* Send what comes next: a message, or at the end the status. */
 static void pump(struct qw_call *self)
 {
+    self->held_until = QF_TIME_NEVER;
     do {
         if (self->state == QW_CALL_OVER || self->busy[QW_OP_WRITE] || self->busy[QW_OP_STATUS])
             return;
@@ -127,12 +141,23 @@ static void pump(struct qw_call *self)
     } while (send_first(self));
 }
 
-bool qw_call_write(struct qw_call *self, struct qf_str bytes)
+bool qw_call_write(struct qw_call *self, struct qf_str bytes, bool hold)
 {
-    if (self->state != QW_CALL_LIVE || !rpc_queue_push(&self->out, bytes, qf_clock_mono_ms()))
+    qf_time_ms now = qf_clock_mono_ms();
+
+    if (self->state != QW_CALL_LIVE || !rpc_queue_push(&self->out, bytes, now))
         return false;
-    pump(self);
+    if (!hold)
+        pump(self);
+    else if (self->held_until == QF_TIME_NEVER)
+        self->held_until = now + QW_SERVER_HOLD_MS;
     return true;
+}
+
+void qw_call_release(struct qw_call *self, qf_time_ms now)
+{
+    if (self->held_until <= now)
+        pump(self);
 }
 
 void qw_call_end(struct qw_call *self, grpc_status_code status, const char *why)

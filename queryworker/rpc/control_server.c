@@ -246,7 +246,7 @@ static bool send_health(struct qw_call *call, enum pb_health health)
     if (call->health_sent == (int)health)
         return true;
     pb_health_response_encode(&buf, health);
-    sent = qw_call_write(call, qf_strbuf_view(&buf));
+    sent = qw_call_write(call, qf_strbuf_view(&buf), false);
     qf_strbuf_done(&buf);
     call->health_sent = (int)health;
     return sent;
@@ -366,7 +366,7 @@ bool qw_server_send(struct qw_server *server, uint64_t session,
     if (!call)
         return false;
     pb_worker_encode(&buf, message);
-    sent = qw_call_write(call, qf_strbuf_view(&buf));
+    sent = qw_call_write(call, qf_strbuf_view(&buf), message->kind == PB_WORKER_ACCEPTED);
     qf_strbuf_done(&buf);
     if (!sent) {
         qw_call_cancel(call, GRPC_STATUS_RESOURCE_EXHAUSTED, "peer does not read");
@@ -401,9 +401,11 @@ void qw_server_set_serving(struct qw_server *server, bool serving)
 
 void qw_server_tick(struct qw_server *server, qf_time_ms now)
 {
-    for (struct qw_call *call = server->calls; call; call = call->next)
+    for (struct qw_call *call = server->calls; call; call = call->next) {
+        qw_call_release(call, now);
         if (call->state == QW_CALL_ENDING && call->linger_until <= now)
             qw_call_cancel(call, call->status, call->why);
+    }
     /* Streams have had their say; connections would wait for their peers to agree. */
     if (server->stopping && !server->calls && !server->disconnected) {
         server->disconnected = true;
@@ -415,9 +417,11 @@ qf_time_ms qw_server_deadline(const struct qw_server *server)
 {
     qf_time_ms deadline = QF_TIME_NEVER;
 
-    for (const struct qw_call *call = server->calls; call; call = call->next)
+    for (const struct qw_call *call = server->calls; call; call = call->next) {
+        deadline = QF_MIN(deadline, call->held_until);
         if (call->state == QW_CALL_ENDING)
             deadline = QF_MIN(deadline, call->linger_until);
+    }
     return deadline;
 }
 

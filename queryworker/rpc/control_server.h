@@ -4,7 +4,8 @@
  * is called by the coordinator thread alone, and the callbacks run on it, inside
  * qw_server_dispatch(). A session is one stream of one API; its number is never used again.
  *
- * Messages leave in the order in which they were sent. A stream whose queue is full belongs to a
+ * Messages leave in the order in which they were sent, a WorkAccepted a few milliseconds later if
+ * nothing follows it. A stream whose queue is full belongs to a
  * peer that does not read: it is ended. */
 #ifndef QUERYWORKER_RPC_CONTROL_SERVER_H
 #define QUERYWORKER_RPC_CONTROL_SERVER_H
@@ -28,6 +29,9 @@ struct qw_server;
 #define QW_SERVER_QUEUE_BYTES_MAX (16u << 20)
 /* What a message may take in its arena. */
 #define QW_SERVER_ARENA_BYTES_MAX (PB_DECODE_BYTES_MAX + 2 * PB_MESSAGE_BYTES_MAX)
+/* How long a WorkAccepted waits for company: mostly the WorkReady of a small work is there by then, and
+ * both wake the API once. */
+#define QW_SERVER_HOLD_MS 5
 /* How long an ended stream may take to send what is queued and its status. */
 #define QW_SERVER_LINGER_MS 500
 
@@ -80,7 +84,7 @@ void qw_server_end(struct qw_server *server, uint64_t session, qf_rc rc, const c
 /* What the health service answers from now on. */
 void qw_server_set_serving(struct qw_server *server, bool serving);
 
-/* End streams that linger too long; call when the deadline has come, and now and then while
+/* End streams that linger too long, send what was held back; call when the deadline has come, and now and then while
  * stopping. */
 void qw_server_tick(struct qw_server *server, qf_time_ms now);
 qf_time_ms qw_server_deadline(const struct qw_server *server);

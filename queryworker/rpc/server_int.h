@@ -49,6 +49,7 @@ struct qw_call {
     int canceled;
 
     struct rpc_queue out;
+    qf_time_ms held_until; /* when what waits in it for company has to go, or QF_TIME_NEVER */
 
     grpc_status_code status; /* ENDING */
     char why[200];
@@ -84,8 +85,10 @@ void qw_call_free(struct qw_call *call);
 /* Start the operations every call begins with. */
 void qw_call_start(struct qw_call *call, bool read);
 void qw_call_read(struct qw_call *call);
-/* Queue bytes; false if the queue is full. */
-bool qw_call_write(struct qw_call *call, struct qf_str bytes);
+/* Queue bytes; false if the queue is full. @hold: they go with what is written next, or when
+ * qw_call_release() finds that they have waited for QW_SERVER_HOLD_MS. */
+bool qw_call_write(struct qw_call *call, struct qf_str bytes, bool hold);
+void qw_call_release(struct qw_call *call, qf_time_ms now);
 /* No more reading; send the queue, then @status. Only a LIVE call changes. */
 void qw_call_end(struct qw_call *call, grpc_status_code status, const char *why);
 void qw_call_cancel(struct qw_call *call, grpc_status_code status, const char *why);

@@ -114,7 +114,7 @@ static const struct heavy heavies[] = {
     { "stddev_over_time(x[" WINDOW "s])", 60000, 10, VISITS },
     { "stdvar_over_time(x[" WINDOW "s])", 60000, 10, VISITS },
     { "quantile_over_time(0.5, x[" WINDOW "s])", 60000, 10, VISITS }, /* sorted once, then moved */
-    { "mad_over_time(x[" WINDOW "s])", 60000, 10, VISITS }, /* the same */
+    { "mad_over_time(x[" WINDOW "s])", 60000, 10, VISITS },           /* the same */
     { "ts_of_min_over_time(x[" WINDOW "s])", 60000, 10, VISITS },
     { "ts_of_max_over_time(x[" WINDOW "s])", 60000, 10, VISITS },
     { "deriv(x[" WINDOW "s])", 60000, 10, VISITS },
