@@ -1,5 +1,7 @@
 /* names.c - the words for every enum of the coordination, from the tables that declare them. */
 #include "workcoord/api.h"
+#include "workcoord/lane.h"
+#include "workcoord/lane_worker.h"
 #include "workcoord/life.h"
 #include "workcoord/types.h"
 #include "workcoord/worker.h"
@@ -28,3 +30,7 @@ NAME_FUNCTION(wc_query_state_name, wc_query_state, WC_QUERY_STATES)
 NAME_FUNCTION(wc_life_event_name, wc_life_event_type, WC_LIFE_EVENTS)
 NAME_FUNCTION(wc_life_effect_name, wc_life_effect_type, WC_LIFE_EFFECTS)
 NAME_FUNCTION(wc_life_cause_name, wc_life_cause, WC_LIFE_CAUSES)
+NAME_FUNCTION(wc_lane_event_name, wc_lane_event_type, WC_LANE_EVENTS)
+NAME_FUNCTION(wc_lane_effect_name, wc_lane_effect_type, WC_LANE_EFFECTS)
+NAME_FUNCTION(wc_lane_worker_event_name, wc_lane_worker_event_type, WC_LANE_WORKER_EVENTS)
+NAME_FUNCTION(wc_lane_worker_effect_name, wc_lane_worker_effect_type, WC_LANE_WORKER_EFFECTS)
