@@ -4,6 +4,7 @@
 #include "cli/daemon.h"
 #include "proto/codec/control.h"
 #include "queryworker/worker.h"
+#include "workcoord/lane_worker.h"
 
 int cli_worker(int argc, char **argv);
 
@@ -57,6 +58,12 @@ static const struct cli_flag flags[] = {
       "memory for what was read of segments, for the works that read it again; 0B: none" },
     { "result-memory", CLI_FLAG_BYTES, &o.result_memory, "BYTES", "0B",
       "memory for results, for dashboards that ask the same again a little later; 0B: none" },
+    { "background-slots", CLI_FLAG_U64, &o.background_slots, "N", "1",
+      "background jobs (compaction) that run at once beside works, which overtake them; 0: none" },
+    { "background-memory", CLI_FLAG_BYTES, &o.background_memory, "BYTES", "256MiB",
+      "memory one of them may use to read" },
+    { "background-rate", CLI_FLAG_BYTES, &o.background_rate, "BYTES", "64MiB",
+      "what all of them may read and write in a second; 0B: no limit" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "60s",
       "after SIGTERM: the longest wait for accepted work to finish and be fetched" },
     { "control-tls-cert", CLI_FLAG_STR, &o.control_tls_cert, "FILE", NULL,
@@ -88,6 +95,8 @@ static bool check_options(void)
 {
     if (o.slots > 1024 || o.downloads == 0 || o.downloads > 1024)
         return cli_bad("--slots: at most 1024; --downloads: 1 to 1024");
+    if (o.background_slots > WC_LANE_SLOTS_MAX || o.background_memory < (UINT64_C(16) << 20))
+        return cli_bad("--background-slots: at most 64; --background-memory: at least 16MiB");
     if (o.works_max == 0 || o.works_max > 1048576)
         return cli_bad("--works-max: 1 to 1048576");
     if (o.queue_memory < QW_QUEUE_MEMORY_MIN)

@@ -11,6 +11,8 @@ static const char *const session_ends[] = { "peer",     "lost",     "silent", "s
 static const char *const download_results[] = { "ok", "failed", "canceled", NULL };
 static const char *const artifact_states[] = { "unacked", "acked", NULL };
 static const char *const eviction_reasons[] = { "cache", "acked", "expired", "unacked", NULL };
+static const char *const background_ends[] = { "done", "failed", "stopped", "rejected", NULL };
+static const char *const background_ways[] = { "read", "written", NULL };
 static const char *const http_classes[] = { "1xx", "2xx", "3xx", "4xx", "5xx", NULL };
 #define NAME(code, name) name,
 static const char *const run_states[] = { WC_RUN_STATES(NAME) NULL };

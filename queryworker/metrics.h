@@ -17,6 +17,14 @@ enum qw_download_result { QW_DOWNLOAD_OK, QW_DOWNLOAD_FAILED, QW_DOWNLOAD_CANCEL
 enum qw_artifact_state { QW_ARTIFACT_UNACKED, QW_ARTIFACT_ACKED };
 enum qw_eviction { QW_EVICT_CACHE, QW_EVICT_ACKED, QW_EVICT_EXPIRED, QW_EVICT_UNACKED };
 
+enum qw_background_end {
+    QW_BACKGROUND_DONE,
+    QW_BACKGROUND_FAILED,
+    QW_BACKGROUND_STOPPED,
+    QW_BACKGROUND_REJECTED
+};
+enum qw_background_way { QW_BACKGROUND_READ, QW_BACKGROUND_WRITTEN };
+
 struct qw_metrics {
     struct qf_metrics *registry;
 #define QW_COUNTER(field, name, help) struct qf_metric *field;

@@ -18,6 +18,7 @@
 #include "base/sys/private_dir.h"
 #include "queryworker/cache/head.h"
 #include "queryworker/work/coordinator.h"
+#include "segments/write/sweep.h"
 
 /* Everything a worker consists of; zeroed parts are simply not there yet. */
 struct parts {
@@ -27,8 +28,9 @@ struct parts {
     char *worker_id, *base_url, *control_host, *http_host;
     struct sg_store *store;
     struct qf_mailbox *mailbox;
-    struct qf_pool *pool, *downloads;
+    struct qf_pool *pool, *downloads, *background;
     struct qw_identity *identity;
+    char *background_dir;
     struct qw_metrics *metrics;
     struct qw_spool *spool;
     struct qw_coordinator *co;
@@ -98,7 +100,14 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
         return err->rc;
     p->pool = qf_pool_new("scan", p->slots, p->slots * 2);
     p->downloads = qf_pool_new("download", o->downloads, 65536);
-    if (!p->pool || !p->downloads)
+    if (o->background_slots) {
+        p->background = qf_pool_new("background", o->background_slots, o->background_slots * 2);
+        p->background_dir = below(o->spool, "background");
+        if (qf_private_dir(p->background_dir, err))
+            return err->rc;
+        sg_sweep_folders(p->background_dir); /* of this worker's life before */
+    }
+    if (!p->pool || !p->downloads || (o->background_slots && !p->background))
         return qf_err_set(err, QF_EIO, "cannot start %llu threads",
                           (unsigned long long)(p->slots + o->downloads));
     p->identity = qw_identity_new(p->store, err);
@@ -189,6 +198,12 @@ static void make_coordinator(struct parts *p)
                     .high_percent = (unsigned)o->disk_high,
                     .low_percent = (unsigned)o->disk_low },
         .drain_timeout_ms = o->drain_timeout_ms,
+        .background = { .slots = (uint32_t)o->background_slots,
+                        .memory = o->background_memory,
+                        .rate = o->background_rate,
+                        .pool = p->background,
+                        .store = p->store,
+                        .temp_dir = p->background_dir },
         .mailbox = p->mailbox,
         .pool = p->pool,
         .spool = p->spool,
@@ -283,6 +298,7 @@ static void stop(struct parts *p)
     p->pool = qf_pool_free(p->pool);
     p->downloads = qf_pool_free(p->downloads);
     p->identity = qw_identity_free(p->identity);
+    p->background = qf_pool_free(p->background);
     p->co = qw_coordinator_free(p->co);
     p->cache = qw_cache_free(p->cache);
     p->heads = qw_head_source_free(p->heads);
@@ -292,6 +308,7 @@ static void stop(struct parts *p)
     p->store = sg_store_free(p->store);
     if (p->lock_fd >= 0)
         (void)close(p->lock_fd);
+    free(p->background_dir);
     free(p->worker_id);
     free(p->base_url);
     free(p->control_host);

@@ -1,7 +1,7 @@
 /* worker.h - the worker role: executes leaves of queries over segments and serves the artifacts.
  *
  * Threads: the caller's, which is the coordinator and owns all state; one that waits for gRPC; the
- * pool that scans; the pool that downloads; those of the HTTP server. They meet in one mailbox. */
+ * pool that scans; the pool that downloads; the pool for background jobs; those of the HTTP server. They meet in one mailbox. */
 #ifndef QUERYWORKER_WORKER_H
 #define QUERYWORKER_WORKER_H
 
@@ -37,6 +37,10 @@ struct qw_options {
     int64_t artifact_ttl_ms;     /* without acknowledgement */
     int64_t artifact_ack_ttl_ms; /* after it */
     int64_t drain_timeout_ms;
+
+    uint64_t background_slots;  /* jobs that run at once beside works; 0: none are taken */
+    uint64_t background_memory; /* of one */
+    uint64_t background_rate;   /* bytes a second that all of them read and write; 0: any number */
 
     uint64_t disk_budget;         /* of spool and cache together */
     uint64_t disk_floor;          /* of it, kept for artifacts */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/pure/alloc.h"
@@ -53,6 +54,12 @@ struct qf_thread *qf_thread_join(struct qf_thread *thread)
     (void)pthread_join(thread->id, NULL);
     free(thread);
     return NULL;
+}
+
+void qf_thread_yield_to_others(void)
+{
+    /* On Linux this is about the thread alone, and decides about the order of its I/O as well. */
+    (void)setpriority(PRIO_PROCESS, 0, 19);
 }
 
 struct qf_lock {

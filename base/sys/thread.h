@@ -13,6 +13,9 @@ struct qf_thread *qf_thread_start(const char *name, void (*fn)(void *arg), void 
 /* Wait for its end and free it. Accepts NULL, returns NULL. */
 struct qf_thread *qf_thread_join(struct qf_thread *thread);
 
+/* The calling thread gives way to all others from now on, at the processor and at disks. */
+void qf_thread_yield_to_others(void);
+
 /* A mutex with a condition. For base/sys, and for places that a decision record names. */
 struct qf_lock;
 struct qf_lock *qf_lock_new(void);

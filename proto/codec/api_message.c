@@ -12,6 +12,7 @@ typedef Promfabric__Control__V1__Segment segment_msg;
 typedef Promfabric__Control__V1__WorkLimits limits_msg;
 typedef Promfabric__Control__V1__HeadRead heads_msg;
 typedef Promfabric__Control__V1__HeadInput head_msg;
+typedef Promfabric__Control__V1__AssignJob job_msg;
 
 static heads_msg *fill_heads(struct qf_arena *arena, const struct pb_heads *in)
 {
@@ -82,6 +83,33 @@ static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assi
     }
 }
 
+static char **fill_names(struct qf_arena *arena, const struct qf_str *names, size_t count)
+{
+    char **out = QF_ARENA_ARRAY(arena, char *, count + 1);
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = pb_cstr(arena, names[i]);
+    return out;
+}
+
+static void fill_job(struct qf_arena *arena, const struct pb_job *in, job_msg *out)
+{
+    out->job_id = in->job_id;
+    out->attempt = in->attempt;
+    out->tenant = pb_cstr(arena, in->tenant);
+    out->n_inputs = in->input_count;
+    out->inputs = fill_names(arena, in->inputs, in->input_count);
+    out->n_dead = in->dead_count;
+    out->dead = fill_names(arena, in->dead, in->dead_count);
+    out->window_ms = in->window_ms;
+    out->shard = in->shard;
+    out->shard_count = in->shard_count;
+    out->generation = in->generation;
+    out->input_bytes = in->input_bytes;
+    out->memory_bytes = in->memory_bytes;
+    out->file_bytes = in->file_bytes;
+}
+
 void pb_api_encode(struct qf_strbuf *buf, const struct pb_api_message *message)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -91,8 +119,21 @@ void pb_api_encode(struct qf_strbuf *buf, const struct pb_api_message *message)
     Promfabric__Control__V1__CancelWork cancel = PROMFABRIC__CONTROL__V1__CANCEL_WORK__INIT;
     Promfabric__Control__V1__ArtifactAck ack = PROMFABRIC__CONTROL__V1__ARTIFACT_ACK__INIT;
     Promfabric__Control__V1__Heartbeat heartbeat = PROMFABRIC__CONTROL__V1__HEARTBEAT__INIT;
+    job_msg job = PROMFABRIC__CONTROL__V1__ASSIGN_JOB__INIT;
+    Promfabric__Control__V1__CancelJob job_cancel = PROMFABRIC__CONTROL__V1__CANCEL_JOB__INIT;
 
     switch (message->kind) {
+    case PB_API_JOB:
+        fill_job(arena, &message->u.job, &job);
+        out.assign_job = &job;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ASSIGN_JOB;
+        break;
+    case PB_API_JOB_CANCEL:
+        job_cancel.job_id = message->u.job_cancel.job_id;
+        job_cancel.attempt = message->u.job_cancel.attempt;
+        out.cancel_job = &job_cancel;
+        out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_CANCEL_JOB;
+        break;
     case PB_API_HELLO:
         hello.protocol_version = message->u.hello.protocol_version;
         hello.api_id = pb_cstr(arena, message->u.hello.api_id);
@@ -261,6 +302,49 @@ static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb
     return take_segments(arena, in, out, err);
 }
 
+static qf_rc take_names(struct qf_arena *arena, char *const *in, size_t count, size_t max,
+                        const struct qf_str **ret_names, struct qf_err *err)
+{
+    struct qf_str *names;
+
+    if (count > max)
+        return qf_err_set(err, QF_EPROTO, "%zu files in one job", count);
+    names = QF_ARENA_ARRAY(arena, struct qf_str, count + 1);
+    if (!names)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu names", count);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = qf_str_from(in[i]);
+        if (names[i].len == 0 || names[i].len > PB_TEXT_BYTES_MAX)
+            return qf_err_set(err, QF_EPROTO, "file %zu of a job has no usable name", i);
+    }
+    *ret_names = names;
+    return QF_OK;
+}
+
+static qf_rc take_job(struct qf_arena *arena, const job_msg *in, struct pb_job *out,
+                      struct qf_err *err)
+{
+    qf_rc rc;
+
+    *out = (struct pb_job){ .job_id = in->job_id,
+                            .attempt = in->attempt,
+                            .tenant = qf_str_from(in->tenant),
+                            .input_count = in->n_inputs,
+                            .dead_count = in->n_dead,
+                            .window_ms = in->window_ms,
+                            .shard = in->shard,
+                            .shard_count = in->shard_count,
+                            .generation = in->generation,
+                            .input_bytes = in->input_bytes,
+                            .memory_bytes = in->memory_bytes,
+                            .file_bytes = in->file_bytes };
+    if (out->tenant.len == 0 || out->tenant.len > PB_ID_BYTES_MAX || in->n_inputs == 0 ||
+        in->window_ms <= 0 || in->shard >= in->shard_count)
+        return qf_err_set(err, QF_EPROTO, "a job without usable tenant, inputs, window or shard");
+    rc = take_names(arena, in->inputs, in->n_inputs, PB_JOB_INPUTS_MAX, &out->inputs, err);
+    return rc ? rc : take_names(arena, in->dead, in->n_dead, PB_JOB_DEAD_MAX, &out->dead, err);
+}
+
 qf_rc pb_api_decode(struct qf_arena *arena, struct qf_str bytes, struct pb_api_message *ret_message,
                     struct qf_err *err)
 {
@@ -303,6 +387,15 @@ qf_rc pb_api_decode(struct qf_arena *arena, struct qf_str bytes, struct pb_api_m
     case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HEARTBEAT:
         message.kind = PB_API_HEARTBEAT;
         message.u.heartbeat = (struct pb_heartbeat){ in->heartbeat->sent_us, in->heartbeat->echo };
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_ASSIGN_JOB:
+        message.kind = PB_API_JOB;
+        rc = take_job(arena, in->assign_job, &message.u.job, err);
+        break;
+    case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_CANCEL_JOB:
+        message.kind = PB_API_JOB_CANCEL;
+        message.u.job_cancel =
+            (struct pb_job_cancel){ in->cancel_job->job_id, in->cancel_job->attempt };
         break;
     case PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY__NOT_SET:
     default:

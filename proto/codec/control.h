@@ -27,6 +27,8 @@
 #define PB_SEGMENTS_MAX 16384
 #define PB_HEADS_MAX 4096               /* head inputs of one work */
 #define PB_REPLICAS_MAX 16              /* of one head input */
+#define PB_JOB_INPUTS_MAX 1024          /* files that a job reads */
+#define PB_JOB_DEAD_MAX 16384           /* that its inputs replaced */
 #define PB_DECODE_BYTES_MAX (16u << 20) /* arena budget that every valid message fits in */
 
 struct pb_hello {
@@ -100,6 +102,22 @@ struct pb_ack {
     struct qf_str artifact_checksum;
 };
 
+struct pb_job {
+    uint64_t job_id;
+    uint32_t attempt;
+    struct qf_str tenant; /* never empty */
+    const struct qf_str *inputs, *dead;
+    size_t input_count, dead_count; /* at least one input */
+    int64_t window_ms;              /* more than 0 */
+    uint32_t shard, shard_count;    /* shard < shard_count */
+    uint64_t generation, input_bytes, memory_bytes, file_bytes;
+};
+
+struct pb_job_cancel {
+    uint64_t job_id;
+    uint32_t attempt;
+};
+
 enum pb_api_kind {
     PB_API_UNKNOWN,
     PB_API_HELLO,
@@ -107,6 +125,8 @@ enum pb_api_kind {
     PB_API_CANCEL,
     PB_API_ACK,
     PB_API_HEARTBEAT,
+    PB_API_JOB,
+    PB_API_JOB_CANCEL,
 };
 
 /* API to worker. */
@@ -118,6 +138,8 @@ struct pb_api_message {
         struct pb_cancel cancel;
         struct pb_ack ack;
         struct pb_heartbeat heartbeat;
+        struct pb_job job;
+        struct pb_job_cancel job_cancel;
     } u;
 };
 
@@ -139,6 +161,7 @@ struct pb_status {
         uint32_t cache_segments;
     } disk;
     struct qf_str store_id; /* hex digits, PB_STORE_NONE, or empty: not known */
+    uint32_t background_slots, background_running;
 };
 
 struct pb_accepted {
@@ -181,6 +204,34 @@ struct pb_failed {
     bool retryable;
 };
 
+struct pb_job_rejected {
+    uint64_t job_id;
+    uint32_t attempt;
+    struct qf_str reason;
+};
+
+struct pb_job_done {
+    uint64_t job_id;
+    uint32_t attempt;
+    uint64_t series, samples, bytes_read, bytes_written;
+    uint32_t outputs, present;
+};
+
+struct pb_job_failed {
+    uint64_t job_id;
+    uint32_t attempt;
+    struct qf_str code; /* qf_rc_from_name() */
+    struct qf_str reason;
+    bool retryable;
+    uint32_t input; /* as qf_err.subject */
+};
+
+struct pb_job_progress {
+    uint64_t job_id;
+    uint32_t attempt;
+    uint64_t samples, bytes_read, paused_ms;
+};
+
 enum pb_worker_kind {
     PB_WORKER_UNKNOWN,
     PB_WORKER_STATUS,
@@ -189,6 +240,10 @@ enum pb_worker_kind {
     PB_WORKER_READY,
     PB_WORKER_FAILED,
     PB_WORKER_HEARTBEAT,
+    PB_WORKER_JOB_REJECTED,
+    PB_WORKER_JOB_DONE,
+    PB_WORKER_JOB_FAILED,
+    PB_WORKER_JOB_PROGRESS,
 };
 
 /* Worker to API. */
@@ -201,6 +256,10 @@ struct pb_worker_message {
         struct pb_ready ready;
         struct pb_failed failed;
         struct pb_heartbeat heartbeat;
+        struct pb_job_rejected job_rejected;
+        struct pb_job_done job_done;
+        struct pb_job_failed job_failed;
+        struct pb_job_progress job_progress;
     } u;
 };
 

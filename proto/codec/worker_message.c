@@ -26,6 +26,8 @@ static void fill_status(struct qf_arena *arena, const struct pb_status *in, stat
     out->disk_bytes = in->disk.bytes;
     out->disk_bytes_max = in->disk.bytes_max;
     out->store_id = pb_cstr(arena, in->store_id);
+    out->background_slots = in->background_slots;
+    out->background_running = in->background_running;
 }
 
 static void fill_ready(struct qf_arena *arena, const struct pb_ready *in, ready_msg *out)
@@ -55,6 +57,57 @@ static void fill_ready(struct qf_arena *arena, const struct pb_ready *in, ready_
     out->cache_misses = in->cache_misses;
     out->head_samples = in->head_samples;
     out->head_bytes = in->head_bytes;
+}
+
+/* Messages about a job; their parts live in the encoder's arena. */
+static void fill_job_message(struct qf_arena *arena, const struct pb_worker_message *in,
+                             worker_msg *out)
+{
+    if (in->kind == PB_WORKER_JOB_REJECTED) {
+        out->job_rejected = QF_ARENA_NEW(arena, Promfabric__Control__V1__JobRejected);
+        promfabric__control__v1__job_rejected__init(out->job_rejected);
+        out->job_rejected->job_id = in->u.job_rejected.job_id;
+        out->job_rejected->attempt = in->u.job_rejected.attempt;
+        out->job_rejected->reason = pb_cstr(arena, in->u.job_rejected.reason);
+        out->body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_REJECTED;
+    } else if (in->kind == PB_WORKER_JOB_DONE) {
+        Promfabric__Control__V1__JobDone *done =
+            QF_ARENA_NEW(arena, Promfabric__Control__V1__JobDone);
+
+        promfabric__control__v1__job_done__init(done);
+        done->job_id = in->u.job_done.job_id;
+        done->attempt = in->u.job_done.attempt;
+        done->series = in->u.job_done.series;
+        done->samples = in->u.job_done.samples;
+        done->bytes_read = in->u.job_done.bytes_read;
+        done->bytes_written = in->u.job_done.bytes_written;
+        done->outputs = in->u.job_done.outputs;
+        done->present = in->u.job_done.present;
+        out->job_done = done;
+        out->body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_DONE;
+    } else if (in->kind == PB_WORKER_JOB_FAILED) {
+        Promfabric__Control__V1__JobFailed *failed =
+            QF_ARENA_NEW(arena, Promfabric__Control__V1__JobFailed);
+
+        promfabric__control__v1__job_failed__init(failed);
+        failed->job_id = in->u.job_failed.job_id;
+        failed->attempt = in->u.job_failed.attempt;
+        failed->code = pb_cstr(arena, in->u.job_failed.code);
+        failed->reason = pb_cstr(arena, in->u.job_failed.reason);
+        failed->retryable = in->u.job_failed.retryable;
+        failed->input = in->u.job_failed.input;
+        out->job_failed = failed;
+        out->body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_FAILED;
+    } else {
+        out->job_progress = QF_ARENA_NEW(arena, Promfabric__Control__V1__JobProgress);
+        promfabric__control__v1__job_progress__init(out->job_progress);
+        out->job_progress->job_id = in->u.job_progress.job_id;
+        out->job_progress->attempt = in->u.job_progress.attempt;
+        out->job_progress->samples = in->u.job_progress.samples;
+        out->job_progress->bytes_read = in->u.job_progress.bytes_read;
+        out->job_progress->paused_ms = in->u.job_progress.paused_ms;
+        out->body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_PROGRESS;
+    }
 }
 
 void pb_worker_encode(struct qf_strbuf *buf, const struct pb_worker_message *message)
@@ -107,6 +160,12 @@ void pb_worker_encode(struct qf_strbuf *buf, const struct pb_worker_message *mes
         out.heartbeat = &heartbeat;
         out.body_case = PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_HEARTBEAT;
         break;
+    case PB_WORKER_JOB_REJECTED:
+    case PB_WORKER_JOB_DONE:
+    case PB_WORKER_JOB_FAILED:
+    case PB_WORKER_JOB_PROGRESS:
+        fill_job_message(arena, message, &out);
+        break;
     case PB_WORKER_UNKNOWN:
         assert(message->kind != PB_WORKER_UNKNOWN); /* cannot be encoded */
         break;
@@ -131,6 +190,8 @@ static qf_rc take_status(const status_msg *in, struct pb_status *out, struct qf_
                   .bytes_max = in->disk_bytes_max,
                   .cache_segments = in->cache_segments },
         .store_id = qf_str_from(in->store_id),
+        .background_slots = in->background_slots,
+        .background_running = in->background_running,
     };
     if (out->worker_id.len == 0 || out->worker_id.len > PB_ID_BYTES_MAX)
         return qf_err_set(err, QF_EPROTO, "WorkerStatus without a usable worker id");
@@ -173,6 +234,30 @@ static qf_rc take_ready(const ready_msg *in, struct pb_ready *out, struct qf_err
     if (out->artifact_checksum.len == 0 || out->artifact_checksum.len > PB_ID_BYTES_MAX)
         return qf_err_set(err, QF_EPROTO, "WorkReady without a usable checksum");
     return QF_OK;
+}
+
+static void take_job_done(const Promfabric__Control__V1__JobDone *in, struct pb_job_done *out)
+{
+    *out = (struct pb_job_done){ .job_id = in->job_id,
+                                 .attempt = in->attempt,
+                                 .series = in->series,
+                                 .samples = in->samples,
+                                 .bytes_read = in->bytes_read,
+                                 .bytes_written = in->bytes_written,
+                                 .outputs = in->outputs,
+                                 .present = in->present };
+}
+
+static void take_job_failed(const Promfabric__Control__V1__JobFailed *in, struct pb_job_failed *out)
+{
+    *out = (struct pb_job_failed){
+        .job_id = in->job_id,
+        .attempt = in->attempt,
+        .code = qf_str_sub(qf_str_from(in->code), 0, PB_ID_BYTES_MAX),
+        .reason = qf_str_sub(qf_str_from(in->reason), 0, PB_TEXT_BYTES_MAX),
+        .retryable = in->retryable,
+        .input = in->input,
+    };
 }
 
 qf_rc pb_worker_decode(struct qf_arena *arena, struct qf_str bytes,
@@ -221,6 +306,28 @@ qf_rc pb_worker_decode(struct qf_arena *arena, struct qf_str bytes,
     case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_HEARTBEAT:
         message.kind = PB_WORKER_HEARTBEAT;
         message.u.heartbeat = (struct pb_heartbeat){ in->heartbeat->sent_us, in->heartbeat->echo };
+        break;
+    case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_REJECTED:
+        message.kind = PB_WORKER_JOB_REJECTED;
+        message.u.job_rejected =
+            (struct pb_job_rejected){ in->job_rejected->job_id, in->job_rejected->attempt,
+                                      qf_str_sub(qf_str_from(in->job_rejected->reason), 0,
+                                                 PB_TEXT_BYTES_MAX) };
+        break;
+    case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_DONE:
+        message.kind = PB_WORKER_JOB_DONE;
+        take_job_done(in->job_done, &message.u.job_done);
+        break;
+    case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_FAILED:
+        message.kind = PB_WORKER_JOB_FAILED;
+        take_job_failed(in->job_failed, &message.u.job_failed);
+        break;
+    case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY_JOB_PROGRESS:
+        message.kind = PB_WORKER_JOB_PROGRESS;
+        message.u.job_progress =
+            (struct pb_job_progress){ in->job_progress->job_id, in->job_progress->attempt,
+                                      in->job_progress->samples, in->job_progress->bytes_read,
+                                      in->job_progress->paused_ms };
         break;
     case PROMFABRIC__CONTROL__V1__WORKER_MESSAGE__BODY__NOT_SET:
     default:

@@ -420,6 +420,10 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
         event.attempt = message->u.failed.attempt;
         hear_failed(coord, endpoint, &event, &message->u.failed);
         break;
+    case PB_WORKER_JOB_REJECTED:
+    case PB_WORKER_JOB_DONE:
+    case PB_WORKER_JOB_FAILED:
+    case PB_WORKER_JOB_PROGRESS:
     case PB_WORKER_UNKNOWN:
         break; /* of a newer version */
     }

@@ -25,13 +25,13 @@ struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment)
 }
 
 /* "tenant=T/...": names are valid, so nothing in the rest leads back out of it. */
-static bool belongs(struct qf_str name, struct qf_str tenant)
+bool qw_assignment_belongs(struct qf_str name, struct qf_str tenant)
 {
     static const struct qf_str prefix = QF_STR_INIT("tenant=");
     struct qf_str rest = qf_str_sub(name, prefix.len, name.len);
 
-    return qf_str_starts(name, prefix) && qf_str_starts(rest, tenant) && rest.len > tenant.len &&
-           rest.data[tenant.len] == '/';
+    return sg_store_name_valid(name) && qf_str_starts(name, prefix) &&
+           qf_str_starts(rest, tenant) && rest.len > tenant.len && rest.data[tenant.len] == '/';
 }
 
 qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
@@ -45,7 +45,7 @@ qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
 
         if (!sg_store_name_valid(segment->name))
             return qf_err_set(err, QF_EINVAL, "bad segment name");
-        if (!belongs(segment->name, message->tenant))
+        if (!qw_assignment_belongs(segment->name, message->tenant))
             return qf_err_set(err, QF_EDENIED, "segment %.*s is not of the work's tenant",
                               QF_STR_ARG(segment->name));
         if (segment->size_bytes > INT64_MAX - bytes) /* file sizes are signed */

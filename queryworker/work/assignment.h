@@ -15,6 +15,9 @@ struct qw_assignment *qw_assignment_new(struct qf_arena *arena, const struct pb_
                                         int64_t received_ns);
 struct qw_assignment *qw_assignment_free(struct qw_assignment *assignment); /* NULL is fine */
 
+/* Is @name that of a file of the tenant's? */
+bool qw_assignment_belongs(struct qf_str name, struct qf_str tenant);
+
 /* May this work be done? QF_EINVAL: no tenant, a name no segment has, or sizes whose sum no disk
  * has. QF_EDENIED: a segment of another tenant; whoever assigned it has mixed up two queries, or
  * means to. */

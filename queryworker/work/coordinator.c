@@ -22,7 +22,9 @@ struct qw_coordinator *qw_coordinator_new(const struct qw_coordinator_options *o
     co->options = *options;
     co->m = options->metrics;
     co->wc = wc_worker_new(&options->limits);
-    if (!co->wc)
+    co->lane = wc_lane_worker_new(options->background.slots);
+    co->gate.rate = options->background.rate;
+    if (!co->wc || !co->lane)
         abort(); /* out of memory, as qf_xmalloc would */
     return co;
 }
@@ -44,6 +46,7 @@ struct qw_coordinator *qw_coordinator_free(struct qw_coordinator *co)
             qw_co_forget_session(co, co->sessions.buckets[i]->key);
     QF_VEC_DONE(&co->events);
     co->wc = wc_worker_free(co->wc);
+    co->lane = wc_lane_worker_free(co->lane);
     free(co->worker_id);
     free(co->base_url);
     free(co);
@@ -72,11 +75,15 @@ static void dispatch(struct qw_coordinator *co, struct qw_message *message)
         qw_cache_dispatch(co->cache, message);
         qw_run_downloads_back(co);
         break;
+    case QW_MESSAGE_JOB:
+        qw_jobs_back(co, (struct qw_job_task *)message);
+        break;
     case QW_MESSAGE_FETCH:
         qw_artifact_fetched(co, (struct qw_fetch *)message);
         break;
     }
     qw_co_run(co);
+    qw_jobs_gate(co);
 }
 
 static void update_metrics(struct qw_coordinator *co)
@@ -110,6 +117,7 @@ static void update_metrics(struct qw_coordinator *co)
     qf_metric_set(m->result_evicted, 0, (double)cache.results.evicted);
     qf_metric_set(m->spool_bytes, 0, (double)(co->spool_bytes + co->memory_bytes));
     qf_metric_set(m->artifacts, 0, (double)(co->unacked.count + co->acked.count));
+    qw_jobs_metrics(co);
 }
 
 /* What statuses say of the disk until the next beat: asking it takes a system call. */
@@ -130,6 +138,7 @@ static void beat(struct qw_coordinator *co, qf_time_ms now)
     co->beat_at = now + WC_HEARTBEAT_MS;
     qw_identity_beat(co->options.identity, now);
     qw_co_beat(co);
+    qw_jobs_beat(co);
     qw_co_look_after_disk(co);
     usage = qw_co_usage(co);
     keep_disk(co, &usage);
@@ -149,6 +158,7 @@ static void run_timers(struct qw_coordinator *co)
     if (co->beat_at <= now)
         beat(co, now);
     qw_co_run(co);
+    qw_jobs_gate(co);
 }
 
 static int wait_ms(const struct qw_coordinator *co)
@@ -173,6 +183,7 @@ static void start_draining(struct qw_coordinator *co)
     co->draining = true;
     atomic_store(&co->options.http_state->ready, false);
     qw_server_set_serving(co->server, false);
+    qw_jobs_drain(co);
     qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_DRAIN,
                                              .drain_deadline = qf_clock_mono_ms() +
                                                                co->options.drain_timeout_ms });
@@ -208,9 +219,11 @@ static bool wind_down(struct qw_coordinator *co)
     qf_time_ms give_up = qf_clock_mono_ms() + TASKS_END_MS;
     struct qw_message *message;
 
+    qw_jobs_drain(co); /* the first signal did, if there was one */
     qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_END });
     qw_co_run(co);
-    while (wc_worker_stats(co->wc)->runs[WC_RUN_STOPPING] || qw_cache_stats(co->cache).downloads) {
+    while (wc_worker_stats(co->wc)->runs[WC_RUN_STOPPING] || !qw_jobs_idle(co) ||
+           qw_cache_stats(co->cache).downloads) {
         if (qf_clock_mono_ms() > give_up)
             return false;
         message = qf_mailbox_receive(co->options.mailbox, 20);

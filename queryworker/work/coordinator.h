@@ -7,15 +7,27 @@
 #include "queryworker/cache/cache.h"
 #include "queryworker/cache/identity.h"
 #include "queryworker/rpc/control_server.h"
+#include "workcoord/lane_worker.h"
 #include "workcoord/worker.h"
 
 struct qw_coordinator;
+
+/* The lane for background jobs; slots 0: there is none. */
+struct qw_background {
+    uint32_t slots;       /* at most WC_LANE_SLOTS_MAX */
+    uint64_t memory;      /* of a job */
+    uint64_t rate;        /* bytes a second that all read and write; 0: any number */
+    struct qf_pool *pool; /* as many threads as slots and as much queue; borrowed, as the rest */
+    struct sg_store *store;
+    const char *temp_dir;
+};
 
 struct qw_coordinator_options {
     struct wc_worker_limits limits;
     struct pb_limits work_limits; /* what a work may use; the API can ask for less */
     struct qw_budget_limits budget;
     int64_t drain_timeout_ms;
+    struct qw_background background;
 
     /* Borrowed. */
     struct qf_mailbox *mailbox;

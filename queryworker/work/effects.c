@@ -22,7 +22,9 @@ static void send_status(struct qw_coordinator *co, uint64_t session)
                       .artifact_base_url = qf_str_from(co->base_url ? co->base_url : ""),
                       .software = QF_STR("promfabric " PROMFABRIC_VERSION),
                       .disk = co->disk,
-                      .store_id = qf_str_from(qw_identity_text(co->options.identity)) },
+                      .store_id = qf_str_from(qw_identity_text(co->options.identity)),
+                      .background_slots = wc_lane_worker_stats(co->lane)->slots,
+                      .background_running = wc_lane_worker_stats(co->lane)->running },
     };
 
     (void)qw_server_send(co->server, session, &message);
@@ -119,6 +121,7 @@ static void hang_up(struct qw_coordinator *co, uint64_t session)
     qf_metric_add(co->m->sessions_closed, QW_SESSION_END_SILENT, 1);
     qw_server_end(co->server, session, QF_EUNAVAILABLE, "no heartbeat for three seconds", false);
     qw_co_forget_session(co, session);
+    qw_jobs_lost(co, session);
 }
 
 static void perform_run(struct qw_coordinator *co, const struct wc_worker_effect *effect,

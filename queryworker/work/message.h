@@ -10,6 +10,7 @@ enum qw_message_kind {
     QW_MESSAGE_RPC,      /* rpc/control_server.h: an operation of a call completed */
     QW_MESSAGE_RUN,      /* work/executor.h: a run ended */
     QW_MESSAGE_DOWNLOAD, /* cache/cache.h: a download ended */
+    QW_MESSAGE_JOB,      /* work/job_task.h: a background job ended */
     QW_MESSAGE_FETCH,    /* artifact/serve.h: an artifact was sent to a client */
 };
 

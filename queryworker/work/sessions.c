@@ -45,6 +45,7 @@ static qf_rc opened(void *ctx, uint64_t session, const char *peer)
 static void post_closed(struct qw_coordinator *co, uint64_t session)
 {
     qw_co_forget_session(co, session);
+    qw_jobs_lost(co, session);
     qw_co_post(co, (struct wc_worker_event){ .type = WC_WORKER_EV_SESSION_CLOSED,
                                              .session = { session } });
 }
@@ -173,6 +174,10 @@ static void message(void *ctx, uint64_t session, struct qf_arena *arena,
         ack(co, session, &message->u.ack);
     else if (known && message->kind == PB_API_HEARTBEAT)
         heartbeat(co, session, &message->u.heartbeat);
+    else if (known && message->kind == PB_API_JOB)
+        qw_jobs_assign(co, session, QF_TAKE(arena), &message->u.job);
+    else if (known && message->kind == PB_API_JOB_CANCEL)
+        qw_jobs_cancel(co, session, &message->u.job_cancel);
     else
         qf_metric_inc(co->m->messages_unknown);
     (void)qf_arena_free(arena);

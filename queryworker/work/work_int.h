@@ -6,6 +6,7 @@
  *     sessions.c      streams: what APIs say
  *     runs.c          runs: from acceptance to the end of the task
  *     artifacts.c     what runs leave behind, until it is dropped
+ *     jobs.c          background jobs, which have a machine of their own (workcoord/lane_worker.h)
  *
  * Which state a run is in, and what happens next, is decided by the state machine alone
  * (workcoord/worker.h). Whatever happens is posted as an event; qw_co_run() steps the queue to its
@@ -18,6 +19,7 @@
 #include "queryworker/work/assignment.h"
 #include "queryworker/work/coordinator.h"
 #include "queryworker/work/executor.h"
+#include "queryworker/work/job_task.h"
 #include "queryworker/work/table.h"
 
 struct qw_session {
@@ -86,6 +88,10 @@ struct qw_coordinator {
     size_t events_done; /* so many of them are stepped */
     bool stepping;
 
+    struct wc_lane_worker *lane;                 /* background jobs */
+    struct qw_job_task *jobs[WC_LANE_SLOTS_MAX]; /* that run, by slot */
+    struct qw_gate gate;
+
     qf_time_ms beat_at; /* next heartbeat */
     bool draining, done;
 };
@@ -133,6 +139,22 @@ void qw_co_free_some_disk(struct qw_coordinator *co);
 /* Keep the disk within its watermarks. */
 void qw_co_look_after_disk(struct qw_coordinator *co);
 struct qw_budget_usage qw_co_usage(const struct qw_coordinator *co);
+
+/* jobs.c */
+void qw_jobs_assign(struct qw_coordinator *co, uint64_t session, struct qf_arena *arena,
+                    const struct pb_job *job); /* @arena is taken */
+void qw_jobs_cancel(struct qw_coordinator *co, uint64_t session,
+                    const struct pb_job_cancel *cancel);
+void qw_jobs_lost(struct qw_coordinator *co, uint64_t session);
+/* Give back what runs, take nothing any more. */
+void qw_jobs_drain(struct qw_coordinator *co);
+void qw_jobs_back(struct qw_coordinator *co, struct qw_job_task *task);
+bool qw_jobs_idle(const struct qw_coordinator *co);
+/* Tell APIs how far their jobs are. */
+void qw_jobs_beat(struct qw_coordinator *co);
+/* Jobs stand aside while queries have every slot, or may go on. */
+void qw_jobs_gate(struct qw_coordinator *co);
+void qw_jobs_metrics(struct qw_coordinator *co);
 
 /* Log fields every line about a work carries. */
 #define QW_KV_RUN(run)                                                                             \

@@ -43,12 +43,20 @@ struct running {
 
 /* --- inputs --- */
 
+static void pace(const struct running *r, uint64_t bytes)
+{
+    if (r->options->pace)
+        r->options->pace(r->options->ctx, bytes);
+}
+
 static qf_rc open_inputs(struct running *r, struct qf_err *err)
 {
     for (size_t i = 0; i < r->job->input_count; i++) {
+        uint64_t before = r->result.bytes_read;
         struct sg_reader *reader = sg_fetch(r->options->store, r->job->inputs[i], r->dir, &r->call,
                                             &r->result.bytes_read, err);
 
+        pace(r, r->result.bytes_read - before);
         if (!reader) {
             qf_err_about(err, i);
             return err->rc;
@@ -133,6 +141,7 @@ static qf_rc add_series(struct running *r, const struct pq_series *series, struc
                                   .histograms = encode(r, series) };
     qf_rc rc = QF_OK;
 
+    pace(r, 0);
     if (series->count == 0)
         return QF_OK;
     if (r->writer && (r->new_window || sg_writer_bytes(r->writer) >= r->options->file_bytes))
@@ -281,6 +290,7 @@ static qf_rc put_output(struct running *r, const struct output *output, struct q
         rc = qf_err_set(err, QF_EIO, "%s: %s", output->path, strerror(errno));
     } else {
         r->result.bytes_written += (uint64_t)status.st_size;
+        pace(r, (uint64_t)status.st_size);
         rc = is_present(r, output, &present, err);
         if (rc == QF_OK && !present)
             rc = sg_store_put_fd(r->options->store, qf_str_from(output->name), fd,

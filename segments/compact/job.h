@@ -44,6 +44,9 @@ struct sg_job_options {
     const atomic_bool *cancel;
     /* Called now and then with what was done so far; may be NULL. */
     void (*on_progress)(void *ctx, const struct sg_job_result *so_far);
+    /* Called after an input was fetched and before an output is put, with its size, and between two series with 0; may
+     * block: that is how a job is slowed down. May be NULL. */
+    void (*pace)(void *ctx, uint64_t bytes);
     void *ctx;
 };
 

@@ -106,20 +106,32 @@ static void count_job(struct pass *p, const struct sg_plan_job *planned,
     p->result.bytes_written += result->bytes_written;
 }
 
-/* *ret_again: files changed, or more is known of them. */
-static qf_rc run_job(struct pass *p, const struct sg_plan_job *planned, bool *ret_again,
-                     struct qf_err *err)
+static struct sg_pass_job make_job(struct pass *p, const struct sg_plan_job *planned)
+{
+    return (struct sg_pass_job){
+        .job = { .tenant = p->tenant,
+                 .inputs = names_of(p, planned->inputs, planned->input_count),
+                 .input_count = planned->input_count,
+                 .dead = names_of(p, planned->dead, planned->dead_count),
+                 .dead_count = planned->dead_count,
+                 .window_ms = planned->window_ms,
+                 .shard = planned->shard,
+                 .shard_count = planned->shard_count,
+                 .generation = planned->generation },
+        .bytes = planned->bytes,
+    };
+}
+
+static void tell_job(struct pass *p, const struct sg_pass_job *job)
+{
+    sg_pass_tell(p, SG_PASS_JOB, "%zu files of shard %u of %u, %" PRIu64 " bytes, from %.*s on",
+                 job->job.input_count, job->job.shard, job->job.shard_count, job->bytes,
+                 QF_STR_ARG(job->job.inputs[0]));
+}
+
+static void run_here(struct pass *p, struct sg_pass_job *job)
 {
     const struct sg_pass_options *o = p->options;
-    struct sg_job job = { .tenant = p->tenant,
-                          .inputs = names_of(p, planned->inputs, planned->input_count),
-                          .input_count = planned->input_count,
-                          .dead = names_of(p, planned->dead, planned->dead_count),
-                          .dead_count = planned->dead_count,
-                          .window_ms = planned->window_ms,
-                          .shard = planned->shard,
-                          .shard_count = planned->shard_count,
-                          .generation = planned->generation };
     struct sg_job_options options = { .store = o->store,
                                       .temp_dir = o->temp_dir,
                                       .memory_bytes = o->memory_bytes,
@@ -127,37 +139,56 @@ static qf_rc run_job(struct pass *p, const struct sg_plan_job *planned, bool *re
                                       .cancel = o->cancel,
                                       .on_progress = o->on_progress,
                                       .ctx = o->ctx };
-    struct sg_job_result result = { 0 };
-    struct qf_err why = { 0 };
-    qf_rc rc;
 
-    sg_pass_tell(p, SG_PASS_JOB, "%zu files of shard %u of %u, %" PRIu64 " bytes, from %.*s on",
-                 job.input_count, job.shard, job.shard_count, planned->bytes,
-                 QF_STR_ARG(job.inputs[0]));
-    if (o->dry_run) {
-        count_job(p, planned, &result);
-        return QF_OK;
-    }
-    rc = sg_job_run(&job, &options, &result, &why);
+    job->rc = sg_job_run(&job->job, &options, &job->result, &job->err);
+}
+
+/* What became of it. *ret_again: files changed, or more is known of them. */
+static qf_rc take_result(struct pass *p, const struct sg_plan_job *planned,
+                         const struct sg_pass_job *job, bool *ret_again, struct qf_err *err)
+{
+    qf_rc rc = job->rc;
+
     if (rc == QF_OK)
-        count_job(p, planned, &result);
+        count_job(p, planned, &job->result);
     *ret_again |= rc == QF_OK;
-    if ((rc == QF_ECORRUPT || rc == QF_EUNSUPPORTED) && why.subject) {
-        sg_pass_damaged(p, planned->inputs[why.subject - 1], why.msg);
+    if ((rc == QF_ECORRUPT || rc == QF_EUNSUPPORTED) && job->err.subject) {
+        sg_pass_damaged(p, planned->inputs[job->err.subject - 1], job->err.msg);
         *ret_again = true;
         return QF_OK;
     }
     if (rc == QF_ENOTFOUND) {
-        sg_pass_tell(p, SG_PASS_VANISHED, "%s", why.msg);
+        sg_pass_tell(p, SG_PASS_VANISHED, "%s", job->err.msg);
         *ret_again = true;
         return QF_OK;
     }
-    if (rc == QF_ELIMIT) {
-        sg_pass_tell(p, SG_PASS_SKIPPED, "%s", why.msg);
+    if (rc == QF_ELIMIT || rc == QF_EQUARANTINED) {
+        sg_pass_tell(p, SG_PASS_SKIPPED, "%s", job->err.msg);
         p->result.skipped++;
         return QF_OK;
     }
-    return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
+    return rc ? qf_err_set(err, rc, "%s", job->err.msg) : QF_OK;
+}
+
+/* All at once, elsewhere: one that failed does not keep the others from being counted. */
+static qf_rc run_elsewhere(struct pass *p, const struct sg_plan *made, bool *ret_again,
+                           struct qf_err *err)
+{
+    struct sg_pass_job *jobs = QF_ARENA_ARRAY(p->arena, struct sg_pass_job, made->job_count + 1);
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; i < made->job_count; i++) {
+        jobs[i] = make_job(p, &made->jobs[i]);
+        tell_job(p, &jobs[i]);
+    }
+    if (made->job_count)
+        p->options->run_jobs(p->options->ctx, jobs, made->job_count);
+    for (size_t i = 0; i < made->job_count; i++) {
+        qf_rc one = take_result(p, &made->jobs[i], &jobs[i], ret_again, rc ? NULL : err);
+
+        rc = rc ? rc : one;
+    }
+    return rc;
 }
 
 static qf_rc run_jobs(struct pass *p, const struct sg_plan *made, bool *ret_again,
@@ -166,9 +197,19 @@ static qf_rc run_jobs(struct pass *p, const struct sg_plan *made, bool *ret_agai
     qf_rc rc = QF_OK;
 
     *ret_again = false;
-    for (size_t i = 0; i < made->job_count && rc == QF_OK; i++)
-        rc = run_job(p, &made->jobs[i], ret_again, err);
-    *ret_again &= !p->options->dry_run;
+    if (p->options->run_jobs && !p->options->dry_run)
+        return run_elsewhere(p, made, ret_again, err);
+    for (size_t i = 0; i < made->job_count && rc == QF_OK; i++) {
+        struct sg_pass_job job = make_job(p, &made->jobs[i]);
+
+        tell_job(p, &job);
+        if (p->options->dry_run) {
+            count_job(p, &made->jobs[i], &job.result);
+            continue;
+        }
+        run_here(p, &job);
+        rc = take_result(p, &made->jobs[i], &job, ret_again, err);
+    }
     return rc;
 }
 

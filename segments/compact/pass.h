@@ -21,6 +21,16 @@ enum sg_pass_event {
     SG_PASS_DELETE,   /* a replaced file goes, or would */
 };
 
+/* A job of a plan, for who runs it elsewhere: names live until run_jobs() is back. */
+struct sg_pass_job {
+    struct sg_job job;
+    uint64_t bytes; /* of its inputs */
+    /* To be filled in, as sg_job_run() does: */
+    qf_rc rc;
+    struct sg_job_result result;
+    struct qf_err err;
+};
+
 struct sg_pass_options {
     struct sg_store *store; /* borrowed */
     const char *temp_dir;   /* NULL: $TMPDIR, else /tmp */
@@ -34,6 +44,9 @@ struct sg_pass_options {
     /* All may be NULL. */
     void (*on_event)(void *ctx, enum sg_pass_event event, const char *text);
     void (*on_progress)(void *ctx, const struct sg_job_result *so_far); /* of the job under way */
+    /* Run all jobs of a plan, in any order, and come back when they are over: none of them has a file of another. NULL:
+     * the pass runs them itself, one by one. */
+    void (*run_jobs)(void *ctx, struct sg_pass_job *jobs, size_t count);
     void *ctx;
 };
 

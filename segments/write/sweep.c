@@ -76,7 +76,7 @@ static bool remove_folder(int root, const char *name, int fd)
 }
 
 /* Ours, old enough, and nobody holds the lock. */
-static bool sweep_folder(int root, const char *name, bool dry_run)
+static bool sweep_folder(int root, const char *name, int64_t age_ms, bool dry_run)
 {
     int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat status;
@@ -85,14 +85,14 @@ static bool sweep_folder(int root, const char *name, bool dry_run)
     if (fd < 0)
         return false;
     if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
-        qf_clock_wall_ms() - (int64_t)status.st_mtim.tv_sec * 1000 > FOLDER_AGE_MS &&
+        qf_clock_wall_ms() - (int64_t)status.st_mtim.tv_sec * 1000 >= age_ms &&
         flock(fd, LOCK_EX | LOCK_NB) == 0)
         removed = dry_run || remove_folder(root, name, fd);
     (void)close(fd);
     return removed;
 }
 
-static size_t sweep_folders(const char *temp_dir, bool dry_run)
+static size_t sweep_folders(const char *temp_dir, int64_t age_ms, bool dry_run)
 {
     QF_CLEANUP(close_dir) DIR *dir = opendir(temp_root(temp_dir));
     struct dirent *entry;
@@ -100,9 +100,14 @@ static size_t sweep_folders(const char *temp_dir, bool dry_run)
 
     while (dir && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, FOLDER_PREFIX, sizeof(FOLDER_PREFIX) - 1) == 0)
-            removed += sweep_folder(dirfd(dir), entry->d_name, dry_run);
+            removed += sweep_folder(dirfd(dir), entry->d_name, age_ms, dry_run);
     }
     return removed;
+}
+
+void sg_sweep_folders(const char *temp_dir)
+{
+    (void)sweep_folders(temp_dir, 0, false);
 }
 
 qf_rc sg_sweep(const struct sg_sweep_options *options, const struct sg_store_call *call,
@@ -118,7 +123,7 @@ qf_rc sg_sweep(const struct sg_sweep_options *options, const struct sg_store_cal
         rc = sg_lease_expire(store, dry_run, call, &ret_sweep->leases, err);
     if (rc != QF_OK)
         return rc;
-    ret_sweep->folders = sweep_folders(options->temp_dir, dry_run);
+    ret_sweep->folders = sweep_folders(options->temp_dir, FOLDER_AGE_MS, dry_run);
     if (sg_store_sweep(store, options->age_ms ? options->age_ms : SG_SWEEP_AGE_MS, dry_run, call,
                        &ret_sweep->in_store, ret_why) == QF_OK)
         ret_why->rc = QF_OK;

@@ -32,6 +32,9 @@ QF_MUST_CHECK qf_rc sg_sweep(const struct sg_sweep_options *options,
                              const struct sg_store_call *call, struct sg_sweep *ret_sweep,
                              struct qf_err *ret_why, struct qf_err *err);
 
+/* Remove temporary folders whose owners are gone from @temp_dir, which belongs to the caller alone. */
+void sg_sweep_folders(const char *temp_dir);
+
 /* A new temporary folder for a batch, which its owner keeps locked as long as it lives (*ret_fd).
  * NULL and @err filled: QF_EIO. */
 char *sg_sweep_make_folder(const char *temp_dir, int *ret_fd, struct qf_err *err);

@@ -202,6 +202,110 @@ TEST(small_api_messages_keep_every_field)
     CHECK(got.u.heartbeat.echo);
 }
 
+TEST(jobs_keep_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct qf_str inputs[] = { QF_STR("tenant=t/a"), QF_STR("tenant=t/b") };
+    struct qf_str dead[] = { QF_STR("tenant=t/c") };
+    struct pb_api_message got =
+        send_api(arena, &(struct pb_api_message){ .kind = PB_API_JOB,
+                                                  .u.job = { .job_id = 1,
+                                                             .attempt = 2,
+                                                             .tenant = QF_STR("t"),
+                                                             .inputs = inputs,
+                                                             .input_count = 2,
+                                                             .dead = dead,
+                                                             .dead_count = 1,
+                                                             .window_ms = 3,
+                                                             .shard = 4,
+                                                             .shard_count = 5,
+                                                             .generation = 6,
+                                                             .input_bytes = 7,
+                                                             .memory_bytes = 8,
+                                                             .file_bytes = 9 } });
+    const struct pb_job *job = &got.u.job;
+
+    CHECK_EQ(got.kind, PB_API_JOB);
+    CHECK_EQ(job->job_id, 1);
+    CHECK_EQ(job->attempt, 2);
+    CHECK(str_is(job->tenant, "t"));
+    CHECK_EQ(job->input_count, 2);
+    CHECK(str_is(job->inputs[1], "tenant=t/b"));
+    CHECK_EQ(job->dead_count, 1);
+    CHECK(str_is(job->dead[0], "tenant=t/c"));
+    CHECK_EQ(job->window_ms, 3);
+    CHECK_EQ(job->shard, 4);
+    CHECK_EQ(job->shard_count, 5);
+    CHECK_EQ(job->generation, 6);
+    CHECK_EQ(job->input_bytes, 7);
+    CHECK_EQ(job->memory_bytes, 8);
+    CHECK_EQ(job->file_bytes, 9);
+    got = send_api(
+        arena, &(struct pb_api_message){ .kind = PB_API_JOB_CANCEL, .u.job_cancel = { 10, 11 } });
+    CHECK_EQ(got.u.job_cancel.job_id, 10);
+    CHECK_EQ(got.u.job_cancel.attempt, 11);
+}
+
+TEST(what_becomes_of_jobs_keeps_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_worker_message got =
+        send_worker(arena, &(struct pb_worker_message){ .kind = PB_WORKER_JOB_DONE,
+                                                        .u.job_done = { 1, 2, 3, 4, 5, 6, 7, 8 } });
+
+    CHECK_EQ(got.u.job_done.job_id, 1);
+    CHECK_EQ(got.u.job_done.attempt, 2);
+    CHECK_EQ(got.u.job_done.series, 3);
+    CHECK_EQ(got.u.job_done.samples, 4);
+    CHECK_EQ(got.u.job_done.bytes_read, 5);
+    CHECK_EQ(got.u.job_done.bytes_written, 6);
+    CHECK_EQ(got.u.job_done.outputs, 7);
+    CHECK_EQ(got.u.job_done.present, 8);
+    got = send_worker(arena,
+                      &(struct pb_worker_message){
+                          .kind = PB_WORKER_JOB_FAILED,
+                          .u.job_failed = { 1, 2, QF_STR("corrupt"), QF_STR("why"), true, 3 } });
+    CHECK_EQ(got.u.job_failed.job_id, 1);
+    CHECK_EQ(got.u.job_failed.attempt, 2);
+    CHECK(str_is(got.u.job_failed.code, "corrupt"));
+    CHECK(str_is(got.u.job_failed.reason, "why"));
+    CHECK(got.u.job_failed.retryable);
+    CHECK_EQ(got.u.job_failed.input, 3);
+    got = send_worker(arena,
+                      &(struct pb_worker_message){ .kind = PB_WORKER_JOB_REJECTED,
+                                                   .u.job_rejected = { 1, 2, QF_STR("full") } });
+    CHECK_EQ(got.u.job_rejected.job_id, 1);
+    CHECK(str_is(got.u.job_rejected.reason, "full"));
+    got = send_worker(arena, &(struct pb_worker_message){ .kind = PB_WORKER_JOB_PROGRESS,
+                                                          .u.job_progress = { 1, 2, 3, 4, 5 } });
+    CHECK_EQ(got.u.job_progress.attempt, 2);
+    CHECK_EQ(got.u.job_progress.samples, 3);
+    CHECK_EQ(got.u.job_progress.bytes_read, 4);
+    CHECK_EQ(got.u.job_progress.paused_ms, 5);
+}
+
+TEST(a_job_without_inputs_or_with_a_shard_beyond_all_is_refused)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct qf_str input = QF_STR("tenant=t/a");
+    struct pb_api_message message = {
+        .kind = PB_API_JOB,
+        .u.job = { .tenant = QF_STR("t"), .inputs = &input, .window_ms = 1, .shard_count = 1 }
+    };
+    struct pb_api_message got;
+
+    for (int i = 0; i < 3; i++) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+        struct qf_err err = { 0 };
+
+        message.u.job.input_count = i > 0;
+        message.u.job.shard = i == 1;
+        pb_api_encode(&bytes, &message);
+        CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&bytes), &got, &err),
+                 i == 2 ? QF_OK : QF_EPROTO);
+    }
+}
+
 TEST(work_ready_keeps_every_field)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);

@@ -65,6 +65,14 @@ void qa_rpc_send(struct qa_rpc *rpc, uint64_t session, const struct pb_api_messa
     case PB_API_HEARTBEAT:
         desk_note("s%" PRIu64 " %s", session, message->u.heartbeat.echo ? "echo" : "heartbeat");
         break;
+    case PB_API_JOB:
+        desk_note("s%" PRIu64 " job j%" PRIu64 "#%" PRIu32, session, message->u.job.job_id,
+                  message->u.job.attempt);
+        break;
+    case PB_API_JOB_CANCEL:
+        desk_note("s%" PRIu64 " cancel j%" PRIu64 "#%" PRIu32, session,
+                  message->u.job_cancel.job_id, message->u.job_cancel.attempt);
+        break;
     case PB_API_HELLO:
     case PB_API_UNKNOWN:
         desk_note("s%" PRIu64 " ?", session);

@@ -107,6 +107,57 @@ TEST(pieces_become_a_file_per_shard_and_day_and_nothing_changes)
     CHECK(place_is_empty(p.temp));
 }
 
+struct elsewhere {
+    const struct place *place;
+    size_t jobs;
+    bool failing; /* the last one of each plan is lost, the first time */
+};
+
+/* In any order, as workers would. */
+static void run_elsewhere(void *ctx, struct sg_pass_job *jobs, size_t count)
+{
+    struct elsewhere *e = ctx;
+    struct sg_job_options options = { .store = e->place->store,
+                                      .temp_dir = e->place->temp,
+                                      .memory_bytes = 64 << 20,
+                                      .file_bytes = 64 << 20 };
+
+    for (size_t i = count; i-- > 0;) {
+        e->jobs++;
+        if (e->failing && i + 1 == count)
+            jobs[i].rc = qf_err_set(&jobs[i].err, QF_EUNAVAILABLE, "nobody is there");
+        else
+            jobs[i].rc = sg_job_run(&jobs[i].job, &options, &jobs[i].result, &jobs[i].err);
+    }
+}
+
+TEST(jobs_that_run_elsewhere_do_the_same_and_one_that_fails_costs_no_other)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    QF_CLEANUP(qf_freep) char *before = NULL;
+    struct elsewhere elsewhere = { .place = &p, .failing = true };
+    struct sg_pass_options options = options_of(&p, NULL);
+    struct sg_pass_result result;
+    struct qf_err err = { 0 };
+    size_t count;
+
+    put_pieces(&p, 30);
+    before = place_dump(&p, &count);
+    options.on_event = NULL;
+    options.run_jobs = run_elsewhere;
+    options.ctx = &elsewhere;
+    options.grace_ms = 3600000;
+    CHECK_EQ(sg_pass_run(&options, QF_STR("t"), &result, &err), QF_EUNAVAILABLE);
+    CHECK_STR(err.msg, "nobody is there");
+    CHECK_EQ(result.jobs, elsewhere.jobs - 1);
+    elsewhere.failing = false;
+    result = pass(&options);
+    CHECK_EQ(result.files_after, 4);
+    options.grace_ms = 0;
+    (void)pass(&options);
+    check_same(&p, before, 4);
+}
+
 /* Outputs that are split or cut count together: whoever says what they replace covers only a part of it. */
 TEST(several_outputs_replace_their_inputs_once_and_for_all)
 {
