@@ -42,6 +42,9 @@ RULES = [
     ("note-place", "of a note that several places give one is kept, which hangs on who is evaluated last",
      lambda q, ours, theirs, d: d.startswith("notes") and texts(ours) == texts(theirs) and
      q.count("quantile") > 1 and notes_but(ours, theirs, "quantile value")),
+    ("unnamed-note", "3.5 ends a note on series without a metric's name with an empty name, later ones with none",
+     lambda q, ours, theirs, d: d.startswith("notes") and ours[1]["notes"] ==
+     [n.replace(' for metric name ""', "") for n in theirs[1]["notes"]]),
     ("several-notes", "several of the notes above at once",
      lambda q, ours, theirs, d: d.startswith("notes") and
      notes_but(ours, theirs, "|".join([SORT_NOTE, RESET_NOTE, NAN_NOTE, MIXED_NOTE, OPERATOR_NOTE]))),
@@ -71,12 +74,12 @@ RULES = [
      lambda q, ours, theirs, d: "histogram_fraction" in q and evaluated(ours, theirs)),
     ("cancelled", "what is left when almost equal numbers are subtracted has their last bit, and depends on their order",
      lambda q, ours, theirs, d: value_differs(d) and (last_bit_of_one(d) or (
-         re.search(r"\bstd(dev|var)\b", q) and re.search(r"\b(ts_of_|time|1e9)", q)))),
+         re.search(r"\bstd(dev|var)\b", q) and re.search(r"\b(ts_of_|time|1e9|memory_bytes)", q)))),
     ("amplified", "a last bit of a deviation or an average, magnified: sin or hour of a large number, acosh near 1",
      lambda q, ours, theirs, d: re.search(r"\b(a?(sin|cos|tan)h?|ln|log2|log10|minute|hour|days?_[a-z_]+|month)\(|[%^]", q) and
      re.search(r"\b(sum|avg|stddev|stdvar|quantile|deriv|predict_linear)", q) and value_differs(d)),
     ("amplified-power", "a last bit of a power or an exponential, magnified: sin, cos and tan of a huge number or at a zero, remainders, and what they choose",
-     lambda q, ours, theirs, d: re.search(r"\b(sin|cos|tan)\(|%", q) and re.search(r"\^|atan2|\b(exp|sinh|cosh)\(", q) and
+     lambda q, ours, theirs, d: re.search(r"\b(sin|cos|tan)\(|%", q) and re.search(r"\^|atan2|\b(exp|sinh|cosh|atan)\(", q) and
      (value_differs(d) or " points, theirs " in d)),
     ("overflow-order", "sums near the largest double overflow or not depending on the order of series",
      lambda q, ours, theirs, d: "wild" in q and re.search(r"\b(sum|avg|stddev|stdvar)\b", q) and
@@ -84,6 +87,8 @@ RULES = [
     ("libm", "the last bit of a transcendental function becomes a label of count_values",
      lambda q, ours, theirs, d: "count_values" in q and evaluated(ours, theirs) and re.search(
          r"\^|atan2|exp|ln|log|sin|cos|tan|sqrt|deg|rad|std(dev|var)|avg|deriv|predict|quantile", q)),
+    ("compensated", "after 3.5 histograms are added up with compensation, and the last bit of their sum becomes a label of count_values",
+     lambda q, ours, theirs, d: "count_values" in q and "sum" in q and "native" in q and evaluated(ours, theirs)),
 ]
 
 
@@ -160,9 +165,16 @@ def same_values(ours, theirs):
 REUSED = "reused-memory"
 REUSED_WHY = "3.5 now and then reads histograms of an earlier query out of memory that it uses again"
 
-# Likewise.
+# Found by asking again.
 OWN_ORDER = "own-order"
 OWN_ORDER_WHY = "asked again Prometheus lists the same series in another order: that of a table of Go"
+OWN_CHOICE = "own-choice"
+OWN_CHOICE_WHY = "asked again Prometheus chooses others among series of equal values: those first in a table of Go"
+
+
+def chooses(query):
+    """Has an operator that takes some series and leaves others."""
+    return re.search(r"\b(topk|bottomk|limitk)\b", query)
 
 
 def rule_for(query, ours, theirs, difference):
