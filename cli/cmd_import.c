@@ -108,5 +108,8 @@ int cli_import(int argc, char **argv)
     options.skip_malformed = reaction == 1;
     rc = run(&options, argv + 1, files, &summary, &err);
     o.common.malformed = summary.malformed;
+    o.common.exemplars = summary.exemplars;
+    o.common.metadata = summary.metadata;
+    o.common.samples_stored = summary.samples_stored;
     return import_cli_end(&o.common, &summary.batch, rc, &err);
 }

@@ -226,6 +226,9 @@ static void print_summary(const struct import_cli *cli, const struct sg_batch_su
     if (s->segments_present)
         printf(", %" PRIu64 " were there already%s", s->segments_present,
                s->segments ? "" : ": nothing was new");
+    if (cli->exemplars || cli->metadata)
+        printf("; %" PRIu64 " exemplars, metadata of %" PRIu64 " metrics", cli->exemplars,
+               cli->metadata);
     if (cli->malformed)
         printf("; %" PRIu64 " malformed lines skipped", cli->malformed);
     printf("\n");
@@ -242,8 +245,8 @@ int import_cli_end(struct import_cli *cli, const struct sg_batch_summary *summar
         print_summary(cli, summary);
     } else {
         fprintf(stderr, "error: %s; %s\n", err->msg,
-                summary->segments_left ? "a part was imported: import again"
-                                       : "nothing was imported");
+                summary->segments_left || cli->samples_stored ? "a part was imported: import again"
+                                                              : "nothing was imported");
     }
     cli->claim = sg_claim_end(cli->claim);
     cli->opened = sg_store_free(cli->opened);

@@ -23,6 +23,8 @@ struct import_cli {
     bool writing;
     bool terminal;
     uint64_t malformed, malformed_shown; /* lines */
+    uint64_t exemplars, metadata;        /* read, of text */
+    bool samples_stored;                 /* also if something failed */
 };
 
 /* The flags of struct import_cli, to be spread into a command's table. */

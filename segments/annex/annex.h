@@ -100,6 +100,8 @@ bool sg_annex_add_exemplar(struct sg_annex *annex, const struct sg_exemplar *exe
 /* Of a name's metadata the greatest generation stays; of equal ones the last added (@later), or, so that the order of
  * adding does not matter, the greater text. */
 bool sg_annex_add_metadata(struct sg_annex *annex, const struct sg_metadata *metadata, bool later);
+/* What is known of a metric; NULL: nothing. Good until the next addition. */
+const struct sg_metadata *sg_annex_find_metadata(const struct sg_annex *annex, struct qf_str name);
 /* Everything that a file has; false as above. */
 bool sg_annex_add_contents(struct sg_annex *annex, const struct sg_annex_contents *contents);
 
@@ -109,6 +111,7 @@ const struct sg_metadata **sg_annex_metadata(const struct sg_annex *annex,
                                                            const struct sg_metadata *metadata),
                                              void *ctx, size_t *ret_count);
 
+size_t sg_annex_metadata_count(const struct sg_annex *annex);
 bool sg_annex_is_empty(const struct sg_annex *annex);
 size_t sg_annex_bytes(const struct sg_annex *annex);
 

@@ -28,6 +28,11 @@ struct sg_annex *sg_annex_free(struct sg_annex *annex)
     return NULL;
 }
 
+size_t sg_annex_metadata_count(const struct sg_annex *annex)
+{
+    return annex->metadata.count;
+}
+
 bool sg_annex_is_empty(const struct sg_annex *annex)
 {
     return !annex->exemplars.count && !annex->metadata.count;
@@ -117,6 +122,13 @@ bool sg_annex_add_metadata(struct sg_annex *annex, const struct sg_metadata *met
     (void)qf_map_put(&annex->names, kept.name, annex->metadata.count, NULL);
     QF_VEC_PUSH(&annex->metadata, kept);
     return true;
+}
+
+const struct sg_metadata *sg_annex_find_metadata(const struct sg_annex *annex, struct qf_str name)
+{
+    const uint64_t *known = qf_map_get(&annex->names, name);
+
+    return known ? &annex->metadata.items[*known] : NULL;
 }
 
 bool sg_annex_add_contents(struct sg_annex *annex, const struct sg_annex_contents *contents)

@@ -5,12 +5,16 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/map.h"
+#include "segments/annex/files.h"
+#include "segments/import/extras.h"
 #include "segments/import/histogram_text.h"
 #include "segments/import/input.h"
 #include "segments/import/text.h"
 
 /* What reading takes beside the samples: buffers of input.c, a line, its series twice. */
 #define READING_BYTES (UINT64_C(6) << 20)
+/* The part of the memory that exemplars and metadata may take. */
+#define EXTRAS_PART 8
 /* How often progress is told. */
 #define LINES_PER_TURN 8192
 
@@ -23,7 +27,10 @@ struct known {
 struct sg_import {
     struct sg_import_options options;
     struct sg_batch *batch;
+    struct sg_annex *annex; /* exemplars and metadata */
     struct known known;
+    uint64_t exemplars;
+    bool samples_stored;
     uint64_t bytes_before; /* of inputs that are done */
     uint64_t lines, malformed;
 };
@@ -44,13 +51,14 @@ struct sg_import *sg_import_new(const struct sg_import_options *options, struct 
     struct sg_batch *batch;
     struct sg_import *import;
 
-    batch_options.reserved_bytes += READING_BYTES;
+    batch_options.reserved_bytes += READING_BYTES + options->batch.memory_bytes / EXTRAS_PART;
     batch = sg_batch_new(&batch_options, err);
     if (!batch)
         return NULL;
     import = qf_xcalloc(1, sizeof(*import));
     import->options = *options;
     import->batch = batch;
+    import->annex = sg_annex_new((size_t)(options->batch.memory_bytes / EXTRAS_PART));
     import->known.arena = qf_arena_new(SIZE_MAX);
     sg_batch_on_spill(batch, forget_known, &import->known);
     return import;
@@ -61,6 +69,7 @@ struct sg_import *sg_import_free(struct sg_import *import)
     if (!import)
         return NULL;
     (void)sg_batch_free(import->batch);
+    (void)sg_annex_free(import->annex);
     qf_map_done(&import->known.numbers);
     (void)qf_arena_free(import->known.arena);
     free(import);
@@ -137,8 +146,42 @@ static qf_rc malformed(struct reading *r, const char *what, struct qf_err *err)
     return qf_err_set(err, QF_EPARSE, "%s:%llu: %s", r->name, (unsigned long long)r->line, what);
 }
 
+static qf_rc too_much(struct qf_err *err)
+{
+    return qf_err_set(err, QF_ELIMIT,
+                      "more exemplars and metadata than memory allows: allow more, "
+                      "or import less at a time");
+}
+
+static qf_rc read_metadata(struct reading *r, const struct text_metadata *metadata,
+                           struct qf_err *err)
+{
+    struct sg_import *import = r->import;
+    bool full = false;
+    const char *what;
+
+    qf_arena_reset(r->scratch);
+    what = extras_metadata(import->annex, metadata, import->options.batch.generation, r->scratch,
+                           &full);
+    if (what)
+        return malformed(r, what, err);
+    return full ? too_much(err) : QF_OK;
+}
+
+static qf_rc add_sample(struct reading *r, uint32_t series, const struct text_sample *sample,
+                        const struct pq_histogram *histogram, struct qf_err *err)
+{
+    return sg_batch_add_one(r->import->batch, series,
+                            &(struct sg_sample){ .ts = sample->ts,
+                                                 .start_ts = sample->start_ts,
+                                                 .value = sample->value,
+                                                 .histogram = histogram },
+                            err);
+}
+
 static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err)
 {
+    bool full = false;
     const struct pq_histogram *histogram = NULL;
     struct text_sample sample;
     const char *what;
@@ -147,24 +190,26 @@ static qf_rc read_line(struct reading *r, struct qf_str line, struct qf_err *err
     switch (text_parse_line(&r->state, line, &sample, &what)) {
     case TEXT_NOTHING:
         return QF_OK;
+    case TEXT_METADATA:
+        return read_metadata(r, &sample.metadata, err);
     case TEXT_MALFORMED:
         return malformed(r, what, err);
     case TEXT_SAMPLE:
         break;
     }
     what = find_series(r, &sample, &series);
+    if (!what && sample.exemplar.len) {
+        qf_arena_reset(r->scratch);
+        what = extras_exemplar(r->import->annex, &r->state, &sample, r->scratch, &full);
+        r->import->exemplars += !what && !full;
+    }
     if (!what && sample.histogram.len) {
         qf_arena_reset(r->scratch);
         what = sg_histogram_text_parse(sample.histogram, r->scratch, &histogram);
     }
     if (what)
         return malformed(r, what, err);
-    return sg_batch_add_one(r->import->batch, series,
-                            &(struct sg_sample){ .ts = sample.ts,
-                                                 .start_ts = sample.start_ts,
-                                                 .value = sample.value,
-                                                 .histogram = histogram },
-                            err);
+    return full ? too_much(err) : add_sample(r, series, &sample, histogram, err);
 }
 
 static qf_rc read_lines(struct reading *r, struct qf_err *err)
@@ -229,14 +274,30 @@ qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *
     return rc;
 }
 
+/* Exemplars and metadata last: who reads text has samples first. */
 qf_rc sg_import_commit(struct sg_import *import, struct qf_err *err)
 {
-    return sg_batch_commit(import->batch, err);
+    const struct sg_batch_options *o = &import->options.batch;
+    const struct sg_store_call call = { .cancel = o->cancel };
+    struct sg_annex_result result;
+    qf_rc rc = sg_batch_commit(import->batch, err);
+
+    if (rc != QF_OK)
+        return rc;
+    import->samples_stored = true;
+    rc = sg_annex_put(import->annex, o->store, o->tenant, &call, &result, err);
+    return rc == QF_OK ? QF_OK
+                       : qf_err_prefix(err, rc,
+                                       "samples are imported, exemplars and metadata are not, "
+                                       "import again");
 }
 
 struct sg_import_summary sg_import_summary(const struct sg_import *import)
 {
     return (struct sg_import_summary){ .lines = import->lines,
                                        .malformed = import->malformed,
+                                       .exemplars = import->exemplars,
+                                       .metadata = sg_annex_metadata_count(import->annex),
+                                       .samples_stored = import->samples_stored,
                                        .batch = sg_batch_summary(import->batch) };
 }

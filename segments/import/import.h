@@ -7,7 +7,10 @@
  *
  * What a commit guarantees, how much memory is used and what happens to duplicates is what
  * write/batch.h says of a batch. Reading takes a part of the batch's memory, but for the window
- * that a zstd file asks for. One thread owns an import. */
+ * that a zstd file asks for. One thread owns an import.
+ *
+ * Exemplars, and what HELP, TYPE and UNIT say of metrics, go into annexes (segments/annex/annex.h), after the samples. They take an
+ * eighth of the memory at most: of more, reading ends with QF_ELIMIT. */
 #ifndef SEGMENTS_IMPORT_IMPORT_H
 #define SEGMENTS_IMPORT_IMPORT_H
 
@@ -66,14 +69,17 @@ struct sg_import *sg_import_free(struct sg_import *import); /* Accepts NULL, ret
 
 /* Read a file, or standard input for "-"; gzip and zstd are recognised by their first bytes.
  * QF_EPARSE names file and line of a malformed line (unless they are skipped); QF_ECORRUPT for
- * broken compression, QF_ENOTFOUND, QF_EIO, QF_ENOSPC, QF_ECANCELED. After an error only free is
+ * broken compression, QF_ELIMIT, QF_ENOTFOUND, QF_EIO, QF_ENOSPC, QF_ECANCELED. After an error only free is
  * allowed. */
 QF_MUST_CHECK qf_rc sg_import_file(struct sg_import *import, const char *path, struct qf_err *err);
-/* Put everything into the store: sg_batch_commit(). */
+/* Put everything into the store: sg_batch_commit(), then exemplars and metadata. If those fail, the samples stay: import
+ * again, which puts what is missing. */
 QF_MUST_CHECK qf_rc sg_import_commit(struct sg_import *import, struct qf_err *err);
 
 struct sg_import_summary {
-    uint64_t lines, malformed; /* read */
+    uint64_t lines, malformed;    /* read */
+    uint64_t exemplars, metadata; /* read; of so many metrics */
+    bool samples_stored;          /* the batch was committed, whatever became of the rest */
     struct sg_batch_summary batch;
 };
 struct sg_import_summary sg_import_summary(const struct sg_import *import);

@@ -30,6 +30,21 @@ static void check_histogram(struct qf_arena *arena, struct qf_str text)
     assert(pq_histogram_decode(arena, qf_strbuf_view(&first), &again, NULL) == QF_OK);
 }
 
+/* Exemplars and metadata: read, or refused with words. */
+static void check_extras(struct text_state *state, enum text_line kind,
+                         const struct text_sample *sample, struct qf_arena *arena)
+{
+    struct text_exemplar exemplar;
+    struct qf_str name, text;
+
+    if (kind == TEXT_METADATA && !text_metadata(&sample->metadata, arena, &name, &text))
+        assert(name.len > 0);
+    if (kind == TEXT_SAMPLE && sample->exemplar.len &&
+        !text_exemplar(state, sample, arena, &exemplar))
+        for (size_t i = 0; i < exemplar.labels.count; i++)
+            assert(exemplar.labels.items[i].value.len > 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct text_state state = { .format =
@@ -44,9 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct text_sample sample;
         struct qf_labels labels;
         const char *what;
+        enum text_line kind = text_parse_line(&state, qf_str_sub(rest, 0, len), &sample, &what);
 
-        if (text_parse_line(&state, qf_str_sub(rest, 0, len), &sample, &what) == TEXT_SAMPLE &&
-            !text_labels(&state, &sample, arena, &labels)) {
+        check_extras(&state, kind, &sample, arena);
+        if (kind == TEXT_SAMPLE && !text_labels(&state, &sample, arena, &labels)) {
             assert(labels.count > 0);
             for (size_t i = 0; i < labels.count; i++) {
                 assert(labels.items[i].name.len > 0);

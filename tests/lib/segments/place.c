@@ -63,7 +63,7 @@ static bool add_name(void *ctx, const struct sg_store_object *object)
 {
     struct names *names = ctx;
 
-    if (!qf_str_starts(object->name, QF_STR("_"))) /* notes, leases, marks */
+    if (qf_str_starts(object->name, QF_STR("tenant="))) /* no notes, leases, marks, annexes */
         QF_VEC_PUSH(&names->items, qf_xmemdup0(object->name.data, object->name.len));
     return true;
 }

@@ -1,9 +1,11 @@
 /* test_import.c - what the lines of a file say is what a store then holds. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
+#include "segments/annex/annex.h"
 #include "segments/import/histogram_text.h"
 #include "segments/import/import.h"
 #include "tests/lib/segments/place.h"
@@ -67,6 +69,115 @@ TEST(lines_in_any_order_become_sorted_series_and_the_last_duplicate_wins)
     place_check(&p, 2,
                 "a 7200000001000=2 7200000005000=1\n"
                 "b{x=\"1\"} 7199999990000=1 7200000000000=3\n");
+}
+
+static bool describe(void *ctx, const struct sg_store_object *object)
+{
+    struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const struct place *p = ((void **)ctx)[0];
+    struct qf_strbuf *text = ((void **)ctx)[1];
+    struct sg_annex_contents contents;
+    struct sg_annex_name name;
+    struct qf_err err = { 0 };
+    char *data;
+    size_t len;
+
+    CHECK(sg_annex_name_parse(object->name, &name));
+    CHECK_OK(sg_store_read_all(p->store, object->name, SG_ANNEX_BYTES_MAX, NULL, &data, &len, &err),
+             &err);
+    CHECK_OK(sg_annex_decode((struct qf_str){ data, len }, &name, arena, &contents, &err), &err);
+    for (size_t i = 0; i < contents.count; i++) {
+        struct qf_labels series;
+
+        if (contents.kind == SG_ANNEX_METADATA) {
+            qf_strbuf_printf(
+                text, "%.*s %s \"%.*s\" \"%.*s\"\n", QF_STR_ARG(contents.metadata[i].name),
+                qf_metric_type_text(contents.metadata[i].type),
+                QF_STR_ARG(contents.metadata[i].help), QF_STR_ARG(contents.metadata[i].unit));
+            continue;
+        }
+        CHECK_OK(qf_labels_decode(arena, contents.exemplars[i].series, &series, &err), &err);
+        qf_labels_print_series(text, series);
+        qf_strbuf_printf(text, " %g %lld\n", contents.exemplars[i].value,
+                         (long long)contents.exemplars[i].ts);
+    }
+    free(data);
+    (void)qf_arena_free(arena);
+    return true;
+}
+
+/* Imported again, exemplars are where they were. */
+TEST(exemplars_and_metadata_are_imported)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.format = SG_IMPORT_OPENMETRICS;
+    options.batch.generation = 1000;
+    write_input(&p, "# HELP a_seconds How\\nlong\n"
+                    "# TYPE a_seconds histogram\n"
+                    "# UNIT a_seconds seconds\n"
+                    "a_seconds_bucket{le=\"1\"} 3 7200000000 # {trace_id=\"x\"} 0.5\n"
+                    "a_seconds_bucket{le=\"1\"} 4 7200000060 # {trace_id=\"y\"} 0.7 7200000059\n"
+                    "# TYPE b gauge\n"
+                    "# HELP b\n"
+                    "b 1 7200000000\n"
+                    "# EOF\n");
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(run(&p, &options, &summary, &err), &err);
+        CHECK(summary.exemplars == 2 && summary.metadata == 2 && summary.samples_stored);
+        qf_strbuf_reset(&text);
+        CHECK_OK(sg_store_list(p.store, QF_STR(SG_ANNEX_PREFIX), QF_STR(""), NULL, describe,
+                               (void *[]){ &p, &text }, &err),
+                 &err);
+        CHECK_STR(qf_strbuf_cstr(&text), "a_seconds_bucket{le=\"1.0\"} 0.5 7200000000000\n"
+                                         "a_seconds_bucket{le=\"1.0\"} 0.7 7200000059000\n"
+                                         "a_seconds histogram \"How\nlong\" \"seconds\"\n"
+                                         "b gauge \"\" \"\"\n");
+    }
+}
+
+/* What is malformed is told with its line, and nothing is stored. */
+TEST(malformed_exemplars_and_metadata_end_an_import)
+{
+    static const char *const texts[] = { "# TYPE a meter\n", "# HELP\n", "a 1 5 # {b=\"c\"} x\n",
+                                         "a 1 5 # b\n" };
+
+    for (size_t i = 0; i < QF_COUNT_OF(texts); i++) {
+        QF_CLEANUP(place_done) struct place p = place_make();
+        struct sg_import_options options = options_of(&p);
+        struct sg_import_summary summary;
+        struct qf_err err = { 0 };
+        char text[128];
+
+        options.format = SG_IMPORT_OPENMETRICS;
+        (void)snprintf(text, sizeof(text), "# TYPE b gauge\nb 1 5 # {c=\"d\"} 1\n%s", texts[i]);
+        write_input(&p, text);
+        CHECK_EQ(run(&p, &options, &summary, &err), QF_EPARSE);
+        CHECK_MSG(strstr(err.msg, ":3: "), "%s", err.msg);
+        place_check(&p, 0, "");
+        CHECK(!summary.samples_stored);
+    }
+}
+
+TEST(more_exemplars_than_memory_allows_are_an_error)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    struct sg_import_options options = options_of(&p);
+    struct sg_import_summary summary;
+    struct qf_err err = { 0 };
+
+    options.format = SG_IMPORT_OPENMETRICS;
+    options.batch.memory_bytes = SG_IMPORT_MEMORY_MIN;
+    for (int i = 0; i < 40000; i++)
+        qf_strbuf_printf(&text, "a 1 %d # {trace_id=\"%032d\"} 1\n", i, i);
+    write_input(&p, qf_strbuf_cstr(&text));
+    CHECK_EQ(run(&p, &options, &summary, &err), QF_ELIMIT);
+    CHECK(strstr(err.msg, "exemplars"));
 }
 
 #define HISTOGRAM(count)                                                                           \

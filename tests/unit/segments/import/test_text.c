@@ -1,9 +1,43 @@
 /* test_text.c - one line of text: what is read, and what is refused with which words. */
+#include <stdio.h>
+
 #include "base/pure/number.h"
 #include "segments/import/text.h"
 #include "tests/lib/test.h"
 
-/* "SERIES VALUE TS" of one line, or "malformed: WHY", or "nothing". */
+/* What a comment says: "HELP name text". */
+static const char *print_metadata(const struct text_metadata *metadata, struct qf_arena *arena,
+                                  struct qf_strbuf *got)
+{
+    static const char *const words[] = { "", "HELP", "TYPE", "UNIT" };
+    struct qf_str name, text;
+    const char *what = text_metadata(metadata, arena, &name, &text);
+
+    if (what)
+        return what;
+    qf_strbuf_printf(got, "%s %.*s ", words[metadata->says], QF_STR_ARG(name));
+    if (metadata->says == TEXT_SAYS_TYPE)
+        qf_strbuf_puts(got, qf_metric_type_text(metadata->type));
+    else
+        qf_strbuf_str(got, text);
+    return NULL;
+}
+
+static const char *print_exemplar(struct text_state *state, const struct text_sample *sample,
+                                  struct qf_arena *arena, struct qf_strbuf *got)
+{
+    struct text_exemplar exemplar;
+    const char *what = text_exemplar(state, sample, arena, &exemplar);
+
+    if (what)
+        return what;
+    qf_strbuf_puts(got, " # ");
+    qf_labels_print(got, exemplar.labels);
+    qf_strbuf_printf(got, " %g %lld", exemplar.value, (long long)exemplar.ts);
+    return NULL;
+}
+
+/* "SERIES VALUE TS" of one line, what a comment says, "malformed: WHY", or "nothing". */
 static void check_line(struct text_state *state, const char *line, const char *want)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -16,11 +50,11 @@ static void check_line(struct text_state *state, const char *line, const char *w
 
     if (kind == TEXT_SAMPLE)
         what = text_labels(state, &sample, arena, &labels);
-    if (kind == TEXT_NOTHING) {
+    if (kind == TEXT_METADATA) {
+        what = print_metadata(&sample.metadata, arena, &got);
+    } else if (kind == TEXT_NOTHING) {
         qf_strbuf_puts(&got, "nothing");
-    } else if (what) {
-        qf_strbuf_printf(&got, "malformed: %s", what);
-    } else {
+    } else if (!what) {
         qf_labels_print_series(&got, labels);
         (void)qf_double_g(sample.value, number);
         if (sample.histogram.len)
@@ -30,6 +64,12 @@ static void check_line(struct text_state *state, const char *line, const char *w
         qf_strbuf_printf(&got, " %lld", (long long)sample.ts);
         if (sample.start_ts)
             qf_strbuf_printf(&got, " started %lld", (long long)sample.start_ts);
+        if (sample.exemplar.len)
+            what = print_exemplar(state, &sample, arena, &got);
+    }
+    if (what) {
+        qf_strbuf_reset(&got);
+        qf_strbuf_printf(&got, "malformed: %s", what);
     }
     CHECK_MSG(qf_str_is(qf_strbuf_view(&got), want), "%s\n  got  %s\n  want %s", line,
               qf_strbuf_cstr(&got), want);
@@ -53,7 +93,8 @@ TEST(samples_have_start_timestamps_histograms_and_stale_markers)
 {
     static const struct example milliseconds[] = {
         { "c_total 17 5000 st@-1000", "c_total 17 5000 started -1000" },
-        { "c_total 17 5000 st@1000 # {trace=\"x\"} 1", "c_total 17 5000 started 1000" },
+        { "c_total 17 5000 st@1000 # {trace=\"x\"} 1",
+          "c_total 17 5000 started 1000 # {trace=\"x\"} 1 5000" },
         { "c_total 17 5000 st@0", "c_total 17 5000" },
         { "c_total 17 5000 st@", "malformed: the timestamp is not a whole number of milliseconds" },
         { "c_total 17 5000 st@1.5",
@@ -73,7 +114,7 @@ TEST(samples_have_start_timestamps_histograms_and_stale_markers)
         { "c_total 17 1520879607.789 st@1520430000.123",
           "c_total 17 1520879607789 started 1520430000123" },
         { "h {count:2} 1520879609 st@1520430000 # {trace=\"x\"} 0.6 1520879607",
-          "h {count:2} 1520879609000 started 1520430000000" },
+          "h {count:2} 1520879609000 started 1520430000000 # {trace=\"x\"} 0.6 1520879607000" },
     };
 
     check_all(SG_IMPORT_PROMETHEUS, milliseconds, QF_COUNT_OF(milliseconds));
@@ -97,7 +138,7 @@ TEST(prometheus_text_has_milliseconds)
         { "{\"my.metric\",\"a.b\"=\"c\"} 1 5", "{\"my.metric\", \"a.b\"=\"c\"} 1 5" },
         { "", "nothing" },
         { "   ", "nothing" },
-        { "# HELP up Is it?", "nothing" },
+        { "# HELP up Is it?", "HELP up Is it?" },
         { "#", "nothing" },
         { "up 1", "malformed: " TEXT_NO_TIME },
         { "up", "malformed: no value" },
@@ -129,7 +170,8 @@ TEST(openmetrics_has_seconds_and_exemplars)
         { "up 1 1767225600", "up 1 1767225600000" },
         { "up 1 1767225600.5", "up 1 1767225600500" },
         { "up 1 1.7672256e9", "up 1 1767225600000" },
-        { "x_bucket{le=\"1\"} 5 2 # {trace_id=\"a\"} 0.5 1", "x_bucket{le=\"1\"} 5 2000" },
+        { "x_bucket{le=\"1\"} 5 2 # {trace_id=\"a\"} 0.5 1",
+          "x_bucket{le=\"1\"} 5 2000 # {trace_id=\"a\"} 0.5 1000" },
         { "up 1 # {trace_id=\"a\"} 0.5 1", "malformed: " TEXT_NO_TIME },
         { "up 1 1767225600000", "malformed: the timestamp is not in seconds" },
         { "up 1 NaN", "malformed: the timestamp is not a number" },
@@ -158,7 +200,7 @@ TEST(the_format_is_told_by_the_first_sample_and_kept)
 {
     struct text_state seconds = { 0 }, milliseconds = { 0 }, dump = { 0 };
 
-    check_line(&seconds, "# TYPE up gauge", "nothing");
+    check_line(&seconds, "# TYPE up gauge", "TYPE up gauge");
     check_line(&seconds, "up 1 1767225600", "up 1 1767225600000");
     check_line(&seconds, "up 1 1767225601.25", "up 1 1767225601250");
     check_line(&milliseconds, "up 1 1767225600000", "up 1 1767225600000");
@@ -174,13 +216,13 @@ TEST(bounds_of_histograms_and_summaries_are_written_as_floats)
     struct text_state state = { .format = SG_IMPORT_PROMETHEUS };
 
     check_line(&state, "x_bucket{le=\"1\"} 1 5", "x_bucket{le=\"1\"} 1 5");
-    check_line(&state, "# TYPE x histogram", "nothing");
+    check_line(&state, "# TYPE x histogram", "TYPE x histogram");
     check_line(&state, "x_bucket{le=\"1\"} 1 5", "x_bucket{le=\"1.0\"} 1 5");
     check_line(&state, "x_bucket{le=\"2.50\"} 1 5", "x_bucket{le=\"2.5\"} 1 5");
     check_line(&state, "x_bucket{le=\"+Inf\"} 1 5", "x_bucket{le=\"+Inf\"} 1 5");
     check_line(&state, "x_bucket{le=\"big\"} 1 5", "x_bucket{le=\"big\"} 1 5");
     check_line(&state, "x_sum{quantile=\"1\"} 1 5", "x_sum{quantile=\"1\"} 1 5");
-    check_line(&state, "# TYPE y summary", "nothing");
+    check_line(&state, "# TYPE y summary", "TYPE y summary");
     check_line(&state, "y{quantile=\"1\"} 1 5", "y{quantile=\"1.0\"} 1 5");
 }
 
@@ -201,4 +243,72 @@ TEST(a_nan_is_the_one_prometheus_stores)
 
     CHECK_EQ(text_parse_line(&state, QF_STR("up NaN 5"), &sample, &what), TEXT_SAMPLE);
     CHECK(qf_double_bits(sample.value) == QF_NORMAL_NAN_BITS);
+}
+
+TEST(comments_say_what_metrics_are)
+{
+    static const struct example examples[] = {
+        { "# HELP up", "HELP up " },
+        { "#HELP up  Is\\n\\\\it\\\"? \\x ", "HELP up Is\n\\it\"? \\x " },
+        { "#  TYPE up   gauge ", "TYPE up gauge" },
+        { "# TYPE up untyped", "TYPE up unknown" },
+        { "# TYPE up gaugehistogram", "TYPE up gaugehistogram" },
+        { "# TYPE \"a.b c\" counter", "TYPE a.b c counter" },
+        { "# UNIT up_seconds seconds ", "UNIT up_seconds seconds" },
+        { "# HELPING up", "nothing" },
+        { "# help up it", "nothing" },
+        { "# HELP",
+          "malformed: HELP, TYPE and UNIT are about a metric, whose name is malformed or missing" },
+        { "# HELP a.b c",
+          "malformed: HELP, TYPE and UNIT are about a metric, whose name is malformed or missing" },
+        { "# TYPE \"a counter",
+          "malformed: HELP, TYPE and UNIT are about a metric, whose name is malformed or missing" },
+        { "# TYPE \"\" counter", "malformed: a quoted name is malformed" },
+        { "# TYPE up", "malformed: no metric has such a type" },
+        { "# TYPE up meter", "malformed: no metric has such a type" },
+        { "# HELP up \xff", "malformed: HELP and UNIT must be UTF-8" },
+    };
+
+    check_all(SG_IMPORT_OPENMETRICS, examples, QF_COUNT_OF(examples));
+    check_all(SG_IMPORT_PROMETHEUS, examples, QF_COUNT_OF(examples));
+}
+
+TEST(samples_have_exemplars)
+{
+    static const struct example seconds[] = {
+        { "a_total 1 5 # {} 2", "a_total 1 5000 # {} 2 5000" },
+        { "a_total 1 5 # {b=\"c\",a=\"\"} 2 4.5", "a_total 1 5000 # {b=\"c\"} 2 4500" },
+        { "a_total 1 5 #{b=\"}\"} -Inf", "a_total 1 5000 # {b=\"}\"} -inf 5000" },
+        { "a_total 1 5 # so", "malformed: what follows a sample is no exemplar" },
+        { "a_total 1 5 #", "malformed: what follows a sample is no exemplar" },
+        { "a_total 1 5 # {b=\"c\"", "malformed: labels are not separated by commas" },
+        { "a_total 1 5 # {b=\"c\",", "malformed: the label braces do not close" },
+        { "a_total 1 5 # {b=c} 1", "malformed: a label value is malformed" },
+        { "a_total 1 5 # {b=\"c\"}", "malformed: the value of an exemplar is not a number" },
+        { "a_total 1 5 # {b=\"c\"} x", "malformed: the value of an exemplar is not a number" },
+        { "a_total 1 5 # {b=\"c\"} 1 x", "malformed: the timestamp is not a number" },
+        { "a_total 1 5 # {b=\"c\"} 1 4 x", "malformed: something follows an exemplar" },
+    };
+    static const struct example milliseconds[] = {
+        { "a_total 1 5000 # {b=\"c\"} 2 4500", "a_total 1 5000 # {b=\"c\"} 2 4500" },
+        { "a_total 1 5000 # so", "a_total 1 5000" },
+        { "a_total 1 5000 # {b=\"c\"} 1 4.5",
+          "malformed: the timestamp is not a whole number of milliseconds" },
+    };
+    char line[256];
+
+    check_all(SG_IMPORT_OPENMETRICS, seconds, QF_COUNT_OF(seconds));
+    check_all(SG_IMPORT_PROMETHEUS, milliseconds, QF_COUNT_OF(milliseconds));
+    (void)snprintf(line, sizeof(line), "a_total 1 5 # {b=\"%0128d\"} 1", 0);
+    check_line(&(struct text_state){ .format = SG_IMPORT_OPENMETRICS }, line,
+               "malformed: an exemplar's labels are too long");
+}
+
+/* Scraped text has no times: what comes with a sample has the sample's. */
+TEST(an_exemplar_of_a_sample_without_a_time_is_from_now)
+{
+    struct text_state state = { .format = SG_IMPORT_PROMETHEUS, .timeless = true, .now_ms = 7 };
+
+    check_line(&state, "a_total 1 # {b=\"c\"} 2", "a_total 1 7 # {b=\"c\"} 2 7");
+    check_line(&state, "a_total 1", "a_total 1 7");
 }
