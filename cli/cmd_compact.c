@@ -18,11 +18,13 @@
 int cli_compact(int argc, char **argv);
 
 static struct {
-    const char *store, *tenant, *temp_dir;
+    const char *store, *tenant, *temp_dir, *ingest_key, *ingest_ca;
     int64_t grace, settle;
     uint64_t file_size, memory;
     bool dry_run, ingest_stopped, quiet;
 } o;
+
+static struct cli_list ingest;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
@@ -39,6 +41,14 @@ static const struct cli_flag flags[] = {
     { "memory", CLI_FLAG_BYTES, &o.memory, "BYTES", "256MiB", "memory for reading" },
     { "temp-dir", CLI_FLAG_STR, &o.temp_dir, "DIR", NULL,
       "where temporary files go (default $TMPDIR or /tmp)" },
+    { "ingest", CLI_FLAG_LIST, &ingest, "HOST:PORT", NULL,
+      "HTTP address of an ingest node that writes to this store; repeatable. They are asked what "
+      "is "
+      "sealed" },
+    { "ingest-key", CLI_FLAG_STR, &o.ingest_key, "FILE", NULL,
+      "a line with the operator's key of the ingest nodes" },
+    { "ingest-tls-ca", CLI_FLAG_STR, &o.ingest_ca, "FILE", NULL,
+      "ingest nodes are asked over TLS and must show a certificate signed by one of these (PEM)" },
     { "ingest-stopped", CLI_FLAG_BOOL, &o.ingest_stopped, NULL, NULL,
       "ingest nodes that wrote to this store have sealed everything and are stopped" },
     { "quiet", CLI_FLAG_BOOL, &o.quiet, NULL, NULL, "no progress" },
@@ -51,7 +61,11 @@ static const struct cli_spec spec = {
     "and nobody can add to them. Answers do not change, at no moment. Replaced segments stay for "
     "--grace\n"
     "and are deleted by the next run after that. Safe to interrupt, to repeat and to run twice at "
-    "once.",
+    "once.\n"
+    "With --ingest a run takes what an earlier run, --settle ago, found sealed: repeat it, say "
+    "every "
+    "quarter\n"
+    "of an hour.",
     flags,
     QF_COUNT_OF(flags),
 };
@@ -168,10 +182,12 @@ static void add(struct sg_pass_result *total, const struct sg_pass_result *r)
     total->annexes_written += r->annexes_written;
 }
 
-static qf_rc compact(struct sg_store *store, const char *tenant, struct progress *progress,
-                     struct sg_pass_result *total, struct qf_err *err)
+static qf_rc compact(struct sg_store *store, const struct sg_agree *agree, const char *tenant,
+                     struct progress *progress, struct sg_pass_result *total, struct qf_err *err)
 {
     struct sg_pass_options options = { .store = store,
+                                       .agree = agree,
+                                       .ingest_stopped = o.ingest_stopped,
                                        .temp_dir = o.temp_dir,
                                        .memory_bytes = o.memory,
                                        .file_bytes = o.file_size,
@@ -182,19 +198,9 @@ static qf_rc compact(struct sg_store *store, const char *tenant, struct progress
                                        .on_event = on_event,
                                        .on_progress = on_progress,
                                        .ctx = progress };
-    struct sg_store_call call = { .cancel = &interrupted };
     struct sg_pass_result result = { 0 };
-    bool ingest = false;
-    qf_rc rc = sg_claim_has_ingest(store, qf_str_from(tenant), &call, &ingest, err);
+    qf_rc rc = sg_pass_run(&options, qf_str_from(tenant), &result, err);
 
-    if (rc == QF_OK && ingest && !o.ingest_stopped)
-        return qf_err_set(err, QF_EUNSUPPORTED,
-                          "tenant %s is written by ingest nodes, and what they have not sealed is "
-                          "not known here: stop them "
-                          "when all is sealed and say --ingest-stopped",
-                          tenant);
-    if (rc == QF_OK)
-        rc = sg_pass_run(&options, qf_str_from(tenant), &result, err);
     add(total, &result);
     return rc;
 }
@@ -221,13 +227,14 @@ static void print_summary(const struct sg_pass_result *r, const struct progress 
         printf("; %" PRIu64 " files of exemplars and metadata are %" PRIu64 " now",
                r->annexes_merged, r->annexes_written);
     if (r->waiting)
-        printf("; %" PRIu64 " are too young, or an import is under way", r->waiting);
+        printf("; %" PRIu64 " are too young, or an import is under way%s", r->waiting,
+               ingest.count ? ", or were sealed since --settle" : "");
     if (r->damaged)
         printf("; %" PRIu64 " are damaged", r->damaged);
     printf("\n");
 }
 
-static int run(struct sg_store *store)
+static int run(struct sg_store *store, const struct sg_agree *agree)
 {
     struct progress progress = { .terminal = isatty(STDERR_FILENO) == 1,
                                  .started_ms = qf_clock_mono_ms() };
@@ -242,7 +249,7 @@ static int run(struct sg_store *store)
         struct qf_err why = { 0 };
 
         if (!atomic_load_explicit(&interrupted, memory_order_relaxed) &&
-            compact(store, tenants.items.items[i], &progress, &total, &why) != QF_OK) {
+            compact(store, agree, tenants.items.items[i], &progress, &total, &why) != QF_OK) {
             clear_line(&progress);
             fprintf(stderr, "error: %s\n", why.msg);
             failed = true;
@@ -264,6 +271,8 @@ static bool flags_valid(void)
         fprintf(stderr, "error: --settle is from 0s to 1h\n");
     else if (o.grace < 0)
         fprintf(stderr, "error: --grace is from 0s on\n");
+    else if (ingest.count && o.ingest_stopped)
+        fprintf(stderr, "error: --ingest and --ingest-stopped do not go together\n");
     else if (o.file_size == 0 || o.memory < (UINT64_C(16) << 20))
         fprintf(stderr, "error: --file-size is from 1 on, --memory from 16MiB on\n");
     else
@@ -271,12 +280,24 @@ static bool flags_valid(void)
     return false;
 }
 
+/* Who is asked what is sealed, if there is anybody. */
+static bool make_agree(struct sg_agree **ret_agree, struct qf_err *err)
+{
+    const struct sg_agree_options options = { .nodes = (const char *const *)ingest.items,
+                                              .node_count = ingest.count,
+                                              .key_file = o.ingest_key,
+                                              .ca_file = o.ingest_ca };
+
+    return !ingest.count || sg_agree_new(&options, ret_agree, err) == QF_OK;
+}
+
 int cli_compact(int argc, char **argv)
 {
     struct sigaction action = { .sa_handler = on_signal };
     struct sg_store_options options = { 0 };
     struct qf_err err = { 0 };
-    struct sg_store *store;
+    struct sg_store *store = NULL;
+    struct sg_agree *agree = NULL;
     int positional, code;
 
     switch (cli_flags_parse(&spec, argc, argv, &positional)) {
@@ -294,14 +315,16 @@ int cli_compact(int argc, char **argv)
     if (!flags_valid())
         return 2;
     options.url = o.store;
-    if (sg_store_open(&options, &store, &err) != QF_OK) {
+    if (!make_agree(&agree, &err) || sg_store_open(&options, &store, &err) != QF_OK) {
         fprintf(stderr, "error: %s\n", err.msg);
+        (void)sg_agree_free(agree);
         return 1;
     }
     (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    code = run(store);
+    code = run(store, agree);
+    (void)sg_agree_free(agree);
     (void)sg_store_free(store);
     return code;
 }

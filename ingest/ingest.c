@@ -170,7 +170,8 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
                                .tls_ca_file = options->peer_tls_ca,
                                .tls_cert_file = options->peer_tls_cert,
                                .tls_key_file = options->peer_tls_key,
-                               .tls_peer_name = options->peer_tls_name };
+                               .tls_peer_name = options->peer_tls_name,
+                               .records = IN_RECORDS_BELOW };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
     char *base = ingest->routes.http_base;
@@ -238,6 +239,39 @@ static void note_leads(void *ctx, uint32_t partition, uint64_t queue_id, bool le
     atomic_store(&((struct ingest *)ctx)->leads[partition], leads);
 }
 
+static bool peer_knows(const struct qp_peer_stat *stats, size_t count, const char *name,
+                       uint32_t records)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(stats[i].name, name) == 0)
+            return stats[i].records >= records;
+    return false;
+}
+
+/* What peers know they said when they were last connected. */
+static bool all_know(void *ctx, const struct qn_ask *ask, uint32_t records,
+                     char ret_name[QC_NAME_SIZE])
+{
+    struct ingest *ingest = ctx;
+    struct qp_peers *peers = atomic_load(&ingest->peers);
+    struct qp_peer_stat *stats = qf_xcalloc(QP_PEERS_MAX, sizeof(*stats));
+    size_t count = peers ? qp_stat(peers, stats) : 0;
+    struct qc_members members;
+    uint64_t epoch;
+    bool all = true;
+
+    qn_ask_members(ask, &members, &epoch);
+    for (size_t i = 0; i < members.count && all; i++) {
+        const char *name = members.items[i].name;
+
+        all = strcmp(name, ingest->name) == 0 || peer_knows(stats, count, name, records);
+        if (!all)
+            memcpy(ret_name, name, QC_NAME_SIZE);
+    }
+    free(stats);
+    return all;
+}
+
 static uint64_t head_bytes(void *ctx)
 {
     return atomic_load(&((struct ingest *)ctx)->head_bytes);
@@ -270,6 +304,7 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
         .head_bytes = head_bytes,
         .open_head = open_head,
         .answer = answer_question,
+        .all_know = all_know,
         .leads = note_leads,
         .ctx = ingest,
     };

@@ -6,22 +6,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static qf_rc read_text(int fd, const char *name, const char *what, struct qf_strbuf *text,
-                       struct qf_err *err)
+static qf_rc read_text(int fd, const char *name, const char *what, size_t bytes_max,
+                       struct qf_strbuf *text, struct qf_err *err)
 {
-    for (;;) {
-        char *room = qf_strbuf_reserve(text, 4096);
-        ssize_t got;
+    size_t before = text->len;
 
-        if (!room)
-            return qf_err_set(err, QF_EINVAL, "%s is larger than %zu bytes", name, text->limit);
-        got = read(fd, room, 4096);
+    for (;;) {
+        char bytes[4096];
+        ssize_t got = read(fd, bytes, sizeof(bytes));
+
         if (got == 0)
             return QF_OK;
         if (got < 0 && errno != EINTR)
             return qf_err_set(err, QF_EIO, "cannot read %s in %s: %s", what, name, strerror(errno));
+        if (got > 0 && text->len - before + (size_t)got > bytes_max)
+            return qf_err_set(err, QF_EINVAL, "%s is larger than %zu bytes", name, bytes_max);
         if (got > 0)
-            text->len += (size_t)got;
+            qf_strbuf_add(text, bytes, (size_t)got);
     }
 }
 
@@ -33,11 +34,10 @@ qf_rc qf_small_file_read(const char *name, const char *what, size_t bytes_max,
 
     if (fd < 0)
         return qf_err_set(err, QF_EIO, "cannot read %s in %s: %s", what, name, strerror(errno));
-    text->limit = bytes_max;
     if (fstat(fd, ret_seen) != 0 || !S_ISREG(ret_seen->st_mode))
         rc = qf_err_set(err, QF_EIO, "%s in %s: not a file", what, name);
     else
-        rc = read_text(fd, name, what, text, err);
+        rc = read_text(fd, name, what, bytes_max, text, err);
     (void)close(fd);
     return rc;
 }

@@ -90,16 +90,21 @@ static void note_applied(struct partition *partition, const struct in_record *re
     case IN_FLOOR:
         add(&figures->floors, 1);
         break;
+    case IN_BELOW:
+        add(&figures->belows, 1);
+        break;
     }
 }
 
-/* Two of a SEALED, or a SEAL of a range that another leader closed, are ordinary; samples are not. */
+/* Two of a SEALED, or a SEAL of a range that another leader closed, are ordinary, and so is a BELOW that a
+ * range was opened before; samples are not. */
 static void note_odd(struct partition *partition, uint64_t index, const struct in_record *record)
 {
     add(&partition->all->figures.bad, 1);
+    if (record->kind == IN_SAMPLES || record->kind == IN_BELOW)
+        partition->odd[partition->odd_next++ % ODD_MAX] = index;
     if (record->kind != IN_SAMPLES)
         return;
-    partition->odd[partition->odd_next++ % ODD_MAX] = index;
     QF_LOG_WARN("samples in the log count for nothing", QF_KV_U64("partition", partition->number),
                 QF_KV_U64("index", index));
 }
@@ -256,6 +261,38 @@ static enum qn_proposal propose_other(struct partition *partition, struct qn_ask
     return *ret_pending ? QN_PROPOSED : refuse(ask, QF_EINVAL, "it is not its turn");
 }
 
+/* A node that does not know the record would go on as if there were none. */
+static bool all_know_below(struct partition *partition, struct qn_ask *ask)
+{
+    const struct in_partitions_options *options = &partition->all->options;
+    char name[QC_NAME_SIZE];
+
+    if (in_ledger_knows_below(partition->ledger) || !options->all_know ||
+        options->all_know(options->ctx, ask, IN_RECORDS_BELOW, name))
+        return true;
+    (void)qf_err_set(&ask->answer.err, QF_EUNAVAILABLE,
+                     "node %s is of an older release, or was not seen since this node started: "
+                     "compaction begins when every node runs this release",
+                     name);
+    return false;
+}
+
+static enum qn_proposal propose_below(struct partition *partition, struct qn_ask *ask,
+                                      const struct in_record *wanted, struct qf_strbuf *record,
+                                      struct in_pending **ret_pending)
+{
+    uint64_t settled;
+
+    if (!all_know_below(partition, ask))
+        return QN_ANSWERED;
+    *ret_pending = in_intake_below(partition->intake, partition->ledger, wanted, qf_clock_wall_ms(),
+                                   qf_clock_mono_ms(), record, &settled);
+    if (*ret_pending)
+        return QN_PROPOSED;
+    qf_strbuf_printf(&ask->answer.text, "%" PRIu64, settled);
+    return QN_ANSWERED;
+}
+
 static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf *record,
                                 void **ret_pending)
 {
@@ -275,9 +312,12 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
                         : in_record_decode_own(bytes, &wanted, &err);
     if (rc != QF_OK)
         return refuse(ask, QF_EPROTO, err.msg);
-    proposal = wanted.kind == IN_SAMPLES
-                   ? propose_samples(partition, ask, &wanted, record, &pending)
-                   : propose_other(partition, ask, &wanted, bytes, record, &pending);
+    if (wanted.kind == IN_SAMPLES)
+        proposal = propose_samples(partition, ask, &wanted, record, &pending);
+    else if (wanted.kind == IN_BELOW)
+        proposal = propose_below(partition, ask, &wanted, record, &pending);
+    else
+        proposal = propose_other(partition, ask, &wanted, bytes, record, &pending);
     *ret_pending = pending;
     return proposal;
 }
@@ -293,6 +333,7 @@ static bool was_odd(const struct partition *partition, uint64_t index)
 static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_answer *answer)
 {
     struct partition *partition = ctx;
+    uint64_t settles = in_pending_settles(pending);
     struct in_outcome outcome;
 
     in_intake_ended(partition->intake, pending, rc, &outcome);
@@ -300,6 +341,8 @@ static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_
         return;
     if (was_odd(partition, index))
         (void)qf_err_set(&answer->err, QF_EUNAVAILABLE, "the request was not written: try again");
+    else if (settles)
+        qf_strbuf_printf(&answer->text, "%" PRIu64, settles);
     else
         in_outcome_encode(&answer->text, &outcome);
 }

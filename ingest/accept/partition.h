@@ -5,7 +5,8 @@
  *     QN_WRITE          an encoded record (ingest/core/record.h): SAMPLES with every series fresh is a
  *                       request, of which the leader makes a record of its own (ingest/core/intake.h)
  *                       and answers an encoded outcome; SEAL closes the tenant's range; SEALED and
- *                       FLOOR are appended if it is their turn
+ *                       FLOOR are appended if it is their turn; BELOW is answered with the generation
+ *                       that is settled, which may be less than was asked for, in decimal digits
  *     QN_QUESTION       the first byte says what: the role's own handlers answer (options.answer)
  *
  * The leader closes ranges by age and size and moves the floor, once a second. Everything here runs
@@ -25,7 +26,7 @@ struct in_partition_figures {
     atomic_uint_fast64_t samples, histograms, exemplars; /* applied by this node, led or not */
     atomic_uint_fast64_t taken, refused;                 /* samples, by this node as a leader */
     atomic_uint_fast64_t repeated;                       /* requests that were written before */
-    atomic_uint_fast64_t seals, sealed, floors;          /* records applied */
+    atomic_uint_fast64_t seals, sealed, floors, belows;  /* records applied */
     atomic_uint_fast64_t bad;                            /* records that counted for nothing */
     atomic_uint_fast64_t series, open; /* numbered; ranges that are open: of partitions led, now */
 };
@@ -47,6 +48,10 @@ struct in_partitions_options {
     /* Answer the @question about @partition that @ask has, with what the ledger says. */
     void (*answer)(void *ctx, uint32_t partition, uint64_t queue_id, const struct in_ledger *ledger,
                    struct qf_str question, struct qn_ask *ask);
+    /* Who of the members of @ask's partition is not known to know @records (IN_RECORDS_...): its name, in
+     * @ret_name, and false. NULL: all do. */
+    bool (*all_know)(void *ctx, const struct qn_ask *ask, uint32_t records,
+                     char ret_name[QC_NAME_SIZE]);
     /* This node leads the partition from now on, or does not; may be NULL. */
     void (*leads)(void *ctx, uint32_t partition, uint64_t queue_id, bool leads);
     void *ctx;

@@ -39,6 +39,7 @@ struct in_pending {
     struct in_request_key key;
     struct in_outcome outcome;
     bool opens;                     /* SAMPLES: the first of a range */
+    uint64_t settles;               /* BELOW */
     struct in_pending *chain;       /* of its bucket of keys */
     struct in_pending *prev, *next; /* of all */
 };
@@ -682,6 +683,37 @@ struct in_pending *in_intake_floor(struct in_intake *intake, const struct in_led
     intake->floor_ms = floor_ms;
     in_record_put_floor(buf, floor_ms);
     return add_pending(intake, IN_FLOOR, NULL, NULL);
+}
+
+struct in_pending *in_intake_below(struct in_intake *intake, const struct in_ledger *ledger,
+                                   const struct in_record *wanted, int64_t wall_ms, int64_t mono_ms,
+                                   struct qf_strbuf *buf, uint64_t *ret_settled)
+{
+    const struct in_tenant *before = in_ledger_tenant(ledger, wanted->tenant);
+    int64_t time_ms = record_time(intake, wall_ms, mono_ms);
+    uint64_t now = time_ms > 0 && time_ms < INT64_MAX / 1000 ? (uint64_t)time_ms * 1000 : 0;
+    /* Not ahead of the time: generations stay what the time is. */
+    uint64_t settles = QF_MIN(wanted->generation, now ? now - 1 : 0);
+    struct in_pending *pending;
+
+    assert(intake->leads);
+    if (before)
+        settles = QF_MIN(settles, in_tenant_settled(before));
+    *ret_settled = 0;
+    if (!settles || !admit_tenant(intake, ledger, wanted->tenant))
+        return NULL;
+    *ret_settled = settles;
+    if (before && settles <= before->below)
+        return NULL;
+    in_record_put_below(buf, wanted->tenant, settles, time_ms);
+    pending = add_pending(intake, IN_BELOW, NULL, NULL);
+    pending->settles = settles;
+    return pending;
+}
+
+uint64_t in_pending_settles(const struct in_pending *pending)
+{
+    return pending->settles;
 }
 
 struct in_pending *in_intake_pass(struct in_intake *intake)

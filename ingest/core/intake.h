@@ -80,6 +80,14 @@ struct in_pending *in_intake_seal(struct in_intake *intake, const struct in_ledg
  * floor is there already. */
 struct in_pending *in_intake_floor(struct in_intake *intake, const struct in_ledger *ledger,
                                    int64_t floor_ms, struct qf_strbuf *buf);
+/* No range of @tenant up to @generation will come any more; less than that if some are not sealed, or if
+ * the time has not come (as for in_intake_take()): *@ret_settled says how far. NULL: nothing needs to be
+ * written for that; *@ret_settled is 0 if nothing can be settled. */
+struct in_pending *in_intake_below(struct in_intake *intake, const struct in_ledger *ledger,
+                                   const struct in_record *wanted, int64_t wall_ms, int64_t mono_ms,
+                                   struct qf_strbuf *buf, uint64_t *ret_settled);
+/* What such a record settles once it is applied; 0 for any other. */
+uint64_t in_pending_settles(const struct in_pending *pending);
 /* Any other record, as it is. */
 struct in_pending *in_intake_pass(struct in_intake *intake);
 

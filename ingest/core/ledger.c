@@ -113,6 +113,11 @@ static uint64_t generation_at(const struct in_tenant *tenant, int64_t time_ms)
     uint64_t now = time_ms > 0 && time_ms < INT64_MAX / 1000 ? (uint64_t)time_ms * 1000 : 0;
     uint64_t least = QF_MAX(tenant->generation + 1, tenant->next_generation);
 
+    if (tenant->below)
+        least = QF_MAX(least, (tenant->below / 1000 + 1) * 1000);
+    /* The second half of a millisecond is for imports, which no range shall equal. */
+    if (least % 1000 >= 500)
+        least += 1000 - least % 1000;
     return QF_MAX(least, now);
 }
 
@@ -276,6 +281,24 @@ static enum in_verdict apply_floor(struct in_ledger *ledger, const struct in_rec
     return IN_APPLIED;
 }
 
+static enum in_verdict apply_below(struct in_ledger *ledger, const struct in_record *record)
+{
+    struct in_tenant *tenant;
+
+    pass_time(ledger, record->time_ms);
+    if (record->generation > IN_GENERATION_MAX)
+        return IN_OUT_OF_TURN;
+    tenant = in_ledger_make_tenant(ledger, record->tenant);
+    if (!tenant)
+        return IN_NO_ROOM;
+    if (record->generation > in_tenant_settled(tenant))
+        return IN_OUT_OF_TURN;
+    tenant->below = QF_MAX(tenant->below, record->generation);
+    /* Files that will be merged and deleted now: nobody is told of them by their old names. */
+    forget_files(ledger, tenant, 0);
+    return IN_APPLIED;
+}
+
 enum in_verdict in_ledger_apply(struct in_ledger *ledger, uint64_t index,
                                 const struct in_record *record,
                                 const struct in_key_entry **ret_before)
@@ -291,6 +314,8 @@ enum in_verdict in_ledger_apply(struct in_ledger *ledger, uint64_t index,
         return apply_sealed(ledger, index, record);
     case IN_FLOOR:
         return apply_floor(ledger, record);
+    case IN_BELOW:
+        return apply_below(ledger, record);
     }
     return IN_OUT_OF_TURN; /* decoding lets no other kind through */
 }
@@ -331,6 +356,19 @@ const struct in_range *in_tenant_open(const struct in_tenant *tenant)
 const struct in_range *in_tenant_next_to_seal(const struct in_tenant *tenant)
 {
     return tenant->range_count && tenant->ranges[0].to ? &tenant->ranges[0] : NULL;
+}
+
+uint64_t in_tenant_settled(const struct in_tenant *tenant)
+{
+    return tenant->range_count ? tenant->ranges[0].generation - 1 : UINT64_MAX;
+}
+
+bool in_ledger_knows_below(const struct in_ledger *ledger)
+{
+    for (size_t i = 0; i < ledger->tenant_count; i++)
+        if (ledger->tenants[i]->below)
+            return true;
+    return false;
 }
 
 const struct in_range *in_tenant_range_at(const struct in_tenant *tenant, uint64_t index)

@@ -8,9 +8,12 @@
  *     SEALED   the oldest range is in the store: counts only if FROM is where the sealed part ends, so
  *              that of two nodes that sealed the same range one is heard
  *     FLOOR    samples before it count for nothing from now on
+ *     BELOW    ranges open above it from now on: whoever merges segments up to there knows that none
+ *              comes between them. Counts only if no range that is not sealed is at or below it
  *
  * A generation is fixed when its range opens; where the same sample is in two ranges, the greater
- * generation wins. A SAMPLES record whose key was seen within the last minutes counts for nothing:
+ * generation wins. It is the time in microseconds, of which ranges have those of the first half of a
+ * millisecond and imports the others (segments/write/claim.h): no two of them are ever equal. A SAMPLES record whose key was seen within the last minutes counts for nothing:
  * its sender asked again and is told what it was told before.
  *
  * Equal logs give equal ledgers on every node; in_ledger_encode() and _decode() carry one over in a
@@ -56,6 +59,7 @@ struct in_tenant {
     uint64_t sealed;          /* everything of the tenant up to this index is in the store */
     uint64_t generation;      /* of the last range that was opened */
     uint64_t next_generation; /* the least that the next one may have */
+    uint64_t below;           /* and it is above this; 0: any */
     int64_t max_ts;           /* of all samples it ever had here; INT64_MIN: none */
     struct in_range *ranges;  /* that are not sealed, oldest first */
     size_t range_count, range_capacity;
@@ -75,7 +79,8 @@ enum in_verdict {
     IN_REPEATED,    /* SAMPLES: its key was seen before; *@ret_before says what was told then */
     IN_OTHER_BODY,  /* SAMPLES: its key was seen with another body */
     IN_OUT_OF_TURN, /* SEAL without an open range or of an impossible generation, SEALED of
-                       another range, FLOOR that goes back or above what is not sealed */
+                       another range, FLOOR that goes back or above what is not sealed, BELOW of an
+                       impossible generation or with a range at or below it */
     IN_NO_ROOM      /* a bound is reached: the record counts for nothing, on every node */
 };
 
@@ -95,6 +100,11 @@ const struct in_tenant *in_ledger_tenant_at(const struct in_ledger *ledger, size
 const struct in_range *in_tenant_open(const struct in_tenant *tenant);
 /* The oldest range that waits to be sealed; NULL if none is closed. */
 const struct in_range *in_tenant_next_to_seal(const struct in_tenant *tenant);
+/* The greatest generation up to which BELOW would count now, UINT64_MAX if the tenant has no range that
+ * is not sealed. */
+uint64_t in_tenant_settled(const struct in_tenant *tenant);
+/* Some tenant had a BELOW: every node of the cluster knows what it is. */
+bool in_ledger_knows_below(const struct in_ledger *ledger);
 /* The request with @key, if it was applied within IN_KEY_LIFE_MS; else NULL. */
 const struct in_key_entry *in_ledger_key(const struct in_ledger *ledger,
                                          const uint8_t key[IN_HASH_BYTES]);

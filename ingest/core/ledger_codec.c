@@ -5,7 +5,8 @@
 #include "base/pure/varint.h"
 #include "ingest/core/ledger_int.h"
 
-enum { VERSION = 1 };
+/* The second one says up to where BELOW went; as long as there was none, nodes of before it can read it. */
+enum { VERSION = 1, VERSION_BELOW = 2 };
 
 /* --- writing --- */
 
@@ -35,12 +36,14 @@ static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
     put(buf, amounts->exemplars);
 }
 
-static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant)
+static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant, uint64_t version)
 {
     put_text(buf, tenant->name);
     put(buf, tenant->sealed);
     put(buf, tenant->generation);
     put(buf, tenant->next_generation);
+    if (version >= VERSION_BELOW)
+        put(buf, tenant->below);
     put_signed(buf, tenant->max_ts);
     put(buf, tenant->files_after);
     put(buf, tenant->range_count);
@@ -64,13 +67,15 @@ static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant)
 
 void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
 {
-    put(buf, VERSION);
+    uint64_t version = in_ledger_knows_below(ledger) ? VERSION_BELOW : VERSION;
+
+    put(buf, version);
     put(buf, ledger->applied);
     put_signed(buf, ledger->time_ms);
     put_signed(buf, ledger->floor_ms);
     put(buf, ledger->tenant_count);
     for (size_t i = 0; i < ledger->tenant_count; i++)
-        put_tenant(buf, ledger->tenants[i]);
+        put_tenant(buf, ledger->tenants[i], version);
     put(buf, ledger->keys.count);
     for (uint32_t i = 0; i < ledger->keys.count; i++) {
         const struct in_key_entry *entry = in_keys_at(&ledger->keys, i);
@@ -91,6 +96,7 @@ void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
 
 struct cursor {
     struct qf_str rest;
+    uint64_t version;
     bool bad;
 };
 
@@ -154,6 +160,7 @@ static void get_ranges(struct cursor *c, struct in_tenant *tenant, uint64_t appl
         struct in_range *range = in_tenant_add_range(tenant);
 
         range->generation = get(c, tenant->generation);
+        c->bad |= range->generation <= tenant->below;
         range->from = get(c, applied);
         range->to = get(c, applied);
         range->min_ts = get_signed(c);
@@ -197,6 +204,7 @@ static void get_tenant(struct cursor *c, struct in_ledger *ledger)
     tenant->sealed = get(c, ledger->applied);
     tenant->generation = get(c, UINT64_MAX / 2);
     tenant->next_generation = get(c, IN_GENERATION_MAX);
+    tenant->below = c->version >= VERSION_BELOW ? get(c, IN_GENERATION_MAX) : 0;
     tenant->max_ts = get_signed(c);
     tenant->files_after = get(c, ledger->applied);
     get_ranges(c, tenant, ledger->applied);
@@ -242,8 +250,8 @@ qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
     struct cursor c = { .rest = bytes };
     uint64_t count;
 
-    if (get(&c, VERSION) != VERSION)
-        c.bad = true;
+    c.version = get(&c, VERSION_BELOW);
+    c.bad |= c.version < VERSION;
     ledger->applied = get(&c, UINT64_MAX - 1);
     ledger->time_ms = get_signed(&c);
     ledger->floor_ms = get_signed(&c);

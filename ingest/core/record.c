@@ -276,6 +276,14 @@ void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms)
     put_varint(buf, qf_zigzag(floor_ms));
 }
 
+void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
+                         int64_t time_ms)
+{
+    put_head(buf, IN_BELOW, tenant);
+    put_varint(buf, generation);
+    put_varint(buf, qf_zigzag(time_ms));
+}
+
 /* --- reading --- */
 
 static bool get_varint(struct qf_str *rest, uint64_t max, uint64_t *ret_value)
@@ -472,6 +480,9 @@ static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
         return decode_sealed(rest, record);
     case IN_FLOOR:
         return get_signed(rest, &record->floor_ms);
+    case IN_BELOW:
+        return get_varint(rest, UINT64_MAX, &record->generation) &&
+               get_signed(rest, &record->time_ms);
     }
     return false;
 }
@@ -488,7 +499,7 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
         return qf_err_set(err, QF_EUNSUPPORTED,
                           "a record of the log has version %llu, this is a node for version %d",
                           (unsigned long long)version, IN_RECORD_VERSION);
-    if (!get_varint(&rest, IN_FLOOR, &kind) || kind < IN_SAMPLES ||
+    if (!get_varint(&rest, IN_BELOW, &kind) || kind < IN_SAMPLES ||
         !get_text(&rest, &ret_record->tenant))
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     ret_record->kind = (enum in_record_kind)kind;

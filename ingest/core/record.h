@@ -4,6 +4,7 @@
  *     SEAL     the tenant's open range ends here; the next one has this generation
  *     SEALED   the tenant's range FROM..TO is in the store, in these files
  *     FLOOR    no sample older than this will be accepted or is waiting to be sealed
+ *     BELOW    the tenant will have no range of this generation or a smaller one any more
  *
  * Samples name their series by a number that is good within the tenant's open range; the first
  * record of the range that uses a number carries the series' labels. In steady state a sample takes
@@ -27,7 +28,10 @@ enum {
     IN_SERIES_MAX = 1 << 24 /* numbers of series in one range */
 };
 
-enum in_record_kind { IN_SAMPLES = 1, IN_SEAL = 2, IN_SEALED = 3, IN_FLOOR = 4 };
+enum in_record_kind { IN_SAMPLES = 1, IN_SEAL = 2, IN_SEALED = 3, IN_FLOOR = 4, IN_BELOW = 5 };
+
+/* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), all. */
+enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2 };
 
 /* What makes two requests the same one. */
 struct in_request_key {
@@ -46,8 +50,10 @@ struct in_record {
     enum in_record_kind kind;
     struct qf_str tenant; /* FLOOR: empty */
 
+    int64_t
+        time_ms; /* SAMPLES, BELOW: when the leader took it, by its clock, never less than before */
+
     /* SAMPLES */
-    int64_t time_ms; /* when the leader took it, by its clock, never less than before */
     struct in_request_key key;
     struct qf_str extras;                /* exemplars and metadata, extras.h; empty: none */
     struct in_amounts accepted, refused; /* what the sender is told, also when it asks again */
@@ -57,7 +63,7 @@ struct in_record {
     uint32_t numbers;       /* 1 + the greatest number of its series; 0: there are none */
     int64_t min_ts, max_ts; /* INT64_MAX, INT64_MIN if there is no sample */
 
-    uint64_t generation; /* SEAL: of the next range */
+    uint64_t generation; /* SEAL: of the next range; BELOW: the greatest that is over */
     uint64_t from, to;   /* SEALED: indices of the log */
     struct qf_str files; /* SEALED: for in_record_file() */
     uint32_t file_count;
@@ -99,6 +105,8 @@ void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
 void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
                           const struct in_sealed_file *files, size_t count);
 void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms);
+void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
+                         int64_t time_ms);
 
 /* --- reading --- */
 

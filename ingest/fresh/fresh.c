@@ -14,6 +14,11 @@ static bool leads(void *ctx, uint32_t partition)
     return atomic_load(&((struct in_fresh *)ctx)->options.leads[partition]);
 }
 
+static uint64_t cluster(void *ctx)
+{
+    return qn_cluster(((struct in_fresh *)ctx)->options.node);
+}
+
 /* A proposal on its way through the node. */
 struct proposal {
     in_proposed *done;
@@ -51,9 +56,11 @@ static void propose(void *ctx, uint32_t partition, struct qf_str record, in_prop
 static qf_rc start_sealer(struct in_fresh *fresh, struct qf_err *err)
 {
     const struct sg_store_options store = { .url = fresh->options.store, .create = true };
-    struct in_sealer_options options = {
-        .heads = fresh->options.heads, .ctx = fresh, .leads = leads, .propose = propose
-    };
+    struct in_sealer_options options = { .heads = fresh->options.heads,
+                                         .ctx = fresh,
+                                         .cluster = cluster,
+                                         .leads = leads,
+                                         .propose = propose };
     qf_rc rc = QF_OK;
 
     if (fresh->options.store && *fresh->options.store)

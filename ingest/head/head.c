@@ -326,6 +326,7 @@ void in_head_apply(struct in_head *head, const struct in_ledger *ledger, uint64_
         apply_sealed(head, ledger, record);
         break;
     case IN_FLOOR:
+    case IN_BELOW:
         break;
     }
     in_head_advance(head, index);

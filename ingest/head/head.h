@@ -123,5 +123,8 @@ struct in_head_sealable {
 bool in_head_next_sealable(struct in_head *head, const char *after,
                            struct in_head_sealable *ret_sealable);
 void in_head_sealable_done(struct in_head_sealable *sealable);
+/* The name of the tenant that was the @i-th to come, the caller's to free; NULL: there are not so many. A head that was
+ * reset begins anew. */
+char *in_head_tenant_name(struct in_head *head, size_t i);
 
 #endif

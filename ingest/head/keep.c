@@ -213,3 +213,14 @@ void in_head_sealable_done(struct in_head_sealable *sealable)
     free(sealable->tenant);
     *sealable = (struct in_head_sealable){ 0 };
 }
+
+char *in_head_tenant_name(struct in_head *head, size_t i)
+{
+    char *name = NULL;
+
+    qf_lock_take(head->lock);
+    if (i < head->tenants.count)
+        name = qf_xstrdup(head->tenants.items[i]->name);
+    qf_lock_drop(head->lock);
+    return name;
+}

@@ -25,7 +25,7 @@ json_t *in_body_read(struct qh_visit *visit)
     json_t *root;
 
     if (!visit->caller.sees_all) {
-        in_body_refuse(visit, QF_EDENIED, "heads are read with a key for all tenants");
+        in_body_refuse(visit, QF_EDENIED, "this is for operators: a key for all tenants");
         return NULL;
     }
     root = json_loadb(body.data ? body.data : "", body.len, JSON_REJECT_DUPLICATES, NULL);
@@ -131,7 +131,12 @@ static void answered(void *ctx, struct qn_ask *ask)
     struct in_round_part *part = ctx;
     uint32_t partition = (uint32_t)(part - part->round->parts);
 
-    if (ask->answer.err.rc != QF_OK)
+    if (ask->verb == QN_WRITE && ask->answer.err.rc == QF_EPROTO)
+        (void)qf_err_set(
+            &part->err, QF_EUNSUPPORTED,
+            "partition %u: its leader is of an older release: run this one on all nodes",
+            partition);
+    else if (ask->answer.err.rc != QF_OK)
         (void)qf_err_set(&part->err, ask->answer.err.rc, "partition %u: %s", partition,
                          ask->answer.err.msg);
     else
@@ -140,21 +145,20 @@ static void answered(void *ctx, struct qn_ask *ask)
     part_ended(part, true);
 }
 
-static void ask_partition(struct in_round_part *part, uint32_t partition,
-                          const struct in_status_ask *ask)
+/* The last part that is answered may free the round. */
+static void ask_partition(struct in_round_part *part, enum qn_verb verb, struct qf_str bytes)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf question = QF_STRBUF_INIT;
+    uint32_t partition = (uint32_t)(part - part->round->parts);
     struct qn_ask *of;
     char queue[32];
 
     (void)snprintf(queue, sizeof(queue), "metrics-%u", partition);
-    in_status_ask_encode(&question, ask);
-    of = qn_ask_new(QN_QUESTION, qf_str_from(queue));
+    of = qn_ask_new(verb, qf_str_from(queue));
     of->operates = true;
     of->timeout_ms = STATUS_TIMEOUT_MS;
     of->done = answered;
     of->ctx = part;
-    qn_ask_add(of, qf_strbuf_view(&question));
+    qn_ask_add(of, bytes);
     if (qn_ask(part->round->routes->node, of))
         return;
     (void)qn_ask_free(of);
@@ -181,8 +185,8 @@ static void find_covered(const json_t *covered, uint32_t partition, struct in_st
     }
 }
 
-void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const json_t *covered,
-                    void (*whole)(struct in_round *round), void *ctx, void (*free_ctx)(void *ctx))
+/* NULL, and answered: there is nobody to ask. */
+static struct in_round *make_round(struct qh_visit *visit, void (*whole)(struct in_round *round))
 {
     struct in_routes *routes = in_routes_of(visit);
     uint32_t count = qn_partitions(routes->node);
@@ -192,22 +196,47 @@ void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const jso
         in_body_refuse(visit, QF_EUNAVAILABLE,
                        count ? "this node is stopping: ask another one"
                              : "the partitions are not known here yet");
-        if (free_ctx)
-            free_ctx(ctx);
-        return;
+        return NULL;
     }
     round = qf_xcalloc(1, sizeof(*round) + count * sizeof(round->parts[0]));
     round->routes = routes;
     round->stream = qh_stream_ref(visit->stream);
     round->whole = whole;
-    round->ctx = ctx;
-    round->free_ctx = free_ctx;
     round->count = count;
     atomic_store(&round->open, count);
     for (uint32_t i = 0; i < count; i++)
         round->parts[i].round = round;
+    return round;
+}
+
+void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const json_t *covered,
+                    void (*whole)(struct in_round *round), void *ctx, void (*free_ctx)(void *ctx))
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf question = QF_STRBUF_INIT;
+    struct in_round *round = make_round(visit, whole);
+    uint32_t count = round ? round->count : 0;
+
+    if (!round) {
+        if (free_ctx)
+            free_ctx(ctx);
+        return;
+    }
+    round->ctx = ctx;
+    round->free_ctx = free_ctx;
     for (uint32_t i = 0; i < count; i++) {
         find_covered(covered, i, ask);
-        ask_partition(&round->parts[i], i, ask); /* the last one may free the round */
+        qf_strbuf_reset(&question);
+        in_status_ask_encode(&question, ask);
+        ask_partition(&round->parts[i], QN_QUESTION, qf_strbuf_view(&question));
     }
+}
+
+void in_round_write(struct qh_visit *visit, struct qf_str record,
+                    void (*whole)(struct in_round *round))
+{
+    struct in_round *round = make_round(visit, whole);
+    uint32_t count = round ? round->count : 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        ask_partition(&round->parts[i], QN_WRITE, record);
 }

@@ -28,7 +28,7 @@ struct in_round {
     atomic_uint open;
     struct in_round_part {
         struct in_round *round;
-        struct qf_strbuf text; /* of the status, without its closing brace */
+        struct qf_strbuf text; /* of a status, without its closing brace; of BELOW, digits */
         struct qf_err err;
     } parts[];
 };
@@ -38,5 +38,8 @@ void in_round_failed(struct in_round *round, uint32_t partition);
  * number. @covered may be NULL. */
 void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const json_t *covered,
                     void (*whole)(struct in_round *round), void *ctx, void (*free_ctx)(void *ctx));
+/* Have them all write @record instead. */
+void in_round_write(struct qh_visit *visit, struct qf_str record,
+                    void (*whole)(struct in_round *round));
 
 #endif

@@ -64,7 +64,7 @@ static qf_rc settle_annex(struct sealing *s, const struct in_head_file *file, st
     return rc == QF_OK ? QF_OK : qf_err_set(err, rc, "%s", absent.msg);
 }
 
-qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
+qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store, uint64_t cluster,
               const struct sg_store_call *call, struct qf_strbuf *record,
               struct in_seal_result *ret_result, struct qf_err *err)
 {
@@ -77,7 +77,7 @@ qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
         rc = qf_err_set(err, QF_ELIMIT, "a range of %zu files", range->file_count);
     /* Compactors must ask for what is not sealed. */
     if (rc == QF_OK && range->file_count)
-        rc = sg_claim_ingest(store, qf_str_from(range->tenant), call, err);
+        rc = sg_claim_ingest(store, qf_str_from(range->tenant), cluster, call, err);
     for (size_t i = 0; i < range->annex_count && rc == QF_OK; i++)
         rc = settle_annex(&s, &range->annexes[i], err);
     for (size_t i = 0; i < range->file_count && rc == QF_OK; i++) {

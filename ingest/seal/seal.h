@@ -14,10 +14,11 @@ struct in_seal_result {
     uint64_t put, present, bytes; /* files put, files found; bytes put */
 };
 
-/* Append the SEALED record to @record. Errors of store.h and QF_EIO for local files: what was put
+/* Append the SEALED record to @record. @cluster is that of the node. Errors of store.h and QF_EIO for local files: what was put
  * stays, and is found by the next try. */
 QF_MUST_CHECK qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store,
-                            const struct sg_store_call *call, struct qf_strbuf *record,
-                            struct in_seal_result *ret_result, struct qf_err *err);
+                            uint64_t cluster, const struct sg_store_call *call,
+                            struct qf_strbuf *record, struct in_seal_result *ret_result,
+                            struct qf_err *err);
 
 #endif

@@ -8,11 +8,14 @@
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
 #include "ingest/seal/seal.h"
+#include "segments/write/claim.h"
 
 #define PAUSE_MS 200
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 30000
 #define PUT_TIMEOUT_MS (INT64_C(5) * 60 * 1000)
+/* Tenants of a partition that the store is told of in one round. */
+#define ANNOUNCED_MAX 64
 /* An application that does not hear of its proposal has lost it: the range comes up again. */
 #define PROPOSAL_MS 20000
 
@@ -20,7 +23,8 @@ struct in_sealer {
     struct in_sealer_options options;
     struct in_sealer_figures figures;
     struct qf_thread *builder, *putter;
-    struct qf_lock *lock; /* for waiting, and of a proposal under way */
+    size_t announced[IN_PARTITIONS_MAX]; /* tenants of the partition that the store was told of */
+    struct qf_lock *lock;                /* for waiting, and of a proposal under way */
     atomic_bool stop;
     atomic_uint refs; /* the owner's, and one of each proposal that was not answered yet */
 };
@@ -144,7 +148,8 @@ static qf_rc seal_range(struct in_sealer *sealer, uint32_t partition,
     const struct sg_store_call call = { .cancel = &sealer->stop,
                                         .timeout_ms = sealer->options.put_timeout_ms };
     struct in_seal_result result = { 0 };
-    qf_rc rc = in_seal(range, sealer->options.store, &call, &record, &result, err);
+    uint64_t cluster = sealer->options.cluster(sealer->options.ctx);
+    qf_rc rc = in_seal(range, sealer->options.store, cluster, &call, &record, &result, err);
 
     atomic_store(&sealer->figures.store_away, rc != QF_OK && rc != QF_ECANCELED);
     if (rc != QF_OK)
@@ -159,6 +164,26 @@ static qf_rc seal_range(struct in_sealer *sealer, uint32_t partition,
     return QF_OK;
 }
 
+/* New tenants of a partition. */
+static void announce_tenants(struct in_sealer *sealer, uint32_t partition, struct in_head *head,
+                             struct qf_err *err)
+{
+    const struct sg_store_call call = { .cancel = &sealer->stop,
+                                        .timeout_ms = sealer->options.put_timeout_ms };
+    uint64_t cluster = sealer->options.cluster(sealer->options.ctx);
+    size_t *told = &sealer->announced[partition];
+
+    for (int n = 0; n < ANNOUNCED_MAX && !err->rc && !atomic_load(&sealer->stop); n++) {
+        char *tenant = in_head_tenant_name(head, *told);
+
+        if (!tenant)
+            return;
+        *told += sg_claim_ingest(sealer->options.store, qf_str_from(tenant), cluster, &call, err) ==
+                 QF_OK;
+        free(tenant);
+    }
+}
+
 /* The oldest range of every tenant of a partition; true if any was sealed. */
 static bool seal_partition(struct in_sealer *sealer, uint32_t partition, struct qf_err *err)
 {
@@ -167,6 +192,10 @@ static bool seal_partition(struct in_sealer *sealer, uint32_t partition, struct 
     char *after = NULL;
     bool any = false;
 
+    if (head && sealer->options.leads(sealer->options.ctx, partition))
+        announce_tenants(sealer, partition, head, err);
+    else
+        sealer->announced[partition] = 0; /* whoever leads has told of them meanwhile, or not */
     while (head && !err->rc && !atomic_load(&sealer->stop) &&
            sealer->options.leads(sealer->options.ctx, partition) &&
            in_head_next_sealable(head, after, &range)) {

@@ -1,6 +1,7 @@
 /* sealer.h - two threads that look after the heads of a node: one makes files of closed ranges and
  * lets go of what nobody can ask for; the other puts the files of partitions that this node leads into
- * the store, for which it may have to wait for hours. */
+ * the store, for which it may have to wait for hours, and tells it of tenants as soon as they come: who
+ * merges their segments must ask for what is not sealed (segments/write/claim.h). */
 #ifndef INGEST_SEAL_SEALER_H
 #define INGEST_SEAL_SEALER_H
 
@@ -14,6 +15,7 @@ struct in_sealer_options {
     struct in_heads *heads; /* borrowed */
     struct sg_store *store; /* borrowed; NULL: nothing is ever sealed */
     void *ctx;
+    uint64_t (*cluster)(void *ctx); /* that this node is in */
     /* This node leads @partition, as far as it knows. */
     bool (*leads)(void *ctx, uint32_t partition);
     /* Have @record appended to the partition's log; @done is called exactly once. */

@@ -31,6 +31,7 @@ struct pb_peer_hello {
     struct qf_str to;
     uint64_t instance; /* never 0 */
     struct qf_str http_base, http_token, software;
+    uint32_t records;
 };
 
 struct pb_peer_message {

@@ -21,6 +21,7 @@ static void fill_hello(struct qf_arena *arena, const struct pb_peer_hello *in, h
     out->http_base = pb_cstr(arena, in->http_base);
     out->http_token = pb_cstr(arena, in->http_token);
     out->software = pb_cstr(arena, in->software);
+    out->records = in->records;
 }
 
 void pb_peer_encode(struct qf_strbuf *buf, const struct pb_peer_frame *frame)
@@ -171,7 +172,8 @@ static qf_rc take_hello(const hello_msg *in, struct pb_peer_hello *out, struct q
                                    .instance = in->instance,
                                    .http_base = qf_str_from(in->http_base),
                                    .http_token = qf_str_from(in->http_token),
-                                   .software = qf_str_from(in->software) };
+                                   .software = qf_str_from(in->software),
+                                   .records = in->records };
     if (!out->instance)
         return qf_err_set(err, QF_EPROTO, "a hello without an instance");
     if (check_text(out->name, 1, PB_PEER_NAME_BYTES_MAX, "a node name", err) ||

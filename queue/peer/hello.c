@@ -53,7 +53,8 @@ void qp_say_hello(struct qp_stream *stream)
                                 .to = qf_str_from(stream->dialed ? stream->peer->stat.name : ""),
                                 .instance = peers->instance,
                                 .http_token = qf_str_from(peers->token),
-                                .software = QF_STR("promfabric " PROMFABRIC_VERSION) };
+                                .software = QF_STR("promfabric " PROMFABRIC_VERSION),
+                                .records = peers->options.records };
     if (peers->options.http_base)
         hello->http_base = qf_str_from(peers->options.http_base);
     qf_lock_take(peers->lock);
@@ -163,6 +164,7 @@ static void take(struct qp_stream *stream, struct qp_peer *peer, const struct pb
     qf_lock_take(peers->lock);
     peer->stat.cluster = hello->cluster;
     peer->stat.instance = hello->instance;
+    peer->stat.records = hello->records;
     peer->stat.connects++;
     copy(peer->stat.http_base, sizeof(peer->stat.http_base), hello->http_base);
     copy(peer->token, sizeof(peer->token), hello->http_token);

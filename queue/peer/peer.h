@@ -72,6 +72,7 @@ struct qp_options {
      * certificate that the CA signed for the address. */
     const char *tls_peer_name;
     const char *http_ca_file; /* of peers with HTTPS; NULL: tls_ca_file */
+    uint32_t records;         /* which records this node's applications know; told to peers */
     /* Zero means the default. */
     uint32_t protocol_version;            /* QP_PROTOCOL_VERSION; tests play another release */
     size_t queue_messages_max;            /* to one peer: 8192 */
@@ -90,6 +91,7 @@ struct qp_peer_stat {
     char why[200];     /* what was last wrong; empty if never */
     uint64_t cluster;  /* as it said; 0: not said, or in none */
     uint64_t instance; /* of its process; 0: not said */
+    uint32_t records;  /* that it knows, as it said last; 0: not said */
     char http_base[QP_URL_SIZE];
     bool configured; /* has an address in the options */
     uint64_t messages_sent, messages_received, messages_dropped;

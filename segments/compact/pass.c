@@ -11,6 +11,7 @@
 #include "base/sys/clock.h"
 #include "segments/catalog/changes.h"
 #include "segments/compact/pass_int.h"
+#include "segments/compact/ranges.h"
 #include "segments/plan/plan.h"
 #include "segments/write/claim.h"
 
@@ -35,13 +36,33 @@ void sg_pass_tell(const struct pass *p, enum sg_pass_event event, const char *fo
 
 /* --- up to where --- */
 
+/* Is there a tenant whose ranges nobody can tell about? */
+static qf_rc check_ingest(struct pass *p, struct qf_err *err)
+{
+    bool ingest = false;
+    qf_rc rc = QF_OK;
+
+    if (!p->options->agree && !p->options->ingest_stopped)
+        rc = sg_claim_has_ingest(p->options->store, p->tenant, &p->call, &ingest, err);
+    if (!ingest)
+        return rc;
+    return qf_err_set(
+        err, QF_EUNSUPPORTED,
+        "tenant %.*s is written by ingest nodes, and what they have not sealed is not "
+        "known here: name them with --ingest; or, if they are stopped for good and "
+        "have sealed everything, say --ingest-stopped",
+        QF_STR_ARG(p->tenant));
+}
+
 static qf_rc settle(struct pass *p, struct qf_err *err)
 {
     const struct sg_pass_options *o = p->options;
     int64_t now;
-    uint64_t below;
-    qf_rc rc = sg_store_clock(o->store, &p->call, &now, err);
+    uint64_t below, of_ranges;
+    qf_rc rc = check_ingest(p, err);
 
+    if (rc == QF_OK)
+        rc = sg_store_clock(o->store, &p->call, &now, err);
     if (rc)
         return rc;
     p->now_ms = now;
@@ -51,7 +72,14 @@ static qf_rc settle(struct pass *p, struct qf_err *err)
         p->below = below;
         return QF_OK;
     }
-    return sg_claim_settle(o->store, p->tenant, below, o->settle_ms, &p->call, &p->below, err);
+    rc = sg_claim_settle(o->store, p->tenant, below, o->settle_ms, &p->call, &p->below, err);
+    if (rc || !o->agree)
+        return rc;
+    rc = sg_ranges_settle(o->store, o->agree, p->tenant, now, o->settle_ms, &p->call, &of_ranges,
+                          err);
+    if (rc == QF_OK)
+        p->below = QF_MIN(p->below, of_ranges);
+    return rc;
 }
 
 /* --- jobs --- */

@@ -3,7 +3,7 @@
  * A pass holds no state but what is in the store: it may be killed at any moment, and two may run at once; answers do
  * not change (segments/plan/plan.h says why). In order:
  *
- *   1. settle up to which generation nobody can add files (segments/write/claim.h)
+ *   1. settle up to which generation nobody can add files (segments/write/claim.h, ranges.h)
  *   2. list the tenant's files, and read from their ends what they replace
  *   3. plan and run jobs, list again, until there is nothing to do
  *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note
@@ -11,6 +11,7 @@
 #ifndef SEGMENTS_COMPACT_PASS_H
 #define SEGMENTS_COMPACT_PASS_H
 
+#include "segments/compact/agree.h"
 #include "segments/compact/job.h"
 
 enum sg_pass_event {
@@ -39,7 +40,10 @@ struct sg_pass_options {
     int64_t
         settle_ms; /* files whose generation is younger are left alone, and windows that ended since */
     int64_t grace_ms; /* how long files stay after they were replaced */
-    bool dry_run;     /* change nothing */
+    const struct sg_agree
+        *agree;          /* borrowed: who is asked what ingest nodes have sealed; NULL: nobody */
+    bool ingest_stopped; /* without anybody to ask: they are known to have sealed everything */
+    bool dry_run;        /* change nothing */
     const atomic_bool *cancel;
     /* All may be NULL. */
     void (*on_event)(void *ctx, enum sg_pass_event event, const char *text);
@@ -64,8 +68,9 @@ struct sg_pass_result {
     uint64_t waiting; /* files in windows that are over, of generations that may still get others */
 };
 
-/* Errors of the store; QF_ENOSPC and QF_EIO for temporary files; QF_ELIMIT; QF_ECANCELED. What was done before an error is
- * done, and is in *ret_result as well. */
+/* Errors of the store and of sg_ranges_settle(); QF_ENOSPC and QF_EIO for temporary files; QF_ELIMIT; QF_ECANCELED.
+ * QF_EUNSUPPORTED: ingest nodes write to the tenant, and there is nobody to ask. What was done before an error is done, and is
+ * in *ret_result as well. */
 QF_MUST_CHECK qf_rc sg_pass_run(const struct sg_pass_options *options, struct qf_str tenant,
                                 struct sg_pass_result *ret_result, struct qf_err *err);
 

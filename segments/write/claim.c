@@ -104,6 +104,12 @@ static void free_claim(struct sg_claim *claim)
     free(claim);
 }
 
+/* The same millisecond, the second half of it; never less than @generation, and in the same order. */
+static uint64_t of_import(uint64_t generation)
+{
+    return generation - generation % 1000 + 500 + generation % 1000 / 2;
+}
+
 /* The mark is looked at when the lease is there. */
 static qf_rc rise_above_mark(struct sg_claim *claim, struct qf_str tenant,
                              const struct sg_store_call *call, struct qf_err *err)
@@ -114,7 +120,7 @@ static qf_rc rise_above_mark(struct sg_claim *claim, struct qf_str tenant,
 
     if (rc || !marks.all.count || marks.all.items[marks.all.count - 1] < claim->generation)
         return rc;
-    claim->generation = marks.all.items[marks.all.count - 1] + 1;
+    claim->generation = of_import(marks.all.items[marks.all.count - 1] + 1);
     rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
     if (rc == QF_OK)
         (void)sg_lease_drop(lower);
@@ -132,7 +138,7 @@ qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t genera
     qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
     claim->name = qf_strbuf_take(&name);
     claim->store = store;
-    claim->generation = generation;
+    claim->generation = of_import(generation);
     rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
     if (rc == QF_OK)
         rc = rise_above_mark(claim, tenant, call, err);
@@ -236,29 +242,81 @@ qf_rc sg_claim_settle(struct sg_store *store, struct qf_str tenant, uint64_t bel
 
 /* --- ingest nodes --- */
 
-qf_rc sg_claim_has_ingest(struct sg_store *store, struct qf_str tenant,
-                          const struct sg_store_call *call, bool *ret_has, struct qf_err *err)
+static qf_rc has(struct sg_store *store, struct qf_str name, const struct sg_store_call *call,
+                 bool *ret_has, struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
     struct sg_store_info info;
     struct qf_err why = { 0 };
-    qf_rc rc;
+    qf_rc rc = sg_store_stat(store, name, call, &info, &why);
 
-    qf_strbuf_printf(&name, SG_CLAIM_INGEST_PREFIX "tenant=%.*s", QF_STR_ARG(tenant));
-    rc = sg_store_stat(store, qf_strbuf_view(&name), call, &info, &why);
     *ret_has = rc == QF_OK;
     return rc == QF_OK || rc == QF_ENOTFOUND ? QF_OK : qf_err_set(err, rc, "%s", why.msg);
 }
 
-qf_rc sg_claim_ingest(struct sg_store *store, struct qf_str tenant,
+qf_rc sg_claim_has_ingest(struct sg_store *store, struct qf_str tenant,
+                          const struct sg_store_call *call, bool *ret_has, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
+
+    qf_strbuf_printf(&name, SG_CLAIM_INGEST_PREFIX "tenant=%.*s", QF_STR_ARG(tenant));
+    return has(store, qf_strbuf_view(&name), call, ret_has, err);
+}
+
+static void print_clusters(struct qf_strbuf *buf, struct qf_str tenant)
+{
+    qf_strbuf_printf(buf, SG_CLAIM_INGEST_PREFIX "clusters/tenant=%.*s/", QF_STR_ARG(tenant));
+}
+
+qf_rc sg_claim_ingest(struct sg_store *store, struct qf_str tenant, uint64_t cluster,
                       const struct sg_store_call *call, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
-    bool has;
-    qf_rc rc = sg_claim_has_ingest(store, tenant, call, &has, err);
+    bool there;
+    qf_rc rc;
 
-    if (rc || has)
+    print_clusters(&name, tenant);
+    qf_strbuf_printf(&name, "%016" PRIx64, cluster);
+    rc = has(store, qf_strbuf_view(&name), call, &there, err);
+    if (rc || there)
         return rc;
+    rc = sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
+    qf_strbuf_reset(&name);
     qf_strbuf_printf(&name, SG_CLAIM_INGEST_PREFIX "tenant=%.*s", QF_STR_ARG(tenant));
-    return sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
+    return rc == QF_OK ? sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err) : rc;
+}
+
+struct clusters {
+    const char *known;
+    size_t prefix_len;
+    char other[64]; /* "": none */
+};
+
+static bool on_cluster(void *ctx, const struct sg_store_object *object)
+{
+    struct clusters *clusters = ctx;
+    struct qf_str cluster = qf_str_sub(object->name, clusters->prefix_len, object->name.len);
+
+    if (qf_str_is(cluster, clusters->known))
+        return true;
+    (void)snprintf(clusters->other, sizeof(clusters->other), "%.*s", QF_STR_ARG(cluster));
+    return false;
+}
+
+qf_rc sg_claim_only_cluster(struct sg_store *store, struct qf_str tenant, const char *cluster,
+                            const struct sg_store_call *call, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf folder = QF_STRBUF_INIT;
+    struct clusters clusters = { .known = cluster };
+    qf_rc rc;
+
+    print_clusters(&folder, tenant);
+    clusters.prefix_len = folder.len;
+    rc =
+        sg_store_list(store, qf_strbuf_view(&folder), QF_STR(""), call, on_cluster, &clusters, err);
+    if (rc == QF_OK && clusters.other[0])
+        return qf_err_set(err, QF_EINVAL,
+                          "tenant %.*s is written by ingest nodes of cluster %s, and those that "
+                          "were asked are of cluster %s",
+                          QF_STR_ARG(tenant), clusters.other, cluster);
+    return rc;
 }

@@ -8,12 +8,16 @@
  *                                                                         greater generation
  *     compactor   1. puts the mark                                    2. looks at the leases: it stays below them
  *
+ * Generations are times in microseconds. Those of imports are of the second half of a millisecond, those of ranges of ingest
+ * nodes of the first (ingest/core/ledger.h): where both rise above what a compactor has settled they never meet.
+ *
  * Whoever comes second sees the other. A writer that has put all its files looks whether its lease is still there: if it
  * was broken, which happens to those that seem dead, it takes its files back.
  *
  *     _leases/import/tenant=T/ID        segments/store/lease.h; text "generation N", or "ended N" for a while after the end
  *     _below/tenant=T/GENERATION        the mark, 20 digits; the greatest counts
- *     _ingest/tenant=T                  ingest nodes seal ranges of this tenant, whose generations only they know */
+ *     _ingest/tenant=T                  ingest nodes seal ranges of this tenant, whose generations only they know
+ *     _ingest/clusters/tenant=T/HEX     of which cluster these are */
 #ifndef SEGMENTS_WRITE_CLAIM_H
 #define SEGMENTS_WRITE_CLAIM_H
 
@@ -28,7 +32,7 @@
 
 struct sg_claim;
 
-/* Claim @generation of @tenant, or the least above the mark. Errors of the store. */
+/* Claim @generation of @tenant, or the least above the mark; either way one that an import may have. Errors of the store. */
 QF_MUST_CHECK qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,
                                  const struct sg_store_call *call, struct sg_claim **ret_claim,
                                  struct qf_err *err);
@@ -51,10 +55,15 @@ QF_MUST_CHECK qf_rc sg_claim_settle(struct sg_store *store, struct qf_str tenant
 
 /* Ranges of ingest nodes have generations that were fixed when they opened, long before they are put. Their nodes leave
  * word of it in the store before they put the first file of a tenant. */
-QF_MUST_CHECK qf_rc sg_claim_ingest(struct sg_store *store, struct qf_str tenant,
+QF_MUST_CHECK qf_rc sg_claim_ingest(struct sg_store *store, struct qf_str tenant, uint64_t cluster,
                                     const struct sg_store_call *call, struct qf_err *err);
 QF_MUST_CHECK qf_rc sg_claim_has_ingest(struct sg_store *store, struct qf_str tenant,
                                         const struct sg_store_call *call, bool *ret_has,
                                         struct qf_err *err);
+/* QF_EINVAL: nodes of another cluster than @cluster (hex) have sealed ranges of the tenant, and @err names it: whoever asked
+ * these nodes alone does not know what those have not sealed. */
+QF_MUST_CHECK qf_rc sg_claim_only_cluster(struct sg_store *store, struct qf_str tenant,
+                                          const char *cluster, const struct sg_store_call *call,
+                                          struct qf_err *err);
 
 #endif

@@ -26,14 +26,17 @@ static void look_at_leases(struct world *w, struct compactor *c)
             lower(c, w->importers[i].generation);
 }
 
-/* BELOW in the partition's ledger. */
+/* BELOW in the partition's ledger. What is heard counts when it is older than listings are late. */
 static void ask_ledger(struct world *w, struct compactor *c)
 {
-    for (size_t i = 0; i < w->range_count; i++)
-        if (unsettled(w, w->ranges[i].sealed))
-            lower(c, w->ranges[i].generation);
-    if (c->below > w->ledger_below + 1)
-        w->ledger_below = c->below - 1;
+    uint64_t settled = ingest_settle(w, (uint64_t)c->now * 1000), old = 0;
+
+    for (size_t i = 0; i < w->word_count; i++)
+        if (w->now - w->words[i].put > SETTLE && w->words[i].generation > old)
+            old = w->words[i].generation;
+    if (w->word_count < WORDS_MAX)
+        w->words[w->word_count++] = (struct word){ settled, w->now };
+    lower(c, (w->rules.words ? old : settled) + 1);
 }
 
 /* --- planning --- */
@@ -270,7 +273,8 @@ void compactor_step(struct world *w, struct compactor *c)
         c->stage = LEDGER;
         break;
     case LEDGER:
-        ask_ledger(w, c);
+        if (w->rules.ranges)
+            ask_ledger(w, c);
         c->stage = LIST;
         break;
     case LIST:

@@ -10,7 +10,9 @@ static struct file files[FILES_MAX];
 
 static void start(uint64_t seed, struct rules rules, bool trace)
 {
+    (void)in_ledger_free(world.ledger);
     memset(&world, 0, sizeof(world));
+    world.ledger = in_ledger_new();
     world.files = files;
     world.prng.state = seed;
     world.rules = rules;
@@ -55,9 +57,10 @@ static bool run(uint64_t seed, struct rules rules, bool trace)
 
 static bool take_out(struct rules *rules, const char *name)
 {
-    bool *const places[] = { &rules->below, &rules->leases, &rules->grace,
-                             &rules->clock, &rules->beside, &rules->runs };
-    static const char *const names[] = { "below", "leases", "grace", "clock", "beside", "runs" };
+    bool *const places[] = { &rules->below, &rules->leases, &rules->ranges, &rules->words,
+                             &rules->grace, &rules->clock,  &rules->beside, &rules->runs };
+    static const char *const names[] = { "below", "leases", "ranges", "words",
+                                         "grace", "clock",  "beside", "runs" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0) {
@@ -69,7 +72,7 @@ static bool take_out(struct rules *rules, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct rules rules = { true, true, true, true, true, true };
+    struct rules rules = { true, true, true, true, true, true, true, true };
     uint64_t seed = 1, seeds = 1, answers = 0, jobs = 0, deleted = 0;
     bool trace = false;
 
@@ -92,12 +95,15 @@ int main(int argc, char **argv)
         i++;
     }
     for (uint64_t i = 0; i < seeds; i++) {
-        if (!run(seed + i, rules, trace))
+        if (!run(seed + i, rules, trace)) {
+            (void)in_ledger_free(world.ledger);
             return 1;
+        }
         answers += world.answers;
         jobs += world.jobs;
         deleted += world.deleted;
     }
+    world.ledger = in_ledger_free(world.ledger);
     printf("%llu seeds: %llu answers, %llu jobs, %llu files deleted\n", (unsigned long long)seeds,
            (unsigned long long)answers, (unsigned long long)jobs, (unsigned long long)deleted);
     if (seeds >= 100 && (answers < seeds * 5 || jobs < seeds * 5 || deleted < seeds * 5)) {

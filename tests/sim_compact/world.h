@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/pure/prng.h"
+#include "ingest/core/ledger.h"
 #include "segments/plan/plan.h"
 
 enum {
@@ -31,11 +32,12 @@ enum {
     READERS = 2,
     LEASE_LIFE = 1500, /* then somebody thinks its owner is dead, and removes it */
     NAMES_MAX = 64,
+    WORDS_MAX = 4096,
 };
 
 /* Rules that can be taken out. */
 struct rules {
-    bool below, leases, grace, clock, beside, runs;
+    bool below, leases, ranges, words, grace, clock, beside, runs;
 };
 
 typedef uint32_t points[SERIES][TIMES]; /* 0: no sample */
@@ -76,6 +78,12 @@ struct range {
     int64_t opened, closed, sealed;
 };
 #define RANGES_MAX 512
+
+/* What a compactor heard of ingest nodes and left in the store (segments/compact/ranges.h). */
+struct word {
+    uint64_t generation;
+    int64_t put;
+};
 
 struct listing {
     bool
@@ -121,8 +129,11 @@ struct world {
     struct importer importers[IMPORTERS];
     struct range ranges[RANGES_MAX];
     size_t range_count;
-    uint64_t ledger_below; /* BELOW of the partition */
-    int64_t ingest_clock;
+    struct in_ledger *ledger; /* the one that ships; a step is a millisecond */
+    uint64_t log;             /* index of its last record */
+    int64_t ingest_clock;     /* of the leader */
+    struct word words[WORDS_MAX];
+    size_t word_count;
     struct compactor compactors[COMPACTORS];
     struct reader readers[READERS];
     uint64_t answers, jobs, deleted; /* what happened, so that a run that shows nothing is seen */
@@ -153,6 +164,8 @@ size_t replaced_by(const struct world *w, const struct listing *listing, size_t 
 /* writers.c */
 void importer_step(struct world *w, struct importer *importer);
 void ingest_step(struct world *w);
+/* Up to which generation the leader of the partition settles, as segments/compact/agree.h asks it. */
+uint64_t ingest_settle(struct world *w, uint64_t generation);
 void sweep_step(struct world *w); /* leases of the dead */
 
 /* compactor.c, reader.c */

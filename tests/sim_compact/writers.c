@@ -1,6 +1,7 @@
 /* writers.c - imports with their leases, and an ingest node with its ranges. */
 #include "tests/sim_compact/world.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- imports --- */
@@ -10,6 +11,14 @@ static uint64_t clock_of(const struct world *w, int64_t offset)
     int64_t now = w->now + offset;
 
     return (uint64_t)(now > 1 ? now : 1) * 1000;
+}
+
+/* The second half of a millisecond, as segments/write/claim.c has it; no two imports are alike here. */
+static uint64_t of_import(const struct world *w, const struct importer *importer,
+                          uint64_t generation)
+{
+    return generation - generation % 1000 + 500 + generation % 1000 / 2 +
+           (uint64_t)(importer - w->importers);
 }
 
 /* Files of a few windows, some of them reaching over the end of one or of a day. */
@@ -66,14 +75,14 @@ void importer_step(struct world *w, struct importer *importer)
     case 0:
         if (!chance(w, 0.02) || (importer->ended && w->now - importer->ended <= SETTLE))
             break;
-        importer->generation = clock_of(w, importer->clock) + (uint64_t)(importer - w->importers);
+        importer->generation = of_import(w, importer, clock_of(w, importer->clock));
         importer->lease_put = w->now;
         importer->lease_gone = importer->ended = 0;
         importer->stage = 1;
         break;
     case 1: /* a lease is there: is the generation above what compactors have settled? */
         if (w->rules.leases && importer->generation <= w->below_mark)
-            importer->generation = w->below_mark + 1 + (uint64_t)(importer - w->importers);
+            importer->generation = of_import(w, importer, w->below_mark + 1);
         make_files(w, importer);
         importer->stage = 2;
         break;
@@ -109,25 +118,59 @@ void sweep_step(struct world *w)
 
 /* --- ingest --- */
 
+#define TENANT QF_STR("t")
+
+static enum in_verdict apply(struct world *w, struct in_record record)
+{
+    record.tenant = TENANT;
+    return in_ledger_apply(w->ledger, ++w->log, &record, NULL);
+}
+
+static int64_t leader_time(const struct world *w)
+{
+    int64_t now = w->now + w->ingest_clock, last = in_ledger_time(w->ledger);
+
+    now = now > 1 ? now : 1;
+    return now > last ? now : last;
+}
+
+/* Another node leads, with another clock, and goes on from a snapshot. */
+static void change_leader(struct world *w)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+
+    in_ledger_encode(&bytes, w->ledger);
+    w->ledger = in_ledger_free(w->ledger);
+    if (in_ledger_decode(qf_strbuf_view(&bytes), &w->ledger) != QF_OK)
+        abort();
+    w->ingest_clock = chance(w, 0.5) ? 0 : between(w, -1000, 50);
+}
+
+uint64_t ingest_settle(struct world *w, uint64_t generation)
+{
+    const struct in_tenant *tenant = in_ledger_tenant(w->ledger, TENANT);
+    uint64_t now = (uint64_t)leader_time(w) * 1000 - 1;
+    struct in_record record = { .kind = IN_BELOW, .time_ms = leader_time(w) };
+
+    record.generation = generation < now ? generation : now;
+    if (tenant && in_tenant_settled(tenant) < record.generation)
+        record.generation = in_tenant_settled(tenant);
+    return apply(w, record) == IN_APPLIED ? record.generation : 0;
+}
+
 static struct range *open_range(struct world *w)
 {
     struct range *last = w->range_count ? &w->ranges[w->range_count - 1] : NULL;
-    uint64_t generation = clock_of(w, w->ingest_clock);
+    struct in_record record = { .kind = IN_SAMPLES, .time_ms = leader_time(w), .sample_count = 1 };
     struct range *range;
 
+    if (w->range_count == RANGES_MAX || apply(w, record) != IN_APPLIED)
+        return NULL;
     if (last && !last->closed)
         return last;
-    if (w->range_count == RANGES_MAX)
-        return NULL;
-    if (last && generation <= last->generation)
-        generation = last->generation + 1;
-    if (generation <= w->ledger_below)
-        generation = w->ledger_below + 1;
-    while (generation % 10 != 7) /* in microseconds no import has the same */
-        generation++;
     range = &w->ranges[w->range_count++];
     memset(range, 0, sizeof(*range));
-    range->generation = generation;
+    range->generation = in_ledger_tenant(w->ledger, TENANT)->generation;
     range->opened = w->now;
     return range;
 }
@@ -173,7 +216,8 @@ static void seal_step(struct world *w)
         if (range->sealed)
             continue;
         if (!range->closed) {
-            if (w->now - range->opened > 80 && chance(w, 0.2))
+            if (w->now - range->opened > 80 && chance(w, 0.2) &&
+                apply(w, (struct in_record){ .kind = IN_SEAL }) == IN_APPLIED)
                 range->closed = w->now;
             return;
         }
@@ -184,6 +228,13 @@ static void seal_step(struct world *w)
                 store_put(w, range->files[range->next++]);
             }
         } else {
+            const struct in_range *oldest =
+                in_tenant_next_to_seal(in_ledger_tenant(w->ledger, TENANT));
+
+            if (apply(w, (struct in_record){ .kind = IN_SEALED,
+                                             .from = oldest->from,
+                                             .to = oldest->to }) != IN_APPLIED)
+                abort();
             range->sealed = w->now;
         }
         return; /* one after another, as the ledger has it */
@@ -195,4 +246,6 @@ void ingest_step(struct world *w)
     if (w->now < STEPS * 3 / 4 && chance(w, 0.4))
         write_sample(w);
     seal_step(w);
+    if (chance(w, 0.005))
+        change_leader(w);
 }

@@ -362,6 +362,66 @@ TEST(a_floor_is_below_all_that_is_not_sealed)
 }
 
 /* Too many series of a tenant: the rest is written, the sender may try again and is looked at anew. */
+static uint64_t settle(struct world *world, uint64_t generation)
+{
+    struct in_record wanted = { .kind = IN_BELOW, .tenant = TENANT, .generation = generation };
+    uint64_t settled;
+
+    qf_strbuf_reset(&world->record);
+    world->pending = in_intake_below(world->intake, world->ledger, &wanted, world->wall,
+                                     world->mono, &world->record, &settled);
+    return settled;
+}
+
+TEST(as_much_is_settled_as_can_be)
+{
+    const struct point point = { "x", NOW, 1 };
+    uint64_t now = (uint64_t)NOW * 1000;
+    struct world world;
+
+    begin(&world);
+    /* A tenant that was never heard of; and never ahead of the clock. */
+    CHECK_EQ(settle(&world, now + 5000), now - 1);
+    CHECK_EQ(in_pending_settles(world.pending), now - 1);
+    apply(&world);
+    CHECK_EQ(settle(&world, now - 1), now - 1); /* again: nothing is written */
+    CHECK(!world.pending && !world.record.len);
+    write_points(&world, &point, 1);
+    world.wall += HOUR;
+    CHECK_EQ(settle(&world, now + 1000000), now - 1); /* up to the open range */
+    CHECK(!world.pending);
+    CHECK_EQ(settle(&world, 17), 17);
+    CHECK(!world.pending);
+    CHECK_EQ(settle(&world, 0), 0);
+    CHECK(!world.pending);
+    world_done(&world);
+}
+
+/* A range that opens between the question and its record: it counts for nothing, and is asked again. */
+TEST(what_a_range_under_way_is_below_of_is_not_settled)
+{
+    const struct point point = { "x", NOW, 1 };
+    struct in_pending *opens;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf first = QF_STRBUF_INIT;
+    struct world world;
+
+    begin(&world);
+    CHECK_EQ(take(&world, NULL, "", &point, 1), IN_INTAKE_RECORD);
+    opens = world.pending;
+    qf_strbuf_str(&first, qf_strbuf_view(&world.record));
+    world.wall += 10;
+    world.mono += 10;
+    CHECK_EQ(settle(&world, UINT64_MAX), (uint64_t)(NOW + 10) * 1000 - 1);
+    CHECK_EQ(in_record_decode(qf_strbuf_view(&first), &world.applied, NULL), QF_OK);
+    CHECK_EQ(in_ledger_apply(world.ledger, ++world.index, &world.applied, NULL), IN_APPLIED);
+    in_intake_ended(world.intake, opens, QF_OK, &world.outcome);
+    CHECK_EQ(apply_record(&world), IN_OUT_OF_TURN);
+    in_intake_ended(world.intake, world.pending, QF_OK, &world.outcome);
+    CHECK_EQ(settle(&world, UINT64_MAX), (uint64_t)NOW * 1000 - 1);
+    apply(&world);
+    world_done(&world);
+}
+
 TEST(a_tenant_has_so_many_series_and_no_more)
 {
     QF_CLEANUP(world_done) struct world world;

@@ -32,6 +32,14 @@ static struct in_record seal(const char *tenant, uint64_t generation)
                                .generation = generation };
 }
 
+static struct in_record below(const char *tenant, uint64_t generation, int64_t time_ms)
+{
+    return (struct in_record){ .kind = IN_BELOW,
+                               .tenant = qf_str_from(tenant),
+                               .generation = generation,
+                               .time_ms = time_ms };
+}
+
 /* Decoded from its bytes, which @buf keeps. */
 static struct in_record sealed(struct qf_strbuf *buf, const char *tenant, uint64_t from,
                                uint64_t to, uint32_t file_count)
@@ -331,7 +339,118 @@ TEST(what_is_forgotten_of_sealed_files_is_known_to_be)
     qf_strbuf_done(&buf);
 }
 
+/* --- what compactors ask for --- */
+
+/* A leader whose clock is hours behind opens a range above what was settled all the same. */
+TEST(ranges_open_above_what_was_settled)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 1, below("t", 8999999, 9000)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, samples("t", 10, 1, 1)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK(tenant->generation == 9000000);
+    CHECK_EQ(apply(ledger, 3, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 4, samples("t", 9007, 1, 1)), IN_APPLIED);
+    CHECK(tenant->generation == 9007000);
+    (void)in_ledger_free(ledger);
+}
+
+TEST(nothing_is_settled_that_a_range_is_at_or_below)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 5, 1, 1)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK(in_tenant_settled(tenant) == 4999);
+    CHECK_EQ(apply(ledger, 2, below("t", 5000, 6)), IN_OUT_OF_TURN);
+    CHECK(tenant->below == 0 && !in_ledger_knows_below(ledger));
+    CHECK_EQ(apply(ledger, 3, below("t", 4999, 6)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 4, below("t", 4000, 6)), IN_APPLIED); /* less is settled as well */
+    CHECK(tenant->below == 4999 && in_ledger_knows_below(ledger));
+    CHECK_EQ(apply(ledger, 5, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 6, below("t", 5000, 6)), IN_OUT_OF_TURN); /* closed is not sealed */
+    CHECK_EQ(apply(ledger, 7, sealed(&buf, "t", 1, 5, 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 8, below("t", 5000, 6)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 9, below("t", IN_GENERATION_MAX + 1, 6)), IN_OUT_OF_TURN);
+    CHECK_EQ(apply(ledger, 10, below("u", 1, 6)), IN_APPLIED); /* a tenant that has nothing yet */
+    CHECK(tenant->below == 5000);
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
+/* Imports have the second half of each millisecond (segments/write/claim.h). */
+TEST(no_range_has_a_generation_that_an_import_may_have)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_prng prng = { 3 };
+    const struct in_tenant *tenant;
+    uint64_t index = 1, before = 0;
+
+    for (uint64_t g = 1; g < 3000; g++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "t%u", (unsigned)g);
+        CHECK_EQ(apply(ledger, index++, below(name, g, 1)), IN_APPLIED);
+        CHECK_EQ(apply(ledger, index++, samples(name, 0, 1, 1)), IN_APPLIED);
+        tenant = in_ledger_tenant(ledger, qf_str_from(name));
+        CHECK(tenant->generation > g && tenant->generation % 1000 < 500);
+    }
+    /* A clock that stands: generations count up. */
+    for (int i = 0; i < IN_RANGES_MAX; i++) {
+        CHECK_EQ(apply(ledger, index++, samples("t", 1, 1, 1)), IN_APPLIED);
+        tenant = in_ledger_tenant(ledger, QF_STR("t"));
+        CHECK(tenant->generation > before && tenant->generation % 1000 < 500);
+        before = tenant->generation;
+        CHECK_EQ(apply(ledger, index++, seal("t", before + 1 + qf_prng_below(&prng, 900))),
+                 IN_APPLIED);
+    }
+    (void)in_ledger_free(ledger);
+}
+
+/* What is merged and deleted behind it is not told of any more, also if nobody writes. */
+TEST(files_of_long_ago_are_forgotten_when_something_is_settled)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    struct qf_strbuf buf = QF_STRBUF_INIT;
+    const struct in_tenant *tenant;
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 1, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, sealed(&buf, "t", 1, 2, 3)), IN_APPLIED);
+    tenant = in_ledger_tenant(ledger, QF_STR("t"));
+    CHECK_EQ(apply(ledger, 4, below("t", 1000, IN_FILE_LIFE_MS)), IN_APPLIED);
+    CHECK(tenant->file_count == 3);
+    CHECK_EQ(apply(ledger, 5, below("t", 1000, IN_FILE_LIFE_MS + 2)), IN_APPLIED);
+    CHECK(tenant->file_count == 0 && tenant->files_after == 3);
+    (void)in_ledger_free(ledger);
+    qf_strbuf_done(&buf);
+}
+
 /* --- snapshots --- */
+
+/* Nodes of an older release read it as long as nothing was settled, and refuse it from then on. */
+TEST(a_snapshot_is_of_the_first_version_until_something_is_settled)
+{
+    struct in_ledger *ledger = in_ledger_new(), *copy = NULL;
+    struct qf_strbuf bytes = QF_STRBUF_INIT;
+
+    CHECK_EQ(apply(ledger, 1, samples("t", 5, 1, 1)), IN_APPLIED);
+    in_ledger_encode(&bytes, ledger);
+    CHECK(bytes.data[0] == 1);
+    CHECK_EQ(apply(ledger, 2, below("t", 4000, 6)), IN_APPLIED);
+    qf_strbuf_reset(&bytes);
+    in_ledger_encode(&bytes, ledger);
+    CHECK(bytes.data[0] == 2);
+    CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &copy), QF_OK);
+    CHECK(in_ledger_tenant(copy, QF_STR("t"))->below == 4000);
+    (void)in_ledger_free(ledger);
+    (void)in_ledger_free(copy);
+    qf_strbuf_done(&bytes);
+}
 
 static struct in_record any_record(struct qf_prng *prng, const struct in_ledger *ledger,
                                    struct qf_strbuf *buf)
@@ -343,7 +462,9 @@ static struct in_record any_record(struct qf_prng *prng, const struct in_ledger 
     int64_t time_ms = (int64_t)qf_prng_below(prng, 2 * IN_FILE_LIFE_MS);
     int64_t ts = (int64_t)qf_prng_below(prng, 1000);
 
-    switch (qf_prng_below(prng, 6)) {
+    switch (qf_prng_below(prng, 7)) {
+    case 6:
+        return below(name, qf_prng_below(prng, 3000 * IN_FILE_LIFE_MS), time_ms);
     case 0:
         return seal(name, qf_prng_below(prng, 1000));
     case 1:

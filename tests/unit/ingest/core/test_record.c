@@ -144,6 +144,12 @@ TEST(the_other_kinds_come_back)
     in_record_put_floor(&buf, -5);
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
     CHECK(record.kind == IN_FLOOR && record.floor_ms == -5);
+    qf_strbuf_reset(&buf);
+    in_record_put_below(&buf, QF_STR("t"), 77, -6);
+    CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
+    CHECK(record.kind == IN_BELOW && record.generation == 77 && record.time_ms == -6);
+    for (size_t len = 0; len < buf.len; len++)
+        CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
     qf_strbuf_done(&buf);
 }
 

@@ -68,7 +68,7 @@ static void seal(struct bench *bench, struct in_seal_result *ret_result, struct 
     struct qf_err err = { 0 };
 
     CHECK(in_head_next_sealable(bench->rig.head, NULL, &range));
-    CHECK_OK(in_seal(&range, bench->store, NULL, record, ret_result, &err), &err);
+    CHECK_OK(in_seal(&range, bench->store, 0xc1, NULL, record, ret_result, &err), &err);
     in_head_sealable_done(&range);
 }
 
@@ -194,6 +194,12 @@ static bool leads(void *ctx, uint32_t partition)
     return partition == 0 && atomic_load(&((struct log *)ctx)->leads);
 }
 
+static uint64_t cluster(void *ctx)
+{
+    (void)ctx;
+    return 0xc1;
+}
+
 static void propose(void *ctx, uint32_t partition, struct qf_str record, in_proposed *done,
                     void *arg)
 {
@@ -234,14 +240,26 @@ static int64_t now_ms(void)
     return rig_now;
 }
 
+static bool is_announced(const struct bench *bench, const char *tenant)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof(path), "%s/_ingest/clusters/tenant=%s/00000000000000c1", bench->dir,
+                   tenant);
+    return access(path, F_OK) == 0;
+}
+
 /* Ranges are sealed by the leader alone, not while the store is away, and in their order. */
 TEST(a_leader_seals_when_the_store_is_there)
 {
     struct log log = { .lock = qf_lock_new() };
     struct in_heads_options options = { .of = { .shards = 1, .keep_ms = 1, .now_ms = now_ms } };
-    struct in_sealer_options with = {
-        .ctx = &log, .leads = leads, .propose = propose, .pause_ms = 5, .retry_ms_max = 20
-    };
+    struct in_sealer_options with = { .ctx = &log,
+                                      .cluster = cluster,
+                                      .leads = leads,
+                                      .propose = propose,
+                                      .pause_ms = 5,
+                                      .retry_ms_max = 20 };
     struct in_sealer *sealer = NULL;
     struct qf_err err = { 0 };
     struct bench bench;
@@ -280,6 +298,12 @@ TEST(a_leader_seals_when_the_store_is_there)
     for (int i = 0; i < 1000 && atomic_load(&in_sealer_figures(sealer)->ranges) < 3; i++)
         (void)usleep(2000); /* it counts after the log has heard of it */
     CHECK_EQ(atomic_load(&in_sealer_figures(sealer)->ranges), 3);
+    /* A tenant is known to the store while its first range is open: compactors must ask for it. */
+    CHECK(is_announced(&bench, "t") && !is_announced(&bench, "u"));
+    (void)rig_sample(&bench.rig, "u", 0, true, 100, 1);
+    for (int i = 0; i < 10000 && !is_announced(&bench, "u"); i++)
+        (void)usleep(2000);
+    CHECK(is_announced(&bench, "u"));
     sealer = in_sealer_stop(sealer);
     with.heads = in_heads_free(with.heads);
     bench.rig.head = NULL;
