@@ -705,7 +705,7 @@ struct in_pending *in_intake_below(struct in_intake *intake, const struct in_led
     *ret_settled = settles;
     if (before && settles <= before->below)
         return NULL;
-    in_record_put_below(buf, wanted->tenant, settles, time_ms);
+    in_record_put_below(buf, wanted->tenant, settles, time_ms, wanted->keep_ms);
     pending = add_pending(intake, IN_BELOW, NULL, NULL);
     pending->settles = settles;
     return pending;

@@ -224,13 +224,13 @@ static enum in_verdict apply_seal(struct in_ledger *ledger, uint64_t index,
 }
 
 /* Those that are told of long enough, and, if there are too many, the oldest. */
-static void forget_files(struct in_ledger *ledger, struct in_tenant *tenant, size_t room)
+static void forget_files(struct in_ledger *ledger, struct in_tenant *tenant, size_t room,
+                         int64_t life_ms)
 {
     size_t count = 0;
 
-    while (count < tenant->file_count &&
-           (tenant->file_count - count + room > IN_RECENT_FILES_MAX ||
-            tenant->files[count].time_ms < ago(ledger, IN_FILE_LIFE_MS)))
+    while (count < tenant->file_count && (tenant->file_count - count + room > IN_RECENT_FILES_MAX ||
+                                          tenant->files[count].time_ms < ago(ledger, life_ms)))
         tenant->files_after = QF_MAX(tenant->files_after, tenant->files[count++].index);
     drop_files(tenant, count);
 }
@@ -241,7 +241,8 @@ static void note_files(struct in_ledger *ledger, struct in_tenant *tenant, uint6
     struct qf_str rest = record->files;
     struct in_sealed_file file;
 
-    forget_files(ledger, tenant, QF_MIN(record->file_count, (uint32_t)IN_RECENT_FILES_MAX));
+    forget_files(ledger, tenant, QF_MIN(record->file_count, (uint32_t)IN_RECENT_FILES_MAX),
+                 IN_FILE_LIFE_MS);
     if (record->file_count > IN_RECENT_FILES_MAX) { /* whoever wants to know lists the store */
         tenant->files_after = index;
         return;
@@ -295,7 +296,7 @@ static enum in_verdict apply_below(struct in_ledger *ledger, const struct in_rec
         return IN_OUT_OF_TURN;
     tenant->below = QF_MAX(tenant->below, record->generation);
     /* Files that will be merged and deleted now: nobody is told of them by their old names. */
-    forget_files(ledger, tenant, 0);
+    forget_files(ledger, tenant, 0, (int64_t)QF_MIN(record->keep_ms, (uint64_t)IN_FILE_LIFE_MS));
     return IN_APPLIED;
 }
 

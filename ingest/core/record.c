@@ -277,11 +277,12 @@ void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms)
 }
 
 void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
-                         int64_t time_ms)
+                         int64_t time_ms, uint64_t keep_ms)
 {
     put_head(buf, IN_BELOW, tenant);
     put_varint(buf, generation);
     put_varint(buf, qf_zigzag(time_ms));
+    put_varint(buf, keep_ms);
 }
 
 /* --- reading --- */
@@ -482,7 +483,7 @@ static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
         return get_signed(rest, &record->floor_ms);
     case IN_BELOW:
         return get_varint(rest, UINT64_MAX, &record->generation) &&
-               get_signed(rest, &record->time_ms);
+               get_signed(rest, &record->time_ms) && get_varint(rest, UINT64_MAX, &record->keep_ms);
     }
     return false;
 }

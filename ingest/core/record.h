@@ -68,6 +68,7 @@ struct in_record {
     struct qf_str files; /* SEALED: for in_record_file() */
     uint32_t file_count;
     int64_t floor_ms; /* FLOOR */
+    uint64_t keep_ms; /* BELOW: files that were sealed so long ago are not told of any more */
 };
 
 /* --- writing --- */
@@ -106,7 +107,7 @@ void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t 
                           const struct in_sealed_file *files, size_t count);
 void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms);
 void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
-                         int64_t time_ms);
+                         int64_t time_ms, uint64_t keep_ms);
 
 /* --- reading --- */
 

@@ -31,15 +31,18 @@ static void handle_below(struct qh_visit *visit)
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
     json_t *root = in_body_read(visit);
     struct qf_str tenant;
-    uint64_t generation;
+    uint64_t generation, keep_ms = UINT64_MAX;
 
     if (!root)
         return;
     if (!in_body_tenant(root, &tenant) ||
-        !in_body_number(root, "generation", (int64_t)IN_GENERATION_MAX, &generation)) {
-        in_body_refuse(visit, QF_EINVAL, "expected \"tenant\" and \"generation\"");
+        !in_body_number(root, "generation", (int64_t)IN_GENERATION_MAX, &generation) ||
+        (json_object_get(root, "keep_ms") &&
+         !in_body_number(root, "keep_ms", INT64_MAX, &keep_ms))) {
+        in_body_refuse(visit, QF_EINVAL,
+                       "expected \"tenant\", \"generation\" and perhaps \"keep_ms\"");
     } else {
-        in_record_put_below(&record, tenant, generation, 0); /* its time is the leader's */
+        in_record_put_below(&record, tenant, generation, 0, keep_ms); /* its time is the leader's */
         in_round_write(visit, qf_strbuf_view(&record), answer_least);
     }
     json_decref(root);

@@ -219,7 +219,8 @@ static qf_rc ask_all(const struct question *q, struct sg_agreed *ret_agreed, str
 }
 
 qf_rc sg_agree_below(const struct sg_agree *agree, struct qf_str tenant, uint64_t generation,
-                     const atomic_bool *cancel, struct sg_agreed *ret_agreed, struct qf_err *err)
+                     int64_t keep_ms, const atomic_bool *cancel, struct sg_agreed *ret_agreed,
+                     struct qf_err *err)
 {
     QF_CLEANUP(question_done)
     struct question q = { .agree = agree,
@@ -233,7 +234,8 @@ qf_rc sg_agree_below(const struct sg_agree *agree, struct qf_str tenant, uint64_
         err = &own;
     qf_strbuf_puts(&q.body, "{\"tenant\":");
     qf_strbuf_json(&q.body, tenant);
-    qf_strbuf_printf(&q.body, ",\"generation\":%" PRIu64 "}", generation);
+    qf_strbuf_printf(&q.body, ",\"generation\":%" PRIu64 ",\"keep_ms\":%" PRId64 "}", generation,
+                     keep_ms);
     rc = read_key(&q, err);
     return rc == QF_OK ? ask_all(&q, ret_agreed, err) : rc;
 }

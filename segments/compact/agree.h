@@ -4,7 +4,7 @@
  * has every partition settle first (BELOW, ingest/core/ledger.h): up to the generation that comes back nothing is left to
  * be sealed, and later ranges open above it. Asking again is harmless.
  *
- *     POST /v1/below {"tenant":"T","generation":G}       ->  {"cluster":"HEX","generation":N}, N at most G
+ *     POST /v1/below {"tenant":"T","generation":G,"keep_ms":K}  ->  {"cluster":"HEX","generation":N}, N at most G
  *
  * Any number of threads may use one. */
 #ifndef SEGMENTS_COMPACT_AGREE_H
@@ -35,11 +35,12 @@ struct sg_agreed {
     char cluster[17];
 };
 
-/* Settle up to @generation. Nodes that cannot answer, or that know of no leader, are asked again and in turn.
+/* Settle up to @generation. Segments that were sealed longer than @keep_ms ago will be deleted before long: nodes stop telling
+ * who asks what is fresh of them. Nodes that cannot answer, or that know of no leader, are asked again and in turn.
  * QF_EUNAVAILABLE: nobody could in time; QF_EDENIED: they do not accept the key; QF_EUNSUPPORTED: nodes of a release that
  * does not know the question; QF_EPROTO: an answer that is none; QF_EIO, QF_EINVAL: the file of the key; QF_ECANCELED. */
 QF_MUST_CHECK qf_rc sg_agree_below(const struct sg_agree *agree, struct qf_str tenant,
-                                   uint64_t generation, const atomic_bool *cancel,
+                                   uint64_t generation, int64_t keep_ms, const atomic_bool *cancel,
                                    struct sg_agreed *ret_agreed, struct qf_err *err);
 
 #endif

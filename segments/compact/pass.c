@@ -75,8 +75,8 @@ static qf_rc settle(struct pass *p, struct qf_err *err)
     rc = sg_claim_settle(o->store, p->tenant, below, o->settle_ms, &p->call, &p->below, err);
     if (rc || !o->agree)
         return rc;
-    rc = sg_ranges_settle(o->store, o->agree, p->tenant, now, o->settle_ms, &p->call, &of_ranges,
-                          err);
+    rc = sg_ranges_settle(o->store, o->agree, p->tenant, now, o->settle_ms, o->grace_ms, &p->call,
+                          &of_ranges, err);
     if (rc == QF_OK)
         p->below = QF_MIN(p->below, of_ranges);
     return rc;

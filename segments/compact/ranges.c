@@ -100,12 +100,12 @@ static qf_rc through_the_store(struct sg_store *store, struct qf_str tenant, uin
 }
 
 qf_rc sg_ranges_settle(struct sg_store *store, const struct sg_agree *agree, struct qf_str tenant,
-                       int64_t now_ms, int64_t settle_ms, const struct sg_store_call *call,
-                       uint64_t *ret_below, struct qf_err *err)
+                       int64_t now_ms, int64_t settle_ms, int64_t grace_ms,
+                       const struct sg_store_call *call, uint64_t *ret_below, struct qf_err *err)
 {
     struct sg_agreed agreed;
     uint64_t settled;
-    qf_rc rc = sg_agree_below(agree, tenant, now_ms > 0 ? (uint64_t)now_ms * 1000 : 0,
+    qf_rc rc = sg_agree_below(agree, tenant, now_ms > 0 ? (uint64_t)now_ms * 1000 : 0, grace_ms / 2,
                               call ? call->cancel : NULL, &agreed, err);
 
     if (rc == QF_OK)

@@ -150,7 +150,9 @@ uint64_t ingest_settle(struct world *w, uint64_t generation)
 {
     const struct in_tenant *tenant = in_ledger_tenant(w->ledger, TENANT);
     uint64_t now = (uint64_t)leader_time(w) * 1000 - 1;
-    struct in_record record = { .kind = IN_BELOW, .time_ms = leader_time(w) };
+    struct in_record record = { .kind = IN_BELOW,
+                                .time_ms = leader_time(w),
+                                .keep_ms = UINT64_MAX };
 
     record.generation = generation < now ? generation : now;
     if (tenant && in_tenant_settled(tenant) < record.generation)

@@ -37,7 +37,8 @@ static struct in_record below(const char *tenant, uint64_t generation, int64_t t
     return (struct in_record){ .kind = IN_BELOW,
                                .tenant = qf_str_from(tenant),
                                .generation = generation,
-                               .time_ms = time_ms };
+                               .time_ms = time_ms,
+                               .keep_ms = UINT64_MAX };
 }
 
 /* Decoded from its bytes, which @buf keeps. */
@@ -417,6 +418,7 @@ TEST(files_of_long_ago_are_forgotten_when_something_is_settled)
     struct in_ledger *ledger = in_ledger_new();
     struct qf_strbuf buf = QF_STRBUF_INIT;
     const struct in_tenant *tenant;
+    struct in_record record;
 
     CHECK_EQ(apply(ledger, 1, samples("t", 1, 1, 1)), IN_APPLIED);
     CHECK_EQ(apply(ledger, 2, seal("t", 0)), IN_APPLIED);
@@ -426,6 +428,17 @@ TEST(files_of_long_ago_are_forgotten_when_something_is_settled)
     CHECK(tenant->file_count == 3);
     CHECK_EQ(apply(ledger, 5, below("t", 1000, IN_FILE_LIFE_MS + 2)), IN_APPLIED);
     CHECK(tenant->file_count == 0 && tenant->files_after == 3);
+    /* Earlier, if they are deleted earlier. */
+    CHECK_EQ(apply(ledger, 6, samples("t", IN_FILE_LIFE_MS + 2, 1, 1)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 7, seal("t", 0)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 8, sealed(&buf, "t", 6, 7, 2)), IN_APPLIED);
+    record = below("t", 1000, IN_FILE_LIFE_MS + 1002);
+    record.keep_ms = 1000;
+    CHECK_EQ(apply(ledger, 9, record), IN_APPLIED);
+    CHECK(tenant->file_count == 2);
+    record.time_ms++;
+    CHECK_EQ(apply(ledger, 10, record), IN_APPLIED);
+    CHECK(tenant->file_count == 0 && tenant->files_after == 8);
     (void)in_ledger_free(ledger);
     qf_strbuf_done(&buf);
 }

@@ -145,9 +145,10 @@ TEST(the_other_kinds_come_back)
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
     CHECK(record.kind == IN_FLOOR && record.floor_ms == -5);
     qf_strbuf_reset(&buf);
-    in_record_put_below(&buf, QF_STR("t"), 77, -6);
+    in_record_put_below(&buf, QF_STR("t"), 77, -6, 9);
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
-    CHECK(record.kind == IN_BELOW && record.generation == 77 && record.time_ms == -6);
+    CHECK(record.kind == IN_BELOW && record.generation == 77 && record.time_ms == -6 &&
+          record.keep_ms == 9);
     for (size_t len = 0; len < buf.len; len++)
         CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
     qf_strbuf_done(&buf);
