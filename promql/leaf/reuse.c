@@ -20,6 +20,16 @@ static bool looks_at_time(const struct pq_stage *stage)
            stage->kind == PQ_STAGE_SAMPLES;
 }
 
+/* It may not read all that its windows cover, as behind a tenant's retention: what its first steps see
+ * changes with time. */
+static bool is_cut(const struct pq_leaf *leaf)
+{
+    int64_t min, max;
+
+    pq_leaf_reads(leaf, 0, &min, &max);
+    return leaf->select.min_ts > min;
+}
+
 bool pq_leaf_reusable(const struct pq_leaf *leaf)
 {
     const struct pq_stage *first = &leaf->stages[0];
@@ -30,7 +40,7 @@ bool pq_leaf_reusable(const struct pq_leaf *leaf)
     if (first->kind == PQ_STAGE_WINDOW && first->take != PQ_TAKE_VALUE)
         return false; /* asks which series there are, of an index as it may be */
     return leaf->kind != &pq_leaf_samples && !first->anchored && !first->smoothed &&
-           !leaf->finds_resets && !leaf->start_timestamps && !leaf->ranks;
+           !leaf->finds_resets && !leaf->start_timestamps && !leaf->ranks && !is_cut(leaf);
 }
 
 static int64_t floor_mod(int64_t a, int64_t b)

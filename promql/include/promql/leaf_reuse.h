@@ -8,7 +8,7 @@
  *
  * Which steps have the same samples is for the caller to know (pq_leaf_reads). Left out are leaves for
  * which "a function of" needs more care than it is worth: subqueries, windows that look beyond their
- * ends, start timestamps; and results with notes or native histograms, of which nobody knows which steps
+ * ends, start timestamps, leaves that are cut (they may not read all that their windows cover); and results with notes or native histograms, of which nobody knows which steps
  * they are due to. */
 #ifndef PROMQL_LEAF_REUSE_H
 #define PROMQL_LEAF_REUSE_H

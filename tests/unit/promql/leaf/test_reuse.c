@@ -191,6 +191,22 @@ TEST(what_takes_more_care_is_not_used_again)
         leaf_of(arena, "quantile_over_time(scalar(vector(1)), m[10m])", 0, 20, 60000)));
 }
 
+/* Samples behind a tenant's retention do not exist: what was seen of them before is not used, and what a
+ * rest would read of them is not read. */
+TEST(a_leaf_that_is_cut_is_not_used_again)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    const char *const texts[] = { "m", "rate(m[5m])", "sum(m offset 1m)" };
+
+    for (size_t i = 0; i < QF_COUNT_OF(texts); i++) {
+        struct pq_leaf *leaf = leaf_of(arena, texts[i], 600000, 20, 60000);
+
+        CHECK(pq_leaf_reusable(leaf));
+        leaf->select.min_ts++;
+        CHECK(!pq_leaf_reusable(leaf));
+    }
+}
+
 /* Notes and histograms are due to steps nobody knows; and there is a bound. */
 TEST(results_that_cannot_be_kept_are_not)
 {
