@@ -187,7 +187,8 @@ static void make_coordinator(struct parts *p)
     const struct qw_options *o = p->options;
 
     p->co = qw_coordinator_new(&(struct qw_coordinator_options){
-        .limits = { .runs_max = (uint32_t)QF_MIN(o->works_max, UINT64_C(1) << 20),
+        .limits = { .sessions_max = QW_SERVER_CALLS_MAX,
+                    .runs_max = (uint32_t)QF_MIN(o->works_max, UINT64_C(1) << 20),
                     .spec_bytes_max = o->queue_memory,
                     .slots = (uint32_t)p->slots,
                     .artifact_ms = o->artifact_ttl_ms,

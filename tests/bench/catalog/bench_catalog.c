@@ -3,6 +3,7 @@
  * usage: bench_catalog [COUNT [FOLDER]]    with FOLDER: also a local store of empty files, kept
  *
  * Limits to hold: indexed in 2 s, a lookup in 1 ms. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,6 +59,13 @@ static void time_refresh(struct sg_catalog *catalog, const char *what)
         die(&err);
     printf("%-34s %9.1f ms, %llu segments\n", what, ms_since(start),
            (unsigned long long)sg_catalog_stats(catalog).segments);
+}
+
+static size_t allocated(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
 }
 
 static int by_double(const void *a, const void *b)
@@ -141,12 +149,16 @@ static void bench_memory(size_t count)
         { .type = PQ_MATCH_EQUAL, .name = QF_STR(QF_METRIC_NAME), .value = QF_STR("metric_7") },
         { .type = PQ_MATCH_EQUAL, .name = QF_STR("instance"), .value = QF_STR("no-such-host") },
     };
+    size_t before;
 
     for (size_t i = 0; i < count; i++) {
         print_name(&name, i);
         memory_store_put(memory, qf_strbuf_cstr(&name), QF_STR(""));
     }
+    before = allocated();
     time_refresh(catalog, "first listing");
+    printf("%-34s %9zu bytes a segment\n", "memory of the index",
+           (allocated() - before) / (count ? count : 1));
     time_refresh(catalog, "again, nothing changed");
     print_name(&name, count);
     memory_store_put(memory, qf_strbuf_cstr(&name), QF_STR(""));
