@@ -21,7 +21,7 @@ const TYPES = { ".js": "text/javascript; charset=utf-8", ".css": "text/css; char
 rmSync(files, { recursive: true, force: true });
 mkdirSync(files, { recursive: true });
 const result = await esbuild.build({
-  entryPoints: [join(here, "src/main.tsx")],
+  entryPoints: [join(here, "src/boot.ts"), join(here, "src/main.tsx")],
   absWorkingDir: here,
   nodePaths: [modules],
   bundle: true,
@@ -43,16 +43,19 @@ const result = await esbuild.build({
 
 const assets = []; /* { path, bytes, type } */
 const add = (path, bytes) => assets.push({ path, bytes: Buffer.from(bytes), type: TYPES[/\.[a-z]+$/.exec(path)[0]] });
-for (const file of result.outputFiles) add(basename(file.path), file.contents);
+for (const file of result.outputFiles)
+  if (!/boot-[^/]*\.css$/.test(file.path)) add(basename(file.path), file.contents); /* styles come with main's */
 const named = (pattern) => assets.find((asset) => pattern.test(asset.path)).path;
 add("licences.txt", licences(result.metafile));
-/* What the script imports at once is asked for with it, not when it was read. */
-const shell = Object.entries(result.metafile.outputs).find(([path]) => /main-[^/]*\.js$/.test(path))[1];
-const preload = shell.imports.filter((one) => one.kind === "import-statement").map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`);
+/* What the first script leads to is asked for with it, not when it was read. */
+const output = (pattern) => Object.entries(result.metafile.outputs).find(([path]) => pattern.test(path));
+const [mainPath, main] = output(/main-[^/]*\.js$/), [, boot] = output(/boot-[^/]*\.js$/);
+const early = [...[...boot.imports, ...main.imports].filter((one) => one.kind === "import-statement").map((one) => one.path), mainPath];
+const preload = [...new Set(early.map((path) => basename(path)))].map((name) => `<link rel="modulepreload" href="/assets/${name}">`);
 const html = readFileSync(join(here, "src/index.html"), "utf8")
   .replace("@PRELOAD@", preload.join("\n"))
   .replace("@STYLE@", "/assets/" + named(/^main-.*\.css$/))
-  .replace("@SCRIPT@", "/assets/" + named(/^main-.*\.js$/));
+  .replace("@SCRIPT@", "/assets/" + named(/^boot-.*\.js$/));
 add("index.html", html);
 assets.sort((a, b) => (a.path < b.path ? -1 : 1));
 

@@ -1,7 +1,7 @@
 /* fabric.tsx - who does the work: workers with their slots, load, heartbeat and caches, and the nodes that
  * take samples in. */
 import { useRef, useState } from "preact/hooks";
-import { bytes, counted } from "./format";
+import { bytes, counted, micros } from "./format";
 import { IngestNode, IngestNodes } from "./ingest";
 import { PAST, Spark } from "./spark";
 import { useWatch } from "./watch";
@@ -99,7 +99,7 @@ export function FabricTab() {
           <div><dt>Draining</dt><dd>{scaling.workers.draining}</dd></div>
           <div><dt>Work items queued</dt><dd>{scaling.work.queued}</dd></div>
           <div><dt>Running</dt><dd>{scaling.work.running}</dd></div>
-          <div><dt>Oldest item</dt><dd>{scaling.work.oldest_age_seconds.toFixed(1)} s</dd></div>
+          <div><dt>Oldest item</dt><dd>{scaling.work.oldest_age_seconds > 0 ? micros(scaling.work.oldest_age_seconds * 1e6) : "none"}</dd></div>
         </dl>
       )}
       <section>

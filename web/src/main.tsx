@@ -12,22 +12,17 @@ import { QueriesTab } from "./queries";
 import { QueryTab } from "./query";
 import { read, TABS, write, type State, type Tab } from "./state";
 import { Tabs } from "./tabs";
+import { chosenTheme, keepTheme, systemDark, type Theme } from "./theme";
 import { usePoll } from "./watch";
 
 const NAMES: Record<Tab, string> = { query: "Query", queries: "Queries", fabric: "Fabric", metrics: "Metrics" };
-const THEME = "promfabric.theme";
 
-function systemDark() {
-  return window.matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-/* Threads over and under each other. */
+/* Threads over and under each other; index.html has it too. */
 function Mark() {
   return (
     <svg class="mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
       <g fill="none" stroke-width="3.4" stroke-linecap="round">
         <path class="warp" d="M6 3v5M6 16v5M12 3v1.5M12 10.5v3M12 19.5v1.5M18 3v5M18 16v5" />
-        <path class="weft" d="M3 6h5M16 6h5M3 12h1.5M10.5 12h3M19.5 12h1.5M3 18h5M16 18h5" opacity="0" />
         <path class="warp" d="M6 8v8M18 8v8M12 4.5v6M12 13.5v6" opacity=".45" />
         <path class="weft" d="M3 6h18M3 12h18M3 18h18" />
         <path class="warp" d="M12 4.4v3.2M6 10.4v3.2M18 10.4v3.2M12 16.4v3.2" />
@@ -70,9 +65,9 @@ function ZoneSelect({ changed }: { changed: () => void }) {
   );
 }
 
-function ThemeSelect({ theme, change }: { theme: string; change: (theme: string) => void }) {
+function ThemeSelect({ theme, change }: { theme: Theme; change: (theme: Theme) => void }) {
   return (
-    <select aria-label="Theme" title="Theme" value={theme} data-testid="theme" onChange={(e) => { localStorage.setItem(THEME, e.currentTarget.value); change(e.currentTarget.value); }}>
+    <select aria-label="Theme" title="Theme" value={theme} data-testid="theme" onChange={(e) => { keepTheme(e.currentTarget.value as Theme); change(e.currentTarget.value as Theme); }}>
       <option value="system">Auto</option>
       <option value="light">Light</option>
       <option value="dark">Dark</option>
@@ -82,7 +77,7 @@ function ThemeSelect({ theme, change }: { theme: string; change: (theme: string)
 
 function App() {
   const [state, setState] = useState<State>(() => read(location.search));
-  const [theme, setTheme] = useState(localStorage.getItem(THEME) ?? "system"), [dark, setDark] = useState(systemDark());
+  const [theme, setTheme] = useState(chosenTheme), [dark, setDark] = useState(systemDark());
   const [keyForm, setKeyForm] = useState<"" | "needed" | "refused">(""), [life, setLife] = useState(0), [, setClock] = useState(0);
   const isDark = theme === "system" ? dark : theme === "dark";
   window.document.documentElement.dataset.theme = isDark ? "dark" : "light";

@@ -150,7 +150,12 @@ export function MetricsTab({ ask, until }: { ask: (expr: string) => void; until:
               <li key={name}>
                 <button type="button" aria-pressed={chosen === name} onClick={() => choose(name)}>
                   <span>{name}</span>
-                  {sizes.has(name) && <span class="bar short" title={"about " + bytes(sizes.get(name)!)}><span class="part w-scan" style={{ width: (sizes.get(name)! / most) * 100 + "%" }} /></span>}
+                  {sizes.has(name) && (
+                    <span class="size" title="Bytes stored, about">
+                      <small>{bytes(sizes.get(name)!)}</small>
+                      <span class="bar short" aria-hidden="true"><span class="part w-scan" style={{ width: (sizes.get(name)! / most) * 100 + "%" }} /></span>
+                    </span>
+                  )}
                 </button>
               </li>
             ))}

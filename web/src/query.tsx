@@ -97,8 +97,9 @@ interface RangeProps {
   change: (change: Partial<State>) => void;
 }
 /* A field whose text counts when it is left or Enter is pressed; what it cannot mean is taken back. */
-function Field({ label, value, placeholder, list, testid, take }: { label: string; value: string; placeholder?: string; list?: string; testid: string; take: (text: string) => boolean }) {
-  return <label>{label} <input class={list || placeholder ? "narrow" : "moment"} list={list} value={value} placeholder={placeholder} data-testid={testid} onChange={(e) => { if (!take(e.currentTarget.value.trim())) e.currentTarget.value = value; }} /></label>;
+function Field({ label, inside, value, placeholder, list, testid, take }: { label: string; inside?: boolean; value: string; placeholder?: string; list?: string; testid: string; take: (text: string) => boolean }) {
+  const input = <input class={list || placeholder ? "narrow" : "moment"} aria-label={inside ? label : undefined} list={list} value={value} placeholder={placeholder} data-testid={testid} onChange={(e) => { if (!take(e.currentTarget.value.trim())) e.currentTarget.value = value; }} />;
+  return inside ? input : <label class="lone">{label} {input}</label>; /* inside of a group the label stands before the first button */
 }
 function RangeControls({ state, change }: RangeProps) {
   const shift = (part: number) => change({ end: (state.end ?? Date.now()) + state.range * part });
@@ -108,15 +109,17 @@ function RangeControls({ state, change }: RangeProps) {
   };
   return (
     <div class="range" role="group" aria-label="Time range">
-      <span class="joined">
+      <span class="group">
+        <span class="what" aria-hidden="true">Range</span>
         <button type="button" onClick={() => change({ range: nearest(false) })} title="Shorter range" aria-label="Shorter range">−</button>
-        <Field label="Range" list="ranges" value={duration(state.range)} testid="range" take={(text) => { const ms = parseDuration(text); if (ms > 0) change({ range: ms }); return ms > 0; }} />
+        <Field label="Range" inside list="ranges" value={duration(state.range)} testid="range" take={(text) => { const ms = parseDuration(text); if (ms > 0) change({ range: ms }); return ms > 0; }} />
         <button type="button" onClick={() => change({ range: nearest(true) })} title="Longer range" aria-label="Longer range">+</button>
       </span>
       <datalist id="ranges">{RANGES.map((r) => <option key={r} value={r} />)}</datalist>
-      <span class="joined">
+      <span class="group">
+        <span class="what" aria-hidden="true">Until</span>
         <button type="button" onClick={() => shift(-0.5)} title="Earlier" aria-label="Earlier">‹</button>
-        <Field label="Until" value={state.end === null ? "now" : time(state.end)} testid="until" take={(text) => { const ms = parseTime(text), now = text === "now" || text === ""; if (now || !Number.isNaN(ms)) change({ end: now ? null : ms }); return now || !Number.isNaN(ms); }} />
+        <Field label="Until" inside value={state.end === null ? "now" : time(state.end)} testid="until" take={(text) => { const ms = parseTime(text), now = text === "now" || text === ""; if (now || !Number.isNaN(ms)) change({ end: now ? null : ms }); return now || !Number.isNaN(ms); }} />
         <button type="button" onClick={() => shift(0.5)} title="Later" aria-label="Later">›</button>
         <button type="button" onClick={() => change({ end: null })} disabled={state.end === null}>Now</button>
       </span>
@@ -275,7 +278,7 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
             <Tabs label="Views" kind="view" names={VIEW_NAMES} order={VIEWS} chosen={state.view} panel="view" choose={(view) => change({ view }, true)} />
             <span class={"status" + (running ? " busy" : "")} data-testid="status">{said(current.current)}</span>
             <span class="spread" />
-            <span class="joined">
+            <span class="saves">
               <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.csv", "text/csv", exportCsv(runs))}>CSV</button>
               <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.json", "application/json", exportJson(runs))}>JSON</button>
               {state.view === "graph" && <button type="button" class="quiet" disabled={!drawn} onClick={() => shot.current.take?.()?.toBlob((blob) => blob && save("graph.png", "image/png", blob))}>PNG</button>}

@@ -98,7 +98,7 @@ class Page(unittest.TestCase):
 
     def press(self, label):
         """The button that says @label."""
-        next(b for b in self.browser.find_elements(By.TAG_NAME, "button") if b.text == label).click()
+        next(b for b in self.browser.find_elements(By.TAG_NAME, "button") if b.text.split("\n")[0] == label).click()
 
     def shown(self, name):
         """Read in one step: the page may replace an element between two."""
