@@ -3,6 +3,9 @@ import gzip
 import http.client
 import json
 import os
+import pty
+import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -606,6 +609,32 @@ class Events(EndpointTest):
         self.assertIn("last 1.235e+19", self.terminal(*asked)[1])
         self.assertIn('"value":12345678901234567000,', self.terminal(*asked, "--json")[1])
         self.assertIn(',"0.123456789"]', self.terminal("--json", "0.123456789")[1])
+
+    def test_ctrl_c_leaves_a_clean_line(self):
+        """An answer that tells how far it is, and no more."""
+        said = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+                b'data: {"type":"progress","data":{"work_done":1,"work_total":4,"workers":2}}\n\n')
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            head, tail = pty.openpty()
+            run = subprocess.Popen([BINARY, "query", f"--url=http://127.0.0.1:{server.getsockname()[1]}",
+                                    "--start=e-1h", "up"], stdout=subprocess.DEVNULL, stderr=tail)
+            self.addCleanup(run.wait)
+            self.addCleanup(run.kill)
+            os.close(tail)
+            with server.accept()[0] as connection:
+                connection.sendall(said)
+                seen = b""
+                while b"2 workers" not in seen:
+                    seen += os.read(head, 65536)
+                run.send_signal(signal.SIGINT)
+                self.assertEqual(run.wait(60), -signal.SIGINT)
+        try:
+            while piece := os.read(head, 65536):
+                seen += piece
+        except OSError:
+            pass  # the other end is closed, and all is read
+        os.close(head)
+        self.assertRegex(seen, rb"1 of 4 work items, 2 workers\r\x1b\[K$")
 
     def test_no_series_says_what_to_try(self):
         out = self.terminal(f"--end={END}", "nothing")[1]
