@@ -5,7 +5,8 @@
  * is in both counts once (segments/annex/annex.h).
  *
  * An answer is made on a thread of its own pool, since it waits for the store. Files never change, so those that were read
- * are kept, up to a number of bytes. One that was listed and is gone was merged into another: the store is listed again. */
+ * are kept, up to a number of bytes. Files that go while the store is listed were merged into others: it is listed until there is
+ * nothing new. */
 #ifndef QUERYAPI_ANNEX_ANNEX_H
 #define QUERYAPI_ANNEX_ANNEX_H
 

@@ -10,7 +10,7 @@
 /* Files of one answer. */
 #define FILES_MAX 50000
 /* Listings of one answer: files go when they were merged, which is once a day. */
-#define LISTINGS_MAX 5
+#define LISTINGS_MAX 8
 
 /* --- files that were read before --- */
 
@@ -168,15 +168,27 @@ static qf_rc take(struct qa_annex_answer *answer, const struct sg_annex_file *fi
     return rc;
 }
 
-static qf_rc read_list(struct qa_annex_answer *answer, const struct sg_annex_list *list,
-                       struct qf_err *err)
+static bool is_listed(const struct sg_annex_list *list, const char *name, size_t *at)
+{
+    while (*at < list->files.count && strcmp(list->files.items[*at].name, name) < 0)
+        (*at)++;
+    return *at < list->files.count && strcmp(list->files.items[*at].name, name) == 0;
+}
+
+/* Take what has come since the listing @before. *ret_more: something has. */
+static qf_rc read_list(struct qa_annex_answer *answer, const struct sg_annex_list *before,
+                       const struct sg_annex_list *list, bool *ret_more, struct qf_err *err)
 {
     const struct qa_annex_ask *ask = answer->ask;
+    size_t at = 0;
     qf_rc rc = QF_OK;
 
     for (size_t i = 0; i < list->files.count && rc == QF_OK; i++) {
         struct qa_annex_bytes *bytes;
 
+        if (is_listed(before, list->files.items[i].name, &at))
+            continue;
+        *ret_more = true;
         if (atomic_load(&ask->annex->stopping) || qh_stream_gone(ask->stream))
             return qf_err_set(err, QF_ECANCELED, "canceled");
         if (ask->deadline_ms && qf_clock_mono_ms() >= ask->deadline_ms)
@@ -190,6 +202,9 @@ static qf_rc read_list(struct qa_annex_answer *answer, const struct sg_annex_lis
     return rc;
 }
 
+/* A listing is no snapshot: while it is under way a file may be merged into one whose place it has passed, and go before
+ * its own is reached. Then neither is listed, and nothing tells; but the next listing, which begins after the merged one
+ * was put, has it. So the store is listed until there is nothing new, at least twice. */
 qf_rc qa_annex_read(struct qa_annex_answer *answer, struct qf_err *err)
 {
     const struct qa_annex_ask *ask = answer->ask;
@@ -198,18 +213,30 @@ qf_rc qa_annex_read(struct qa_annex_answer *answer, struct qf_err *err)
                                         .min_ts = ask->min_ts,
                                         .max_ts = ask->max_ts,
                                         .files_max = FILES_MAX };
-    qf_rc rc = QF_ENOTFOUND;
+    struct sg_annex_list before = { 0 };
+    bool more = true;
+    qf_rc rc = QF_OK;
 
-    for (int i = 0; i < LISTINGS_MAX && rc == QF_ENOTFOUND; i++) {
+    for (int i = 0; i < LISTINGS_MAX && more && (rc == QF_OK || rc == QF_ENOTFOUND); i++) {
         const struct sg_store_call call = call_of(ask);
         struct sg_annex_list list = { 0 };
 
         *err = (struct qf_err){ 0 };
+        more = i == 0;
         rc = sg_annex_find(ask->annex->options.store, &find, &call, &list, err);
-        /* What was taken before is taken again, which changes nothing. */
         if (rc == QF_OK)
-            rc = read_list(answer, &list, err);
-        sg_annex_list_done(&list);
+            rc = read_list(answer, &before, &list, &more, err);
+        if (rc == QF_OK) {
+            sg_annex_list_done(&before);
+            before = list;
+        } else { /* what was taken of it is taken again, which changes nothing */
+            sg_annex_list_done(&list);
+            more = true;
+        }
     }
+    sg_annex_list_done(&before);
+    if (more && (rc == QF_OK || rc == QF_ENOTFOUND))
+        return qf_err_set(err, QF_EUNAVAILABLE,
+                          "files of exemplars and metadata come and go all the time: try again");
     return rc;
 }

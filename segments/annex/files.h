@@ -43,7 +43,7 @@ QF_MUST_CHECK qf_rc sg_annex_find(struct sg_store *store, const struct sg_annex_
 /* --- fewer files --- */
 
 /* Small files become one: of exemplars those of a day, of metadata those of all days, each once the day is over before
- * @before_ms. Inputs go at once: a reader that misses one lists again, and finds what it was merged into. May end
+ * @before_ms. Inputs go at once: readers list until there is nothing new, and find what they were merged into. May end
  * anywhere, and run twice at once. A file that cannot be read is left alone. */
 struct sg_annex_merge {
     struct sg_store *store;
