@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
 from cluster import Api, FAKETIME, Ingest, Spawner, Worker  # noqa: E402
+from compact import Compactor  # noqa: E402
 import faults_ingest  # noqa: E402
 from faults import Faults, Lane  # noqa: E402
 from hosts import Hosts, free_port  # noqa: E402
@@ -235,6 +236,7 @@ class Campaign:
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
         self.live, self.ingest_lane, self.segments, self.compacted = None, None, 0, 0
+        self.compactor = None
         self.after, self.left, self.enough, self.minutes = 0, {}, False, 0.0
 
     def run(self):
@@ -255,6 +257,9 @@ class Campaign:
         for client in self.clients:
             client.start()
         self.live.start()
+        # Longer than a listing takes of an API that is stalled meanwhile, or whose store is slow, and than queries.
+        self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, 90 if args.minutes < 10 else 240)
+        self.compactor.start()
         time.sleep(3)
         self.sample()
         say(f"faults begin, for {args.minutes:g} min: {', '.join(self.cluster.kinds)}")
@@ -320,9 +325,18 @@ class Campaign:
                 self.judge.fail("a client died: its traceback is above")
         self.live.stop()
         self.live.join()
+        self.end_compactor()
         self.check_all("after the faults")
         self.check_leaks()
         self.check_what_stays()
+
+    def end_compactor(self):
+        self.compactor.over.set()
+        self.compactor.join(300)
+        if self.compactor.is_alive():
+            self.judge.fail("a compaction did not end")
+        for problem in self.compactor.problems():
+            self.judge.fail(problem)
 
     def check_what_stays(self):
         """Every acknowledged sample: now, after all were killed, out of the store, from the store alone, and after
@@ -355,7 +369,7 @@ class Campaign:
         store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
                   "--store", store.url)  # deletes what the first one replaced
         self.compacted = store.count(self.args.promfabric)
-        if self.compacted >= self.segments:
+        if self.compacted > self.segments or (self.compacted == self.segments and not self.compactor.done()[0]):
             self.judge.fail(f"{self.segments} segments, {self.compacted} after compaction")
 
     def check_all(self, when):
@@ -403,6 +417,9 @@ class Campaign:
             client.over.set()
         if self.live:
             self.live.stop()
+        if self.compactor:
+            self.compactor.over.set()
+            self.compactor.join(300)
         for lane in self.lanes:
             lane.join(60)
         if not self.cluster:
@@ -440,6 +457,7 @@ class Campaign:
                 "writes sent again": live.retries, "looked for right after": live.looks,
                 "known answers over stored and live samples": live.reads, "reads of registers": live.register_reads,
                 "questions at the end about every sample": live.after,
+                **(self.compactor.figures() if self.compactor else {}),
                 "segments in the store at the end": self.segments, "and after compaction": self.compacted,
                 "refusals": live.refusals,
                 "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))
