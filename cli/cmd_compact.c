@@ -109,6 +109,9 @@ static void on_event(void *ctx, enum sg_pass_event event, const char *text)
     case SG_PASS_VANISHED:
         fprintf(stderr, "another compactor was quicker: %s\n", text);
         break;
+    case SG_PASS_REMOVED:
+        fprintf(stderr, "left for later: %s\n", text);
+        break;
     case SG_PASS_SKIPPED:
         fprintf(stderr, "error: %s; more --memory is needed\n", text);
         break;

@@ -14,6 +14,7 @@
 #include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
 #include "segments/write/remove.h"
+#include "segments/write/turn.h"
 
 /* Of the segments that a range cuts so many are named. */
 #define CUT_SHOWN_MAX 10
@@ -66,6 +67,12 @@ static bool name_cut(void *ctx, const struct sg_store_object *object,
     return true;
 }
 
+static void say_wait(void *ctx)
+{
+    (void)ctx;
+    fprintf(stderr, "waiting for a compaction of these times to end\n");
+}
+
 /* One tenant and range; false after an error. */
 static bool remove_range(struct removal *r, struct qf_str tenant, int64_t min_ts, int64_t max_ts,
                          bool name_those_cut)
@@ -75,6 +82,8 @@ static bool remove_range(struct removal *r, struct qf_str tenant, int64_t min_ts
                                          .min_ts = min_ts,
                                          .max_ts = max_ts,
                                          .dry_run = r->dry_run,
+                                         .for_good = name_those_cut,
+                                         .on_wait = say_wait,
                                          .cancel = r->cancel,
                                          .on_segment = name_those_cut ? name_cut : NULL,
                                          .ctx = r };
@@ -149,6 +158,24 @@ static int remove_asked(struct removal *r, bool (*pass)(struct removal *r))
 
 /* --- rm NAME... --- */
 
+/* A merge that has read it must not bring it back. */
+static qf_rc remove_name(struct removal *r, struct qf_str name, const struct sg_store_call *call)
+{
+    struct sg_segment_name parts;
+    struct sg_turn *turn = NULL;
+    qf_rc rc = QF_OK;
+
+    if (sg_segment_name_parse(name, &parts))
+        rc = sg_turn_remove(r->store, parts.tenant, parts.min_ts, parts.max_ts, call, say_wait,
+                            NULL, &turn, &r->err);
+    if (rc == QF_OK)
+        rc = sg_store_delete(r->store, name, call, &r->err);
+    if (rc == QF_OK && turn)
+        rc = sg_turn_check(turn, call, &r->err);
+    (void)sg_turn_end(turn);
+    return rc;
+}
+
 static int remove_names(struct removal *r, char **names, int count)
 {
     struct sg_changes_note note = { 0 };
@@ -178,7 +205,7 @@ static int remove_names(struct removal *r, char **names, int count)
     if (!segments_confirm(r->cli, "Delete them?"))
         return 2;
     for (int i = 0; i < count && rc == QF_OK; i++) {
-        rc = sg_store_delete(r->store, qf_str_from(names[i]), &call, &r->err);
+        rc = remove_name(r, qf_str_from(names[i]), &call);
         if (!sg_annex_name_parse(qf_str_from(names[i]), &annex))
             sg_changes_note_add(&note, qf_str_from(names[i]));
         deleted += rc == QF_OK;

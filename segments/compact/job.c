@@ -17,11 +17,13 @@
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/write/sweep.h"
+#include "segments/write/turn.h"
 
 #define PROGRESS_SAMPLES (1u << 20)
 
 struct output {
     char *path, *name;
+    bool put; /* by this job, and not over an input */
 };
 
 struct running {
@@ -279,7 +281,15 @@ static qf_rc is_present(struct running *r, const struct output *output, bool *re
                : qf_err_set(err, rc, "%s", why.msg);
 }
 
-static qf_rc put_output(struct running *r, const struct output *output, struct qf_err *err)
+static bool is_input(const struct running *r, const char *name)
+{
+    for (size_t i = 0; i < r->job->input_count; i++)
+        if (qf_str_is(r->job->inputs[i], name))
+            return true;
+    return false;
+}
+
+static qf_rc put_output(struct running *r, struct output *output, struct qf_err *err)
 {
     int fd = open(output->path, O_RDONLY | O_CLOEXEC);
     bool present = false;
@@ -290,8 +300,9 @@ static qf_rc put_output(struct running *r, const struct output *output, struct q
         rc = qf_err_set(err, QF_EIO, "%s: %s", output->path, strerror(errno));
     } else {
         r->result.bytes_written += (uint64_t)status.st_size;
-        pace(r, (uint64_t)status.st_size);
         rc = is_present(r, output, &present, err);
+        /* One that was put though nobody said so is taken back as well. */
+        output->put = rc == QF_OK && !present && !is_input(r, output->name);
         if (rc == QF_OK && !present)
             rc = sg_store_put_fd(r->options->store, qf_str_from(output->name), fd,
                                  (uint64_t)status.st_size, &r->call, err);
@@ -303,15 +314,66 @@ static qf_rc put_output(struct running *r, const struct output *output, struct q
     return rc;
 }
 
-static qf_rc put_outputs(struct running *r, struct qf_err *err)
+/* Wait until so much may be put: not while others wait for this job. */
+static void pace_outputs(const struct running *r)
 {
-    struct sg_changes_note note = { 0 };
+    struct stat status;
+
+    for (size_t i = 0; i < r->outputs.count; i++)
+        if (stat(r->outputs.items[i].path, &status) == 0)
+            pace(r, (uint64_t)status.st_size);
+}
+
+static qf_rc begin_turn(const struct running *r, struct sg_turn **ret_turn, struct qf_err *err)
+{
+    int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+
+    for (size_t i = 0; i < r->readers.count; i++) {
+        min_ts = QF_MIN(min_ts, sg_reader_meta(r->readers.items[i])->name.min_ts);
+        max_ts = QF_MAX(max_ts, sg_reader_meta(r->readers.items[i])->name.max_ts);
+    }
+    return sg_turn_merge(r->options->store, r->job->tenant, min_ts, max_ts, &r->call, ret_turn,
+                         err);
+}
+
+/* Somebody thinks that this job is dead, and removes segments: theirs may be among the inputs. */
+static qf_rc take_back(struct running *r, struct qf_err *why)
+{
+    for (size_t i = 0; i < r->outputs.count; i++)
+        if (r->outputs.items[i].put)
+            (void)!sg_store_delete(r->options->store, qf_str_from(r->outputs.items[i].name), NULL,
+                                   NULL);
+    return qf_err_prefix(why,
+                         why->rc == QF_ENOTFOUND || why->rc == QF_ETIMEOUT ? QF_EBUSY : why->rc,
+                         "what was merged was taken back");
+}
+
+static qf_rc put_all(struct running *r, struct sg_turn *turn, struct sg_changes_note *note,
+                     struct qf_err *err)
+{
     qf_rc rc = check_inputs(r, err);
 
     for (size_t i = 0; i < r->outputs.count && rc == QF_OK; i++) {
+        sg_turn_tick(turn, &r->call);
         rc = put_output(r, &r->outputs.items[i], err);
-        sg_changes_note_add(&note, qf_str_from(r->outputs.items[i].name));
+        sg_changes_note_add(note, qf_str_from(r->outputs.items[i].name));
     }
+    if (rc == QF_OK && sg_turn_check(turn, &r->call, err) != QF_OK)
+        return take_back(r, err);
+    return rc;
+}
+
+static qf_rc put_outputs(struct running *r, struct qf_err *err)
+{
+    struct sg_changes_note note = { 0 };
+    struct sg_turn *turn = NULL;
+    qf_rc rc;
+
+    pace_outputs(r);
+    rc = begin_turn(r, &turn, err);
+    if (rc == QF_OK)
+        rc = put_all(r, turn, &note, err);
+    (void)sg_turn_end(turn);
     /* Also if all were there: whoever put them may not have come to that. */
     if (rc == QF_OK)
         rc = sg_changes_note_put(&note, r->options->store, &r->call, err);

@@ -3,9 +3,10 @@
  * The inputs are read series by series, merged as a query merges them (of equal timestamps the sample of the newest file
  * counts), and written as the newest version of the format. Then, and only then, the store changes:
  *
- *   1. the inputs are looked at once more: if one is gone, somebody else was quicker, or its samples were to go;
- *   2. outputs are put, the last of which says what they replace (segments/parquet/segment.h) and so makes them count;
- *   3. a note of the change is left for readers (segments/catalog/changes.h).
+ *   1. the job has its turn before or after removals of segments (segments/write/turn.h);
+ *   2. the inputs are looked at once more: if one is gone, somebody else was quicker, or its samples were to go;
+ *   3. outputs are put, the last of which says what they replace (segments/parquet/segment.h) and so makes them count;
+ *   4. a note of the change is left for readers (segments/catalog/changes.h).
  *
  * Inputs are not deleted here: that comes later than any listing that may have missed the outputs (pass.h). Names of outputs
  * hold times, shard, the greatest generation of the inputs and a hash of the content: the same job again, anywhere, changes
@@ -51,7 +52,7 @@ struct sg_job_options {
 };
 
 /* QF_ECORRUPT, QF_EUNSUPPORTED: an input cannot be read, and @err is about its index: leave it alone and plan again.
- * QF_ENOTFOUND: an input is gone: plan again. QF_ELIMIT: more memory is needed. Else the errors of the store, QF_ENOSPC and
+ * QF_ENOTFOUND: an input is gone: plan again. QF_EBUSY: segments of its times are being removed: later. QF_ELIMIT: more memory is needed. Else the errors of the store, QF_ENOSPC and
  * QF_EIO for temporary files, QF_ECANCELED. Outputs put before an error stay: they change no answer. */
 QF_MUST_CHECK qf_rc sg_job_run(const struct sg_job *job, const struct sg_job_options *options,
                                struct sg_job_result *ret_result, struct qf_err *err);

@@ -195,6 +195,10 @@ static qf_rc take_result(struct pass *p, const struct sg_plan_job *planned,
         p->result.skipped++;
         return QF_OK;
     }
+    if (rc == QF_EBUSY) {
+        sg_pass_tell(p, SG_PASS_REMOVED, "%s", job->err.msg);
+        return QF_OK;
+    }
     return rc ? qf_err_set(err, rc, "%s", job->err.msg) : QF_OK;
 }
 

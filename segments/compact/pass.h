@@ -19,6 +19,7 @@ enum sg_pass_event {
     SG_PASS_DAMAGED,  /* a file that cannot be read, and why: it is left alone */
     SG_PASS_VANISHED, /* an input was gone: planned again */
     SG_PASS_SKIPPED,  /* a job needs more memory than it may have */
+    SG_PASS_REMOVED,  /* segments of its times are being removed: later */
     SG_PASS_DELETE,   /* a replaced file goes, or would */
 };
 

@@ -10,6 +10,7 @@
 #include "base/sys/clock.h"
 #include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
+#include "segments/write/turn.h"
 
 /* Names held at once. */
 #define PAGE_MAX 1000
@@ -39,6 +40,7 @@ struct removal {
     QF_VEC(struct going) page; /* what goes next */
     bool more;                 /* the page ended before the listing */
     struct sg_changes_note note;
+    struct sg_turn *turn; /* or NULL */
     int64_t noted_ms, started_ms;
     uint64_t deleted;
 };
@@ -138,6 +140,8 @@ static qf_rc delete_page(struct removal *removal, struct qf_err *err)
         struct qf_str name = qf_str_from(removal->page.items[i].name);
 
         rc = pace(removal, err);
+        if (rc == QF_OK && removal->turn)
+            sg_turn_tick(removal->turn, &call);
         if (rc)
             break;
         if (!removal->page.items[i].annex)
@@ -221,8 +225,16 @@ qf_rc sg_remove(const struct sg_remove_options *options, struct sg_remove_result
                                              .cut = { .min_ts = INT64_MAX, .max_ts = INT64_MIN } };
     if (!qf_tenant_valid(options->tenant))
         return qf_err_set(err, QF_EINVAL, "not a tenant: \"%.*s\"", QF_STR_ARG(options->tenant));
+    if (options->for_good && !options->dry_run)
+        rc = sg_turn_remove(options->store, options->tenant, options->min_ts, options->max_ts,
+                            &(struct sg_store_call){ .cancel = options->cancel }, options->on_wait,
+                            options->ctx, &removal.turn, err);
     for (int place = 0; place < PLACE__COUNT && rc == QF_OK && !ret_result->ended; place++)
         rc = remove_from(&removal, (enum place)place, err);
+    /* Lost: a merge may have read what was deleted since. */
+    if (rc == QF_OK && removal.turn)
+        rc = sg_turn_check(removal.turn, &(struct sg_store_call){ .cancel = options->cancel }, err);
+    (void)sg_turn_end(removal.turn);
     told = tell(&removal, &last, rc ? NULL : err);
     QF_VEC_DONE(&removal.page);
     qf_strbuf_done(&removal.last);

@@ -4,7 +4,8 @@
  * is counted. So do annexes (segments/annex/annex.h), by the times of exemplars and those at which metadata was told. Names alone decide, so a damaged segment goes like any other. Removing is harmless to
  * repeat, to interrupt anywhere and to do twice at once. Readers of a bucket are told by notes
  * (changes.h), at least every second and at the end; a query that misses a segment meanwhile plans
- * again. */
+ * again. Compaction takes turns with a removal that says so (turn.h): else a merge under way could bring back what goes, which
+ * does not matter where nobody looks at it any more (behind a retention). */
 #ifndef SEGMENTS_WRITE_REMOVE_H
 #define SEGMENTS_WRITE_REMOVE_H
 
@@ -21,10 +22,12 @@
 struct sg_remove_options {
     struct sg_store *store;
     struct qf_str tenant;
-    int64_t min_ts, max_ts;    /* inclusive */
-    bool dry_run;              /* delete nothing, tell what would go */
-    unsigned per_second;       /* 0: SG_REMOVE_PER_SECOND */
-    const atomic_bool *cancel; /* or NULL */
+    int64_t min_ts, max_ts;     /* inclusive */
+    bool dry_run;               /* delete nothing, tell what would go */
+    bool for_good;              /* take turns with compaction, for which it may wait */
+    void (*on_wait)(void *ctx); /* told once if it does; or NULL */
+    unsigned per_second;        /* 0: SG_REMOVE_PER_SECOND */
+    const atomic_bool *cancel;  /* or NULL */
     /* Called for each segment before it goes (@cut: that stays because the range cuts it), and for each annex,
      * without a @name; false ends the removal, which is no error. May be NULL. */
     bool (*on_segment)(void *ctx, const struct sg_store_object *object,
@@ -44,7 +47,7 @@ struct sg_remove_result {
     bool ended;                    /* on_segment() ended it early */
 };
 
-/* Errors of the store; @ret_result says how far it came, also after an error. */
+/* Errors of the store; QF_ENOTFOUND, QF_ETIMEOUT: it took so long over a request that compaction went on, do it again. @ret_result says how far it came, also after an error. */
 QF_MUST_CHECK qf_rc sg_remove(const struct sg_remove_options *options,
                               struct sg_remove_result *ret_result, struct qf_err *err);
 
