@@ -42,7 +42,7 @@ int cli_up(int argc, char **argv);
 static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
 static const char *write_listen, *ingest_data;
 static uint64_t worker_count, ingest_count;
-static int64_t drain_timeout_ms;
+static int64_t drain_timeout_ms, retention_ms;
 static bool demo;
 static char http_address[512], write_address[512]; /* choose_address() */
 static char ingest_folder[1100];                   /* choose_ingest_data() */
@@ -68,6 +68,9 @@ static const struct cli_flag flags[] = {
     { "ingest-data", CLI_FLAG_STR, &ingest_data, "DIR", NULL,
       "what ingest nodes keep until it is in the store; STORE-ingest if absent, ./ingest for a "
       "bucket" },
+    { "retention", CLI_FLAG_DURATION, &retention_ms, "DURATION", "0s",
+      "samples older than this are not answered with, and are deleted an hour later; 0s: keep "
+      "them" },
     { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
       "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
     { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
@@ -239,6 +242,8 @@ static void describe_children(void)
     add_arg(api, "--spool=%s/api", state);
     if (cors_origin)
         add_arg(api, "--cors-origin=%s", cors_origin);
+    if (retention_ms)
+        add_arg(api, "--retention=%lldms", (long long)retention_ms);
     add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
     add_arg(api, "--log-level=%s", log_level);
     add_arg(api, "--log-format=%s", log_format);

@@ -76,6 +76,18 @@ class Up(unittest.TestCase):
         self.assertEqual(again.stdout, want.stdout)
         self.end()
 
+    def test_a_retention_is_the_api_s(self):
+        now = int(time.time())
+        text = f"{self.folder}/text"
+        with open(text, "w") as file:
+            file.writelines(f"kept {i} {(now - i * 3600) * 1000}\n" for i in range(6))
+        subprocess.run([BINARY, "import", "--quiet", f"--store={self.folder}/store", text], check=True, stdout=subprocess.DEVNULL)
+        url = self.start("--workers=1", "--ingest-nodes=0", f"--store={self.folder}/store", "--retention=150m")
+        with urllib.request.urlopen(f"{url}/api/v1/query?query=count_over_time(kept[1d])&time={now}", timeout=60) as answer:
+            result = json.load(answer)["data"]["result"]
+        self.assertEqual([series["value"][1] for series in result], ["3"])
+        self.end()
+
     def write(self, line):
         """Through the URL that is printed second; true once it is acknowledged."""
         url = re.search(r"write to it: (http://\S+)/api/v1/write", self.text()).group(1)
