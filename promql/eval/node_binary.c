@@ -3,6 +3,7 @@
  * Series of both sides meet in match groups. One side may have several series per group and step
  * (the many side, of group_left or group_right), the other one only. Which series meet and what
  * labels come out is worked out once per pair of series. */
+#include "base/pure/alloc.h"
 #include "promql/eval/groups.h"
 #include "promql/eval/sequence.h"
 #include "promql/func/binary_op.h"
@@ -108,6 +109,36 @@ static qf_rc duplicate_error(const struct binary *self, uint32_t a, uint32_t b, 
     return qf_err_set(err, QF_EEXEC, "%s", qf_strbuf_cstr(&text));
 }
 
+/* Two series of a group are there at some step that counts: say which two Prometheus would come upon, that is the first
+ * two of a group at the first such step, in the order of the series. */
+static qf_rc name_duplicate(struct binary *self, uint64_t relevant, struct qf_err *err)
+{
+    const struct pq_batch *one = &side(self, ONE)->batch;
+    const uint32_t *group_of = self->members[ONE].group_of;
+    QF_CLEANUP(qf_freep) uint32_t *first = qf_xcalloc(self->groups.count + 1, sizeof(*first));
+    uint64_t *there = self->there[ONE], twice = 0;
+    uint32_t s = 0;
+
+    for (size_t g = 0; g < self->groups.count; g++) {
+        there[g] = 0;
+        first[g] = NO_SERIES;
+    }
+    for (size_t i = 0; i < one->series_count; i++) {
+        twice |= there[group_of[i]] & one->present[i] & relevant;
+        there[group_of[i]] |= one->present[i];
+    }
+    twice &= -twice; /* the first in time */
+    for (size_t i = 0; i < pq_batch_length(one); i++) {
+        s = pq_batch_at(one, i);
+        if (!(one->present[s] & twice))
+            continue;
+        if (first[group_of[s]] != NO_SERIES)
+            break;
+        first[group_of[s]] = s;
+    }
+    return duplicate_error(self, first[group_of[s]], s, err);
+}
+
 /* Who is there, and that the one side has one series per group. */
 static qf_rc look_at_sides(struct binary *self, struct qf_err *err)
 {
@@ -123,14 +154,8 @@ static qf_rc look_at_sides(struct binary *self, struct qf_err *err)
     for (size_t s = 0; s < one->series_count; s++) {
         uint32_t group = self->members[ONE].group_of[s];
 
-        if (self->there[ONE][group] & one->present[s] & relevant) {
-            uint64_t both = self->there[ONE][group] & one->present[s] & relevant;
-            uint32_t other = self->first_one[group];
-
-            while (other == s || !(one->present[other] & both))
-                other = self->next_one[other];
-            return duplicate_error(self, (uint32_t)s, other, err);
-        }
+        if (self->there[ONE][group] & one->present[s] & relevant)
+            return name_duplicate(self, relevant, err);
         self->there[ONE][group] |= one->present[s];
     }
     return QF_OK;

@@ -25,7 +25,7 @@ RULES = [
      ("histogram_quantile" in q(r) and "native" in q(r))),
     ("table-order", "count_values and info() list series in the order of a table of Go, another one each time",
      lambda r, ours, theirs, d: d.startswith("order:") and re.search(r"count_values|info\(|histogram_quantile", q(r))),
-    ("duplicates-named", "an error names two of the series in the way, in the order of storage or of labels",
+    ("duplicates-named", "after 3.5 the two series that an error names as being in the way stand in the order of their labels",
      lambda r, ours, theirs, d: "found duplicate series for the match group" in d),
     ("odd-times", "times beyond the year 292278994, or that are no numbers, are an error; Go's overflow makes some other time of them",
      lambda r, ours, theirs, d: any(v in ODD_TIMES for v in value_of(r, "time", "start", "end"))),

@@ -16,13 +16,15 @@ RULES = [
     ("mad-nan", "after 3.5 a NaN in the window makes mad_over_time NaN",
      lambda q, ours, theirs, d: "mad_over_time" in q and ("wild" in q or ": NaN, theirs" in d) and
      evaluated(ours, theirs)),
-    ("duplicates-named", "an error names two of the series in the way, and 3.5 takes them in storage order",
+    ("duplicates-named", "after 3.5 the two series that an error names as being in the way stand in the order of their labels",
      lambda q, ours, theirs, d: ours[0] == theirs[0] == "error" and
-     all("found duplicate series for the match group" in str(a[1]) for a in (ours, theirs))),
-    ("error-order", "of several errors Prometheus tells the first in time, we tell the first in a block of steps",
+     all("found duplicate series for the match group" in str(a[1]) for a in (ours, theirs)) and
+     in_the_way(ours) == in_the_way(theirs)),
+    ("error-order", "of the errors of several operators Prometheus tells that of the one it evaluates first, we the first in a block of steps; series of operators below stand in the order of a table of Go",
      lambda q, ours, theirs, d: ours[0] == theirs[0] == "error" and
      all("matching labels must be unique" in str(a[1]) or "multiple matches for labels" in str(a[1])
-         for a in (ours, theirs))),
+         for a in (ours, theirs)) and
+     (len(BY_STEP.findall(bare(q))) > 1 or "multiple matches" in str(ours[1]) + str(theirs[1]))),
     ("dropped-match", "since 3.6 a one-to-one match counts even if a comparison drops its result or there is none",
      lambda q, ours, theirs, d: ours[0] == "error" and "multiple matches for labels" in str(ours[1]) and
      theirs[0] == "ok" and (has_note(theirs, OPERATOR_NOTE) or
@@ -122,6 +124,13 @@ OPERATOR_NOTE = "for binary operator"
 
 def has_note(answer, text):
     return answer[0] == "ok" and any(text in n for n in answer[1]["notes"])
+
+
+def in_the_way(answer):
+    """What an error says but for the order of the two series that it names."""
+    before, _, rest = answer[1][1].partition("operation: [")
+    pair, _, after = rest.partition("];")
+    return before, sorted(re.findall(r"\{[^}]*\}", pair)), after
 
 
 def texts(answer):
