@@ -13,6 +13,8 @@
 
 #define LINE_BYTES_MAX ((size_t)16 << 20)
 #define DOCUMENT_BYTES_MAX ((size_t)1 << 30)
+/* Answers of hundreds of thousands of points come in megabytes. */
+#define RECEIVE_BYTES 262144L
 #define PROGRESS "{\"type\":\"progress\""
 
 struct listener {
@@ -106,8 +108,7 @@ static void on_event(struct listener *listener, const char *text)
 
     if (listener->question->json && strncmp(text, PROGRESS, sizeof(PROGRESS) - 1) != 0) {
         hide_progress();
-        (void)printf("%s\n", text);
-        (void)fflush(stdout);
+        (void)puts(text);
         if (flags)
             return; /* values, and nobody looks at them here */
     }
@@ -140,6 +141,8 @@ static size_t on_bytes(char *data, size_t size, size_t count, void *arg)
         qf_strbuf_reset(&listener->line);
     }
     qf_strbuf_str(&listener->line, rest);
+    if (listener->question->json) /* once for all that came: an event may be a single point */
+        (void)fflush(stdout);
     return listener->line.overflowed ? 0 : size * count;
 }
 
@@ -270,6 +273,7 @@ void cli_ask(const struct cli_question *question, struct cli_reply *reply)
                      events ? "application/json" : "application/x-www-form-urlencoded", &headers);
     (void)signal(SIGINT, on_interrupt);
     (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &listener);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
