@@ -92,6 +92,28 @@ static const struct cli_flag flags[] = {
     { "retention-slack", CLI_FLAG_DURATION, &o.retention_slack_ms, "DURATION", "1h",
       "how much longer their segments are kept: for running queries, clocks that differ, and to "
       "notice a retention that was set by mistake; at least --query-timeout" },
+    { "compact", CLI_FLAG_BOOL, &o.compact, NULL, NULL,
+      "have workers merge small segments, as background work (--background-slots of the workers); "
+      "of "
+      "several APIs one at a time does" },
+    { "compact-interval", CLI_FLAG_DURATION, &o.compact_interval_ms, "DURATION", "10m",
+      "how long after all was done it is looked again" },
+    { "compact-settle", CLI_FLAG_DURATION, &o.compact_settle_ms, "DURATION", "1h",
+      "leave segments alone that are younger, and windows that ended since; at most 1h" },
+    { "compact-grace", CLI_FLAG_DURATION, &o.compact_grace_ms, "DURATION", "2h",
+      "delete replaced segments so much later; longer than listing the store takes, twice, and "
+      "than "
+      "a query" },
+    { "compact-file-size", CLI_FLAG_BYTES, &o.compact_file_bytes, "BYTES", "512MiB",
+      "segments of this size are large enough" },
+    { "compact-memory", CLI_FLAG_BYTES, &o.compact_memory_bytes, "BYTES", "256MiB",
+      "memory that a job may need; no more than --background-memory of the workers" },
+    { "compact-jobs", CLI_FLAG_U64, &o.compact_jobs, "N", "0",
+      "jobs with workers at once; 0: as many as these have slots for" },
+    { "compact-wakes-workers", CLI_FLAG_BOOL, &o.compact_wakes, NULL, NULL,
+      "count jobs as work in /monitor/scaling, so that they wake and keep workers; else they wait "
+      "for "
+      "workers that queries woke" },
     { "query-memory", CLI_FLAG_BYTES, &o.query_memory_bytes, "BYTES", "1GiB",
       "memory one query may use in this process; beyond it 422" },
     { "queries-memory", CLI_FLAG_BYTES, &o.queries_memory_bytes, "BYTES", "0",
@@ -200,6 +222,12 @@ static bool check_options(void)
         return cli_bad("--hedge-after: expected 0, or 1 to 1000000");
     if (quarantine_after > 1000 || o.quarantine_ms < 1)
         return cli_bad("--quarantine-after: at most 1000; --quarantine-time: more than 0");
+    if (o.compact_settle_ms > 3600000 || o.compact_settle_ms < 0 || o.compact_interval_ms < 1)
+        return cli_bad("--compact-settle: at most 1h; --compact-interval: more than 0");
+    if (!o.compact_file_bytes || o.compact_memory_bytes < (UINT64_C(16) << 20) ||
+        o.compact_jobs > 65535)
+        return cli_bad("--compact-file-size: not 0; --compact-memory: at least 16MiB; "
+                       "--compact-jobs: at most 65535");
     if (!o.tls_cert_file != !o.tls_key_file)
         return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))

@@ -43,7 +43,7 @@ static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors
 static const char *write_listen, *ingest_data;
 static uint64_t worker_count, ingest_count;
 static int64_t drain_timeout_ms, retention_ms;
-static bool demo;
+static bool demo, no_compact;
 static char http_address[512], write_address[512]; /* choose_address() */
 static char ingest_folder[1100];                   /* choose_ingest_data() */
 
@@ -71,6 +71,8 @@ static const struct cli_flag flags[] = {
     { "retention", CLI_FLAG_DURATION, &retention_ms, "DURATION", "0s",
       "samples older than this are not answered with, and are deleted an hour later; 0s: keep "
       "them" },
+    { "no-compact", CLI_FLAG_BOOL, &no_compact, NULL, NULL,
+      "leave small segments as they are; else workers merge them in the background" },
     { "state", CLI_FLAG_STR, &state_dir, "DIR", NULL,
       "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
     { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
@@ -240,6 +242,8 @@ static void describe_children(void)
     add_arg(api, "--store=%s", store);
     add_arg(api, "--http-listen=%s", http_address);
     add_arg(api, "--spool=%s/api", state);
+    if (!no_compact)
+        add_arg(api, "--compact");
     if (cors_origin)
         add_arg(api, "--cors-origin=%s", cors_origin);
     if (retention_ms)

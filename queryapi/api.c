@@ -18,6 +18,7 @@
 #include "base/sys/machine.h"
 #include "base/sys/signals.h"
 #include "queryapi/annex/annex.h"
+#include "queryapi/compact/compactor.h"
 #include "queryapi/http/routes.h"
 #include "queryapi/retain/retainer.h"
 
@@ -47,6 +48,8 @@ struct api {
     struct qa_tenants *limits;
     struct qa_retainer *retainer;
     struct qa_annex *annex;
+    struct qa_compactor *compactor; /* or NULL */
+    struct sg_agree *agree;         /* for it, or NULL */
     struct qa_query_env env;
     struct qa_costs *costs;
     struct qa_coord *coord;
@@ -252,6 +255,8 @@ static qf_rc start_dispatch(struct api *api, struct qf_err *err)
         .quarantine_after = options->quarantine_after,
         .quarantine_ms = options->quarantine_ms,
         .slow_query_ms = options->slow_query_ms,
+        .jobs_sent_max = (uint32_t)options->compact_jobs,
+        .jobs_wake = options->compact_wakes,
         .fetch_concurrency_max = options->fetch_concurrency,
         .store_name = &api->store_name,
         .catalog = api->catalog,
@@ -335,6 +340,40 @@ static qf_rc start_retainer(struct api *api, struct qf_err *err)
     return api->retainer ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
 }
 
+static qf_rc start_compactor(struct api *api, struct qf_err *err)
+{
+    const struct qa_api_options *o = api->options;
+    struct qa_compactor_options compactor = {
+        .store = api->store,
+        .catalog = api->catalog,
+        .coord = api->coord,
+        .metrics = &api->metrics,
+        .api_id = api->id,
+        .temp_dir = api->spool,
+        .interval_ms = o->compact_interval_ms,
+        .settle_ms = o->compact_settle_ms,
+        .grace_ms = o->compact_grace_ms,
+        .file_bytes = o->compact_file_bytes,
+        .memory_bytes = o->compact_memory_bytes,
+        .wakes = o->compact_wakes,
+    };
+
+    if (!o->compact)
+        return QF_OK;
+    if (o->ingest.worker_count) {
+        struct sg_agree_options agree = { .nodes = o->ingest.workers,
+                                          .node_count = o->ingest.worker_count,
+                                          .key_file = o->ingest_key_file,
+                                          .ca_file = o->ingest_ca_file };
+
+        if (sg_agree_new(&agree, &api->agree, err) != QF_OK)
+            return err->rc;
+        compactor.agree = api->agree;
+    }
+    api->compactor = qa_compactor_new(&compactor);
+    return api->compactor ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+}
+
 static qf_rc start(struct api *api, struct qf_err *err)
 {
     size_t threads = api->options->eval_threads;
@@ -352,6 +391,8 @@ static qf_rc start(struct api *api, struct qf_err *err)
         rc = start_http(api, err);
     if (rc == QF_OK)
         rc = start_retainer(api, err);
+    if (rc == QF_OK)
+        rc = start_compactor(api, err);
     return rc;
 }
 
@@ -465,6 +506,7 @@ static void drain(struct api *api, int signal_fd)
     atomic_store(&api->stopping, true);
     atomic_store(&api->routes.ready, false);
     qa_coord_drain(api->coord);
+    api->compactor = qa_compactor_free(api->compactor); /* somebody else goes on */
     QF_LOG_INFO("draining", QF_KV_U64("queries", qa_coord_query_count(api->coord)));
     while (qa_coord_query_count(api->coord) > 0 || qh_listener_active(api->listener) > 0) {
         if (qf_clock_mono_ms() >= deadline || signaled(api, signal_fd, 20)) {
@@ -478,6 +520,8 @@ static void drain(struct api *api, int signal_fd)
 static void stop(struct api *api)
 {
     atomic_store(&api->stopping, true);
+    api->compactor = qa_compactor_free(api->compactor);
+    api->agree = sg_agree_free(api->agree);
     api->retainer = qa_retainer_free(api->retainer);
     api->listener = qh_listener_free(api->listener);
     api->discovery = qa_discovery_free(api->discovery);

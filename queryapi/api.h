@@ -52,7 +52,10 @@ struct qa_api_options {
     size_t host_count;
     int64_t query_timeout_ms, worker_wait_ms, drain_timeout_ms, slow_query_ms;
     int64_t retention_ms; /* of tenants that the file of limits says nothing of; 0: for ever */
-    int64_t retention_slack_ms; /* see retain/retainer.h; no less than query_timeout_ms */
+    int64_t retention_slack_ms;  /* see retain/retainer.h; no less than query_timeout_ms */
+    bool compact, compact_wakes; /* see compact/compactor.h, for the next lines too */
+    int64_t compact_interval_ms, compact_settle_ms, compact_grace_ms;
+    uint64_t compact_file_bytes, compact_memory_bytes, compact_jobs;
     int64_t catalog_interval_ms, keepalive_ms, idle_timeout_ms;
 };
 

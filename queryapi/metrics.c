@@ -32,6 +32,10 @@ static const char *const qa_tenant_limits[] = {
 static const char *const qa_audit_results[] = { "written", "lost", NULL };
 static const char *const qa_spans[] = { "15m", "2h", "1d", "more", NULL };
 static const char *const qa_retention_outcomes[] = { "done", "busy", "clocks", "failed", NULL };
+static const char *const qa_compaction_outcomes[] = { "done", "busy", "no_workers", "failed",
+                                                      NULL };
+static const char *const qa_compaction_jobs[] = { "done", "vanished", "damaged", "failed", NULL };
+static const char *const qa_compaction_ways[] = { "in", "out", NULL };
 static const char *const qa_status_classes[] = { "2xx", "4xx", "5xx", NULL };
 
 void qa_metrics_init(struct qa_metrics *metrics)

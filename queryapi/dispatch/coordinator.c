@@ -59,6 +59,8 @@ static void perform_work(struct qa_coord *coord, struct event *cause,
         co_heartbeat(coord, effect);
         break;
     case WC_API_DO_LOST:
+        co_lane_lost(coord, effect->worker,
+                     false); /* if it died, its stream's end said so before */
         log_lost(coord, effect);
         break;
     case WC_API_DO_BLAMED:
@@ -190,6 +192,16 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
         if (!coord->stopping)
             co_endpoints(coord, msg->text);
         break;
+    case MSG_JOBS:
+        co_jobs(coord, msg->tag);
+        break;
+    case MSG_JOBS_CANCEL:
+        co_jobs_cancel(coord);
+        break;
+    case MSG_COMPACTION:
+        free(coord->lane.compaction);
+        coord->lane.compaction = QF_TAKE(msg->text);
+        break;
     case MSG_DRAIN:
         coord->draining = true;
         coord->watch_due = qf_clock_mono_ms(); /* who watches would be watching for ever */
@@ -199,6 +211,7 @@ void co_handle(struct qa_coord *coord, struct msg *msg)
     case MSG_STOP:
         coord->stopping = true;
         coord->watch_due = qf_clock_mono_ms();
+        co_jobs_cancel(coord);
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_CUT });
         break;
     }
@@ -212,6 +225,7 @@ static int64_t time_to_sleep(const struct qa_coord *coord, qf_time_ms now)
 {
     qf_time_ms next = QF_MIN(wc_api_deadline(coord->wc), wc_life_deadline(coord->life));
 
+    next = QF_MIN(next, wc_lane_deadline(coord->lane.machine));
     next = QF_MIN(next, coord->explain_due);
     next = QF_MIN(next, coord->watch_due);
     if (next <= now)
@@ -227,6 +241,7 @@ void co_tick(struct qa_coord *coord)
         co_tell_work(coord, (struct wc_api_event){ .type = WC_API_EV_TICK });
     if (now >= wc_life_deadline(coord->life))
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TICK });
+    co_lane_tick(coord, now);
     co_explain_tick(coord, now);
     co_watch_tick(coord, now);
 }
@@ -316,11 +331,12 @@ static bool make_machines(struct qa_coord *coord)
     life.tenant_queue_max = (uint32_t)QF_MIN(coord->options.tenant_queue_max, (size_t)UINT32_MAX);
     coord->life = wc_life_new(&life);
     coord->wc = wc_api_new(&work);
-    if (!coord->life || !coord->wc || !co_quarantine_init(coord))
+    if (!coord->life || !coord->wc || !co_lane_init(coord) || !co_quarantine_init(coord))
         return false;
     if (qf_log_enabled(QF_LOG_LEVEL_DEBUG)) {
         wc_life_trace(coord->life, trace, NULL);
         wc_api_trace(coord->wc, trace, NULL);
+        wc_lane_trace(coord->lane.machine, trace, NULL);
     }
     return true;
 }
@@ -447,6 +463,7 @@ void co_free(struct qa_coord *coord)
     qf_mailbox_close(coord->box);
     (void)qf_mailbox_free(coord->box, drop_msg);
     (void)wc_api_free(coord->wc);
+    co_lane_done(coord);
     co_quarantine_done(coord);
     co_finished_done(coord);
     co_watch_done(coord);

@@ -37,6 +37,9 @@ struct qa_coord_options {
     uint32_t quarantine_after; /* workers that a segment may cost; 0: any number */
     int64_t quarantine_ms;     /* how long it is not read then */
     int64_t slow_query_ms;     /* < 0: none */
+    uint32_t
+        jobs_sent_max; /* background jobs with workers at once; 0: as many as they have slots */
+    bool jobs_wake;    /* those that wait for a worker count as work that needs one */
     size_t fetch_concurrency_max;
     const struct qa_store_name *store_name; /* workers of other stores are refused; or NULL */
     struct sg_catalog *catalog; /* where what ingest nodes tell of segments goes; borrowed */
@@ -70,6 +73,7 @@ enum qa_inspect {
     QA_INSPECT_FINISHED, /* queries that are over, the newest first */
     QA_INSPECT_SCALING,
     QA_INSPECT_QUARANTINE,
+    QA_INSPECT_COMPACTION, /* background jobs, and what plans them */
 };
 #define QA_INSPECT_MAX 1000
 /* Answer with what is going on now, as JSON: at most @limit workers or queries, and no more than

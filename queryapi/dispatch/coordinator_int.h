@@ -11,6 +11,7 @@
 #include "queryapi/fetch/fetcher.h"
 #include "queryapi/rpc/control_client.h"
 #include "workcoord/api.h"
+#include "workcoord/lane.h"
 #include "workcoord/life.h"
 #include "workcoord/quarantine.h"
 #include "workcoord/rendezvous.h"
@@ -28,7 +29,10 @@ enum msg_kind {
     MSG_TOLD,      /* question */
     MSG_ROLL,      /* text: what ingest nodes say of themselves */
     MSG_ENDPOINTS, /* text: addresses, each with a newline behind it */
-    MSG_DRAIN,     /* number: cut it short */
+    MSG_JOBS,      /* tag: struct job_batch */
+    MSG_JOBS_CANCEL,
+    MSG_COMPACTION, /* text: what compaction says of itself */
+    MSG_DRAIN,      /* number: cut it short */
     MSG_STOP,
 };
 
@@ -67,10 +71,11 @@ struct endpoint {
     bool present;     /* in the latest discovery */
     char *base_url;   /* where its artifacts are, as it said first; NULL before that */
     char name[PB_ID_BYTES_MAX + 1];
-    int64_t lost_ns;                     /* when the last stream went away; 0: never had one */
-    struct pb_disk disk;                 /* as it said last; bytes_max 0: it did not */
-    bool draining;                       /* as it said last */
-    unsigned dials_failed;               /* since it was last connected */
+    int64_t lost_ns;     /* when the last stream went away; 0: never had one */
+    struct pb_disk disk; /* as it said last; bytes_max 0: it did not */
+    bool draining;       /* as it said last */
+    uint32_t background_slots, background_running; /* as it said last */
+    unsigned dials_failed;                         /* since it was last connected */
     char last_error[ENDPOINT_ERROR_MAX]; /* why it is not connected; empty: it is, or is new */
 };
 
@@ -99,6 +104,16 @@ struct watcher {
     uint64_t finished;        /* queries that were over when it was last told */
     atomic_bool busy;         /* a page is being written, by a thread that has `last` meanwhile */
     uint64_t last;            /* hash of the last event; 0: none yet */
+};
+
+/* Jobs that a thread waits for, on whose stack this is until all are over. */
+struct job_batch {
+    struct qa_job *jobs;
+    size_t count;
+    uint64_t first; /* number of the first job */
+    size_t next;    /* so many are with the machine, or were */
+    size_t ended;   /* so many are over */
+    bool canceled;
 };
 
 struct qa_coord {
@@ -134,6 +149,17 @@ struct qa_coord {
         struct wc_quarantine *table; /* of segments, by the hash of their names */
         char **names;                /* of what is in it, by its place; owned */
     } quarantine;
+    struct {
+        struct wc_lane *machine;
+        QF_VEC(struct wc_lane_event) events; /* not stepped yet: few for each job and worker */
+        bool telling;
+        struct job_batch *batch; /* or NULL */
+        struct qf_mailbox *back; /* where who waits gets its batch back */
+        uint64_t numbers;        /* of jobs so far */
+        char *compaction;        /* see qa_coord_tell_compaction(); NULL: it does not run */
+        struct wc_lane_stats seen;
+        _Atomic uint32_t workers, slots, pending, sent; /* any thread */
+    } lane;
     struct qa_fetch *fetches; /* downloads given to the fetcher and not yet back */
     struct wc_api_stats seen; /* counters already in the metrics */
     uint64_t held_seen;       /* wc_life_stats.held, likewise */
@@ -218,6 +244,22 @@ void co_commit(struct qa_coord *coord, const struct wc_api_effect *effect, struc
 void co_fetch_drop(struct qa_coord *coord, struct qa_fetch *fetch);
 /* The core is done with the query: what is still being downloaded for it is not needed. */
 void co_forget_fetches(struct qa_coord *coord, uint64_t query);
+
+/* jobs.c: background jobs */
+bool co_lane_init(struct qa_coord *coord); /* False: no memory. */
+void co_lane_done(struct qa_coord *coord);
+void co_lane_tell(struct qa_coord *coord, struct wc_lane_event event);
+void co_lane_tick(struct qa_coord *coord, qf_time_ms now);
+void co_lane_status(struct qa_coord *coord, struct endpoint *endpoint,
+                    const struct pb_status *status);
+void co_lane_lost(struct qa_coord *coord, struct wc_worker_id worker, bool died);
+/* A message about a job. */
+void co_lane_heard(struct qa_coord *coord, const struct endpoint *endpoint,
+                   const struct pb_worker_message *message);
+void co_lane_metrics(struct qa_coord *coord);
+void co_jobs(struct qa_coord *coord, struct job_batch *batch);
+void co_jobs_cancel(struct qa_coord *coord); /* if there are any */
+void co_show_compaction(struct qa_coord *coord, struct qh_stream *stream);
 
 /* quarantine.c: segments that cost workers */
 #define CO_QUARANTINE_MAX 4096

@@ -39,22 +39,27 @@ const char *co_phase_name(const struct qa_coord *coord, const struct qa_query *q
     return phase_names[phase_of(wc_life_state(coord->life, (struct wc_query_id){ query->id }))];
 }
 
-/* Queries that wait for admission count as queued work too: they need workers soon. */
+/* Queries that wait for admission count as queued work too: they need workers soon. Background jobs do if somebody said
+ * so: else they wait for workers that queries woke. */
 void co_put_scaling(struct qa_coord *coord, struct qf_strbuf *buf)
 {
     const struct wc_api_stats *stats = wc_api_stats(coord->wc);
     struct wc_api_queue queue = wc_api_queue(coord->wc, qf_clock_mono_ms());
+    const struct wc_lane_stats *jobs = wc_lane_stats(coord->lane.machine);
     uint32_t waiting = wc_life_stats(coord->life)->queries[WC_QUERY_QUEUED];
     char age[QF_DOUBLE_TEXT_MAX];
 
+    if (coord->options.jobs_wake)
+        waiting += jobs->pending + jobs->sent;
     (void)qf_double_json((double)queue.oldest_age_ms / 1000, age);
-    qf_strbuf_printf(buf,
-                     "{\"work\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32
-                     ",\"inflight\":%" PRIu32 ","
-                     "\"oldest_age_seconds\":%s},\"workers\":{\"alive\":%" PRIu32
-                     ",\"accepting\":%" PRIu32 ",\"draining\":%" PRIu32 "}}",
-                     queue.queued + waiting, queue.running, queue.inflight + waiting, age,
-                     stats->workers_alive, stats->workers_available, stats->workers_draining);
+    qf_strbuf_printf(
+        buf,
+        "{\"work\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32 ",\"inflight\":%" PRIu32 ","
+        "\"oldest_age_seconds\":%s},\"workers\":{\"alive\":%" PRIu32 ",\"accepting\":%" PRIu32
+        ",\"draining\":%" PRIu32 "},\"background\":{\"queued\":%" PRIu32 ",\"running\":%" PRIu32
+        "}}",
+        queue.queued + waiting, queue.running, queue.inflight + waiting, age, stats->workers_alive,
+        stats->workers_available, stats->workers_draining, jobs->pending, jobs->sent);
 }
 
 static void show_scaling(struct qa_coord *coord, struct qh_stream *stream)
@@ -79,6 +84,9 @@ void co_inspect(struct qa_coord *coord, enum qa_inspect what, const char *tenant
     case QA_INSPECT_SCALING:
         show_scaling(coord, stream);
         break;
+    case QA_INSPECT_COMPACTION:
+        co_show_compaction(coord, stream);
+        break;
     }
 }
 
@@ -102,6 +110,7 @@ void co_update_metrics(struct qa_coord *coord)
     double waiting;
 
     update_queries(coord);
+    co_lane_metrics(coord);
     qf_metric_set(m->workers, 0, now->workers_available);
     /* One that is leaving is neither accepting nor draining. */
     waiting = (double)now->workers_alive - now->workers_available - now->workers_draining;

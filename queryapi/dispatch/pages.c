@@ -33,6 +33,7 @@ struct worker_row {
     size_t address_len, error_len; /* in page->texts */
     struct wc_api_worker_view view;
     struct pb_disk disk;
+    uint32_t background_slots, background_running;
 };
 
 struct quarantine_row {
@@ -147,12 +148,13 @@ static void put_worker(const struct page *page, size_t index, size_t *at, struct
                      ",\"state\":\"%s\",\"accepting\":%s,\"draining\":%s,\"available\":%s,"
                      "\"slots\":%" PRIu32 ",\"queue_depth\":%" PRIu32 ",\"assigned\":%" PRIu32
                      ",\"accepted\":%" PRIu32 ",\"ready\":%" PRIu32 ",\"silent_ms\":%" PRId64
-                     ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32,
+                     ",\"rtt_ms\":%" PRId64 ",\"dials_failed\":%" PRIu32
+                     ",\"background_slots\":%" PRIu32 ",\"background_running\":%" PRIu32,
                      wc_peer_state_name(view->state), view->accepting ? "true" : "false",
                      view->draining ? "true" : "false", view->available ? "true" : "false",
                      view->slots, view->queue_depth, view->assigned, view->accepted, view->ready,
                      view->session.v ? page->now - view->heard_at : -1, view->rtt_ms,
-                     view->dials_failed);
+                     view->dials_failed, row->background_slots, row->background_running);
     if (row->disk.bytes_max)
         qf_strbuf_printf(buf,
                          ",\"cache_bytes\":%" PRIu64 ",\"cache_segments\":%" PRIu32
@@ -348,6 +350,8 @@ static void add_workers(struct page *page, size_t limit)
         }
         memcpy(row.name, endpoint->name, sizeof(row.name));
         row.disk = endpoint->disk;
+        row.background_slots = endpoint->background_slots;
+        row.background_running = endpoint->background_running;
         row.address_len = add_text(page, qf_str_from(endpoint->address));
         row.error_len = add_text(page, qf_str_from(endpoint->last_error));
         QF_VEC_PUSH(&page->workers, row);

@@ -127,6 +127,8 @@ void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
         endpoint->lost_ns = qf_clock_mono_ns();
         event.session.v = session;
         event.died = broke;
+        if (!coord->stopping)
+            co_lane_lost(coord, endpoint->worker, broke && !endpoint->draining);
     } else {
         /* A worker that is being started takes a moment: told once it looks like more than that. */
         bool told = ++endpoint->dials_failed == DIALS_TOLD && !coord->stopping;
@@ -242,6 +244,7 @@ static void hear_status(struct qa_coord *coord, struct endpoint *endpoint,
     if (status->draining && !endpoint->draining)
         QF_LOG_INFO("worker drains", QF_KV_STR("worker_id", endpoint->name));
     endpoint->draining = status->draining;
+    co_lane_status(coord, endpoint, status);
     event->type = WC_API_EV_STATUS;
     event->status.worker_key = wc_worker_key(status->worker_id);
     event->status.accepting = status->accepting_work;
@@ -424,6 +427,8 @@ void co_message(void *ctx, uint64_t session, const struct pb_worker_message *mes
     case PB_WORKER_JOB_DONE:
     case PB_WORKER_JOB_FAILED:
     case PB_WORKER_JOB_PROGRESS:
+        co_lane_heard(coord, endpoint, message);
+        break;
     case PB_WORKER_UNKNOWN:
         break; /* of a newer version */
     }

@@ -110,6 +110,13 @@ static void handle_quarantine(struct qh_visit *visit)
         inspect(visit, QA_INSPECT_QUARANTINE, QF_STR(""), QA_INSPECT_MAX);
 }
 
+static void handle_compaction(struct qh_visit *visit)
+{
+    if (is_operator(visit, "compaction is shown"))
+        qa_coord_inspect(qa_routes_of(visit)->coord, QA_INSPECT_COMPACTION, QF_STR(""), 0,
+                         visit->stream);
+}
+
 static void handle_lift(struct qh_visit *visit)
 {
     if (is_operator(visit, "lifting a quarantine is left"))
@@ -150,6 +157,7 @@ static const struct qh_route routes[] = {
     { "/api/v1/ingest", QH_METHOD_GET, false, handle_ingest, qa_fail_json },
     { "/api/v1/quarantine", QH_METHOD_GET, false, handle_quarantine, qa_fail_json },
     { "/api/v1/quarantine/*", QH_METHOD_DELETE, false, handle_lift, qa_fail_json },
+    { "/api/v1/compaction", QH_METHOD_GET, false, handle_compaction, qa_fail_json },
     { "/api/v1/queries", QH_METHOD_GET, false, handle_queries, qa_fail_json },
     { "/api/v1/queries/*", QH_METHOD_DELETE, false, handle_cancel, qa_fail_json },
     { "/monitor/scaling", QH_METHOD_GET, true, handle_scaling, qa_fail_json },

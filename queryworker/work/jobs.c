@@ -222,10 +222,11 @@ void qw_jobs_back(struct qw_coordinator *co, struct qw_job_task *task)
     }
     count(co, task);
     tell(co,
-         (struct wc_lane_worker_event){ .type = task->rc == QF_OK ? WC_LANE_WORKER_EV_DONE
-                                                                  : WC_LANE_WORKER_EV_FAILED,
-                                        .slot = slot,
-                                        .failure = { task->rc, qf_rc_retryable(task->rc) } },
+         (struct wc_lane_worker_event){
+             .type = task->rc == QF_OK ? WC_LANE_WORKER_EV_DONE : WC_LANE_WORKER_EV_FAILED,
+             .slot = slot,
+             /* Busy: segments are being removed, which is over later, not elsewhere. */
+             .failure = { task->rc, qf_rc_retryable(task->rc) && task->rc != QF_EBUSY } },
          NULL);
     co->jobs[slot] = qw_job_task_free(task);
 }

@@ -191,6 +191,9 @@ struct sg_catalog_usage sg_catalog_usage(const struct sg_catalog_snapshot *snaps
 typedef void sg_catalog_each_fn(void *ctx, struct qf_str tenant,
                                 const struct sg_catalog_segment *segment);
 void sg_catalog_each(const struct sg_catalog_snapshot *snapshot, sg_catalog_each_fn *fn, void *ctx);
+/* The same without those that are known to be replaced by others. */
+void sg_catalog_each_live(const struct sg_catalog_snapshot *snapshot, sg_catalog_each_fn *fn,
+                          void *ctx);
 
 /* What is in segments, by what they say of themselves. */
 struct sg_contents;

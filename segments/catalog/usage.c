@@ -43,6 +43,18 @@ void sg_catalog_each(const struct sg_catalog_snapshot *snapshot, sg_catalog_each
             fn(ctx, snapshot->folders[f]->tenant, &snapshot->folders[f]->entries[i].segment);
 }
 
+void sg_catalog_each_live(const struct sg_catalog_snapshot *snapshot, sg_catalog_each_fn *fn,
+                          void *ctx)
+{
+    for (size_t f = 0; f < snapshot->count; f++)
+        for (size_t i = 0; i < snapshot->folders[f]->count; i++) {
+            const struct index_entry *entry = &snapshot->folders[f]->entries[i];
+
+            if (!atomic_load_explicit(&entry->replaced, memory_order_relaxed))
+                fn(ctx, snapshot->folders[f]->tenant, &entry->segment);
+        }
+}
+
 static bool tell(const struct index_entry *entry, sg_catalog_contents_fn *fn, void *ctx)
 {
     const struct index_summary *known = atomic_load_explicit(&entry->summary, memory_order_acquire);

@@ -97,18 +97,28 @@ static struct sg_plan_file plan_file(const struct pass_file *file)
                                   .outdated = file->known && file->outdated };
 }
 
+struct sg_plan_options sg_pass_planning(const struct sg_pass_options *o, int64_t now_ms)
+{
+    int64_t settled = now_ms - o->settle_ms;
+
+    return (struct sg_plan_options){
+        .windows_ms = windows,
+        .window_count = QF_COUNT_OF(windows),
+        .now_ms = now_ms,
+        .settle_ms = o->settle_ms,
+        .below = sg_plan_below(settled > 0 ? (uint64_t)settled * 1000 : 0, NULL, 0, NULL, 0),
+        .file_bytes = o->file_bytes,
+        .memory_bytes = o->memory_bytes / 2,
+        .inputs_max = INPUTS_MAX
+    };
+}
+
 static qf_rc plan(struct pass *p, struct sg_plan *ret_plan, struct qf_err *err)
 {
-    struct sg_plan_options options = { .windows_ms = windows,
-                                       .window_count = QF_COUNT_OF(windows),
-                                       .now_ms = p->now_ms,
-                                       .settle_ms = p->options->settle_ms,
-                                       .below = p->below,
-                                       .file_bytes = p->options->file_bytes,
-                                       .memory_bytes = p->options->memory_bytes / 2,
-                                       .inputs_max = INPUTS_MAX };
+    struct sg_plan_options options = sg_pass_planning(p->options, p->now_ms);
     struct sg_plan_file *files = QF_ARENA_ARRAY(p->arena, struct sg_plan_file, p->files.count + 1);
 
+    options.below = p->below;
     for (size_t i = 0; i < p->files.count; i++)
         files[i] = plan_file(&p->files.items[i]);
     return sg_plan_make(&options, files, p->files.count, p->arena, ret_plan, err);

@@ -13,6 +13,7 @@
 
 #include "segments/compact/agree.h"
 #include "segments/compact/job.h"
+#include "segments/plan/plan.h"
 
 enum sg_pass_event {
     SG_PASS_JOB,      /* is about to run, or would: @text says what */
@@ -68,6 +69,10 @@ struct sg_pass_result {
         annexes_written; /* files of exemplars and metadata; in a dry run, that would be */
     uint64_t waiting; /* files in windows that are over, of generations that may still get others */
 };
+
+/* How a pass with these options plans at @now_ms, if every generation that has settled may be taken: for who wants to know
+ * what there is to do, without asking the store. */
+struct sg_plan_options sg_pass_planning(const struct sg_pass_options *options, int64_t now_ms);
 
 /* Errors of the store and of sg_ranges_settle(); QF_ENOSPC and QF_EIO for temporary files; QF_ELIMIT; QF_ECANCELED.
  * QF_EUNSUPPORTED: ingest nodes write to the tenant, and there is nobody to ask. What was done before an error is done, and is

@@ -489,6 +489,9 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_retention_behind_seconds{pod="a"}': "600x60",
                  'promfabric_api_retention_behind_seconds{pod="b"}': "90000x30 600x30",
                  'promfabric_api_retention_runs_total{outcome="clocks"}': "0x60",
+                 'promfabric_api_compaction_behind_seconds{pod="a"}': "600x60",
+                 'promfabric_api_compaction_behind_seconds{pod="b"}': "90000x30 600x30",
+                 'promfabric_api_compaction_damaged_segments{pod="a"}': "0x60",
                  'promfabric_worker_no_space_total{pod="w"}': "0x60"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
                  "PromfabricQueriesSlow": {
@@ -504,6 +507,10 @@ class Alerts(unittest.TestCase):
                  "PromfabricRetentionBehind": {
                      'promfabric_api_retention_behind_seconds{pod="a"}': "22000x120",
                      'promfabric_api_retention_behind_seconds{pod="b"}': "90000x120"},
+                 "PromfabricCompactionBehind": {
+                     'promfabric_api_compaction_behind_seconds{pod="b"}': "90000x60"},
+                 "PromfabricCompactionDamaged": {
+                     'promfabric_api_compaction_damaged_segments{pod="a"}': "0x30 1x30"},
                  "PromfabricClocksDiffer": {
                      'promfabric_api_retention_runs_total{outcome="clocks"}': "0x30 1x30"},
                  "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
