@@ -61,7 +61,7 @@ RULES = [
     ("negated-hint", "after 3.5 a negated histogram is a gauge",
      lambda q, ours, theirs, d: re.search(r"-[a-z_]|-1", q) and d.startswith("notes") and
      notes_but(ours, theirs, "is not a gauge")),
-    ("same-in-time", "Prometheus refuses to negate or rename series into the same one, also if never at the same time",
+    ("same-in-time", "3.5 refuses to negate or rename series into the same one also if they are never there at the same time, later ones join them",
      lambda q, ours, theirs, d: re.search(r"-[a-z_]*\(|label_(replace|join)", q) and ours[0] == "ok" and
      "vector cannot contain metrics with the same labelset" in str(theirs[1])),
     ("cancelled-bucket", "a bucket that a subtraction leaves a last bit in is none where it leaves nothing",

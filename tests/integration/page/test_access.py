@@ -68,6 +68,17 @@ class Readable(Page):
         wait_for("the end told", lambda: self.run_script(
             "return document.querySelector(`[data-testid='live']`).textContent").startswith("12 series"))
 
+    def test_nothing_moves_for_who_does_not_want_it(self):
+        moving = ("const one = document.body.appendChild(document.createElement('span')); one.className = 'status busy';"
+                  "const name = getComputedStyle(one, '::before').animationName; one.remove(); return name")
+        self.open()
+        self.editor()
+        self.assertEqual(self.run_script(moving), "turn")
+        self.addCleanup(self.browser.execute_cdp_cmd, "Emulation.setEmulatedMedia", {"features": []})
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+        self.assertEqual(self.run_script(moving), "none")
+
     def test_patterns_stand_beside_colours(self):
         self.open("temperature")
         self.await_lines(12)
