@@ -124,7 +124,7 @@ def start_all(args, folder, source):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     print(f"import into promfabric: {time.perf_counter() - begin:.1f} s")
     servers.append(Server("promfabric", [args.promfabric, "up", "--store", store, "--http-listen",
-                                         f"127.0.0.1:{port}"], "/readyz", store,
+                                         f"127.0.0.1:{port}", "--write-listen", "127.0.0.1:0"], "/readyz", store,
                           os.path.join(folder, "promfabric.log"), port))
     tsdb = os.path.join(folder, "tsdb")
     begin = time.perf_counter()
@@ -165,7 +165,8 @@ def refreshed(args, servers, folder):
     another one over the same store, whose workers keep results: the other figures are without."""
     port = free_port()
     ours = Server("promfabric", [args.promfabric, "up", "--store", servers[0].data, "--http-listen",
-                                 f"127.0.0.1:{port}"], "/readyz", servers[0].data,
+                                 f"127.0.0.1:{port}", "--write-listen", "127.0.0.1:0", "--ingest-data",
+                                 os.path.join(folder, "refreshed-ingest")], "/readyz", servers[0].data,
                   os.path.join(folder, "refreshed.log"), port, {"PROMFABRIC_RESULT_MEMORY": "64MiB"})
     try:
         taken = refresh_all(args, [ours] + servers[1:])
