@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
+from ageing import LIMITS
 from proxy import Network
 
 HTTP_PORT, CONTROL_PORT, RELAYED = 8080, 7000, 100
@@ -205,9 +206,13 @@ class Api(Process):
         self.disk = os.path.join(folder, f"api-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
         self.clock = os.path.join(folder, f"api-{index}.clock")
+        limits = os.path.join(folder, "limits")
+        with open(limits, "w", encoding="ascii") as f:
+            f.write(LIMITS)
         command = [program, "api", "--store", store.url, "--http-listen", f"{host.ip}:{self.http_port}",
                    "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
                    "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s",
+                   "--tenant-limits", limits, "--retention-slack", f"{timeout_s + 10}s",
                    # Here workers are killed and links broken all the time, whatever they read.
                    "--quarantine-after", "0",
                    # The one that is restarted keeps artifacts in files, so that its disk matters.

@@ -18,6 +18,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
+from ageing import Ageing  # noqa: E402
 from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
 from cluster import Api, FAKETIME, Ingest, Spawner, Worker  # noqa: E402
 from compact import Compactor  # noqa: E402
@@ -236,7 +237,7 @@ class Campaign:
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
         self.live, self.ingest_lane, self.segments, self.compacted = None, None, 0, 0
-        self.compactor = None
+        self.compactor = self.ageing = None
         self.after, self.left, self.enough, self.minutes = 0, {}, False, 0.0
 
     def run(self):
@@ -260,6 +261,8 @@ class Campaign:
         # Longer than a listing takes of an API that is stalled meanwhile, or whose store is slow, and than queries.
         self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, 90 if args.minutes < 10 else 240)
         self.compactor.start()
+        self.ageing = Ageing(self.cluster, args.promfabric, self.folder)
+        self.ageing.start()
         time.sleep(3)
         self.sample()
         say(f"faults begin, for {args.minutes:g} min: {', '.join(self.cluster.kinds)}")
@@ -332,10 +335,12 @@ class Campaign:
 
     def end_compactor(self):
         self.compactor.over.set()
-        self.compactor.join(300)
-        if self.compactor.is_alive():
-            self.judge.fail("a compaction did not end")
-        for problem in self.compactor.problems():
+        self.ageing.over.set()
+        for thread, what in ((self.compactor, "a compaction"), (self.ageing, "an import")):
+            thread.join(320)
+            if thread.is_alive():
+                self.judge.fail(f"{what} did not end")
+        for problem in [*self.compactor.problems(), *self.ageing.problems()]:
             self.judge.fail(problem)
 
     def check_what_stays(self):
@@ -417,9 +422,10 @@ class Campaign:
             client.over.set()
         if self.live:
             self.live.stop()
-        if self.compactor:
-            self.compactor.over.set()
-            self.compactor.join(300)
+        for thread in (self.compactor, self.ageing):
+            if thread:
+                thread.over.set()
+                thread.join(320)
         for lane in self.lanes:
             lane.join(60)
         if not self.cluster:
@@ -457,7 +463,7 @@ class Campaign:
                 "writes sent again": live.retries, "looked for right after": live.looks,
                 "known answers over stored and live samples": live.reads, "reads of registers": live.register_reads,
                 "questions at the end about every sample": live.after,
-                **(self.compactor.figures() if self.compactor else {}),
+                **(self.compactor.figures() if self.compactor else {}), **(self.ageing.figures() if self.ageing else {}),
                 "segments in the store at the end": self.segments, "and after compaction": self.compacted,
                 "refusals": live.refusals,
                 "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))
