@@ -64,23 +64,47 @@ static uint64_t epoch_of(const struct qf_strbuf *text)
     return number.data ? strtoull(number.data, NULL, 10) : 0;
 }
 
-/* Where heads can be read: followers first, whose threads have less to do. */
-static void add_replicas(struct qf_strbuf *body, const struct in_routes *routes,
+/* Has this node applied everything that the answer counts on? */
+static bool has_applied(const struct in_routes *routes, uint32_t partition,
+                        const struct qf_strbuf *text)
+{
+    const struct in_head *head = in_heads_get(routes->heads, partition, NULL);
+    struct qf_str applied = found_in(text, "\"applied\":", ',');
+
+    return head && applied.data && in_head_applied(head) >= strtoull(applied.data, NULL, 10);
+}
+
+static void add_peers(struct qf_strbuf *body, const struct qp_peer_stat *stats, size_t count,
+                      const struct qf_strbuf *text, bool leads, bool *first)
+{
+    struct qf_str leader = leader_of(text);
+
+    for (size_t i = 0; i < count; i++)
+        if (stats[i].state == QP_CONNECTED && qf_str_is(leader, stats[i].name) == leads &&
+            is_member(text, stats[i].name))
+            add_replica(body, stats[i].http_base, first);
+}
+
+/* Where heads can be read, best first. Followers have less to do than the leader; but they hear of what is committed with its
+ * next message, and one that has not refuses a read. So this node comes first if it follows and has heard; if it has not, the leader, which
+ * is sure to have it. */
+static void add_replicas(struct qf_strbuf *body, const struct in_routes *routes, uint32_t partition,
                          const struct qp_peer_stat *stats, size_t count,
                          const struct qf_strbuf *text)
 {
-    struct qf_str leader = leader_of(text);
-    bool first = true;
+    bool leads = qf_str_is(leader_of(text), routes->name), first = true;
+    bool behind = !leads && !has_applied(routes, partition, text);
 
     qf_strbuf_puts(body, ",\"replicas\":[");
-    for (int leads = 0; leads < 2; leads++) {
-        if (qf_str_is(leader, routes->name) == leads)
-            add_replica(body, routes->http_base, &first);
-        for (size_t i = 0; i < count; i++)
-            if (stats[i].state == QP_CONNECTED && qf_str_is(leader, stats[i].name) == leads &&
-                is_member(text, stats[i].name))
-                add_replica(body, stats[i].http_base, &first);
-    }
+    if (behind)
+        add_peers(body, stats, count, text, true, &first);
+    if (!leads)
+        add_replica(body, routes->http_base, &first);
+    add_peers(body, stats, count, text, false, &first);
+    if (leads)
+        add_replica(body, routes->http_base, &first);
+    else if (!behind)
+        add_peers(body, stats, count, text, true, &first);
     qf_strbuf_puts(body, "]}");
 }
 
@@ -121,7 +145,7 @@ static void answer_whole(struct in_round *round)
     for (uint32_t i = 0; i < round->count; i++) {
         qf_strbuf_puts(&body, i ? "," : "");
         qf_strbuf_str(&body, qf_strbuf_view(&round->parts[i].text));
-        add_replicas(&body, routes, stats, count, &round->parts[i].text);
+        add_replicas(&body, routes, i, stats, count, &round->parts[i].text);
     }
     qf_strbuf_puts(&body, "]}\n");
     free(stats);
