@@ -7,14 +7,24 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
+#include "base/sys/thread.h"
 #include "segments/catalog/changes.h"
 #include "segments/write/claim.h"
 
+/* Files that are put at the same time: a bucket takes a while for each. */
+enum { PUTS_MAX = 4 };
+
+/* Shared by the threads that put the files of a range. */
 struct sealing {
+    const struct in_head_sealable *range;
     struct sg_store *store;
     const struct sg_store_call *call;
-    struct sg_changes_note note;
+    struct sg_store_info *infos; /* of segments */
+    atomic_size_t next;          /* annexes first, then segments */
+    atomic_bool failed;
+    struct qf_lock *lock; /* of: */
     struct in_seal_result result;
+    struct qf_err err; /* the first */
 };
 
 static qf_rc put_file(struct sealing *s, const struct in_head_file *file, struct qf_err *err)
@@ -26,75 +36,123 @@ static qf_rc put_file(struct sealing *s, const struct in_head_file *file, struct
         return qf_err_set(err, QF_EIO, "%s: %s", file->path, strerror(errno));
     rc = sg_store_put_fd(s->store, qf_str_from(file->name), fd, file->size, s->call, err);
     (void)close(fd);
-    s->result.put += rc == QF_OK;
-    s->result.bytes += rc == QF_OK ? file->size : 0;
     return rc;
 }
 
 /* Have @file in the store, and say how it is there. */
 static qf_rc settle_file(struct sealing *s, const struct in_head_file *file,
-                         struct sg_store_info *ret_info, struct qf_err *err)
+                         struct sg_store_info *ret_info, bool *ret_put, struct qf_err *err)
 {
     struct qf_str name = qf_str_from(file->name);
     struct qf_err absent = { 0 };
     qf_rc rc = sg_store_stat(s->store, name, s->call, ret_info, &absent);
 
-    /* Noted also if it was there: whoever put it may not have come to that. */
-    sg_changes_note_add(&s->note, name);
-    if (rc == QF_OK) {
-        s->result.present++;
+    *ret_put = false;
+    if (rc == QF_OK)
         return QF_OK;
-    }
     if (rc != QF_ENOTFOUND)
         return qf_err_set(err, rc, "%s", absent.msg);
     rc = put_file(s, file, err);
+    *ret_put = rc == QF_OK;
     return rc == QF_OK ? sg_store_stat(s->store, name, s->call, ret_info, err) : rc;
 }
 
-/* Readers find it by listing: it is named nowhere (segments/annex/annex.h). */
-static qf_rc settle_annex(struct sealing *s, const struct in_head_file *file, struct qf_err *err)
+static void settle_next(struct sealing *s, size_t i)
 {
-    struct sg_store_info info;
-    struct qf_err absent = { 0 };
-    qf_rc rc = sg_store_stat(s->store, qf_str_from(file->name), s->call, &info, &absent);
+    const struct in_head_sealable *range = s->range;
+    bool is_annex = i < range->annex_count, put;
+    const struct in_head_file *file =
+        is_annex ? &range->annexes[i] : &range->files[i - range->annex_count];
+    struct sg_store_info own, *info = is_annex ? &own : &s->infos[i - range->annex_count];
+    struct qf_err err = { 0 };
+    qf_rc rc = settle_file(s, file, info, &put, &err);
 
-    if (rc == QF_ENOTFOUND)
-        return put_file(s, file, err);
-    s->result.present += rc == QF_OK;
-    return rc == QF_OK ? QF_OK : qf_err_set(err, rc, "%s", absent.msg);
+    qf_lock_take(s->lock);
+    s->result.put += put;
+    s->result.bytes += put ? file->size : 0;
+    s->result.present += rc == QF_OK && !put;
+    if (rc != QF_OK && !s->err.rc)
+        s->err = err;
+    qf_lock_drop(s->lock);
+    if (rc != QF_OK)
+        atomic_store(&s->failed, true);
+}
+
+static void settle_some(void *arg)
+{
+    struct sealing *s = arg;
+    size_t count = s->range->annex_count + s->range->file_count, i;
+
+    while (!atomic_load(&s->failed) && (i = atomic_fetch_add(&s->next, 1)) < count)
+        settle_next(s, i);
+}
+
+/* All files, several at a time. A thread that cannot be had is done without. */
+static qf_rc settle_all(struct sealing *s, struct qf_err *err)
+{
+    size_t count = s->range->annex_count + s->range->file_count;
+    struct qf_thread *threads[PUTS_MAX] = { 0 };
+
+    for (size_t i = 1; i < PUTS_MAX && i < count; i++)
+        threads[i] = qf_thread_start("put", settle_some, s);
+    settle_some(s);
+    for (size_t i = 1; i < PUTS_MAX; i++)
+        if (threads[i])
+            (void)qf_thread_join(threads[i]);
+    return s->err.rc ? qf_err_set(err, s->err.rc, "%s", s->err.msg) : QF_OK;
+}
+
+/* Readers of a store without tokens are told, also of what was there: whoever put it may not have come to that. Annexes
+ * are found by listing. */
+static qf_rc tell_readers(const struct sealing *s, struct qf_err *err)
+{
+    struct sg_changes_note note = { 0 };
+    qf_rc rc;
+
+    for (size_t i = 0; i < s->range->file_count; i++)
+        sg_changes_note_add(&note, qf_str_from(s->range->files[i].name));
+    rc = sg_changes_note_put(&note, s->store, s->call, err);
+    sg_changes_note_done(&note);
+    return rc;
+}
+
+static void put_record(const struct sealing *s, struct qf_strbuf *record)
+{
+    const struct in_head_sealable *range = s->range;
+    struct in_sealed_file *files = qf_xcalloc(range->file_count + 1, sizeof(*files));
+
+    for (size_t i = 0; i < range->file_count; i++)
+        files[i] = (struct in_sealed_file){ .name = qf_str_from(range->files[i].name),
+                                            .etag = qf_str_from(s->infos[i].etag),
+                                            .size = s->infos[i].size };
+    in_record_put_sealed(record, qf_str_from(range->tenant), range->from, range->to, files,
+                         range->file_count);
+    free(files);
 }
 
 qf_rc in_seal(const struct in_head_sealable *range, struct sg_store *store, uint64_t cluster,
               const struct sg_store_call *call, struct qf_strbuf *record,
               struct in_seal_result *ret_result, struct qf_err *err)
 {
-    struct sealing s = { .store = store, .call = call };
-    struct sg_store_info *infos = qf_xcalloc(range->file_count + 1, sizeof(*infos));
-    struct in_sealed_file *files = qf_xcalloc(range->file_count + 1, sizeof(*files));
+    struct sealing s = { .range = range, .store = store, .call = call };
     qf_rc rc = QF_OK;
 
     if (range->file_count > IN_SEALED_FILES_MAX)
-        rc = qf_err_set(err, QF_ELIMIT, "a range of %zu files", range->file_count);
+        return qf_err_set(err, QF_ELIMIT, "a range of %zu files", range->file_count);
+    s.infos = qf_xcalloc(range->file_count + 1, sizeof(*s.infos));
+    s.lock = qf_lock_new();
     /* Compactors must ask for what is not sealed. */
-    if (rc == QF_OK && range->file_count)
+    if (range->file_count)
         rc = sg_claim_ingest(store, qf_str_from(range->tenant), cluster, call, err);
-    for (size_t i = 0; i < range->annex_count && rc == QF_OK; i++)
-        rc = settle_annex(&s, &range->annexes[i], err);
-    for (size_t i = 0; i < range->file_count && rc == QF_OK; i++) {
-        rc = settle_file(&s, &range->files[i], &infos[i], err);
-        files[i] = (struct in_sealed_file){ .name = qf_str_from(range->files[i].name),
-                                            .etag = qf_str_from(infos[i].etag),
-                                            .size = infos[i].size };
-    }
     if (rc == QF_OK)
-        rc = sg_changes_note_put(&s.note, store, call, err);
+        rc = settle_all(&s, err);
+    if (rc == QF_OK)
+        rc = tell_readers(&s, err);
     if (rc == QF_OK) {
-        in_record_put_sealed(record, qf_str_from(range->tenant), range->from, range->to, files,
-                             range->file_count);
+        put_record(&s, record);
         *ret_result = s.result;
     }
-    sg_changes_note_done(&s.note);
-    free(infos);
-    free(files);
+    (void)qf_lock_free(s.lock);
+    free(s.infos);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* seal.h - one closed range into the store. Blocks on the store.
  *
- * Its annexes are put, then its files under their names, which hold generation and content: a name that the store has
+ * Its annexes and files are put, a few at a time, under their names, which hold generation and content: a name that the store has
  * already is not put again, whoever put it. Notes of changes follow (segments/catalog/changes.h). What
  * comes out is the SEALED record with sizes and etags as the store has them: only when that is applied
  * does the range count as sealed. Two nodes may seal the same range; the log hears one of them. */

@@ -12,7 +12,9 @@
 
 #define PAUSE_MS 200
 #define RETRY_MS_MIN 500
-#define RETRY_MS_MAX 30000
+#define RETRY_MS_MAX 10000
+/* Ranges of tenants that fail one after the other: the store is away, and no more are tried. */
+#define FAILURES_MAX 3
 #define PUT_TIMEOUT_MS (INT64_C(5) * 60 * 1000)
 /* Tenants of a partition that the store is told of in one round. */
 #define ANNOUNCED_MAX 64
@@ -155,6 +157,13 @@ static qf_rc seal_range(struct in_sealer *sealer, uint32_t partition,
     if (rc != QF_OK)
         return qf_err_prefix(err, rc, "the store");
     rc = propose(sealer, partition, qf_strbuf_view(&record));
+    /* Refused since it is not its turn: the leader before this one, or a proposal that nobody heard the end of, was
+     * quicker. The head hears of it with the log. */
+    if (rc == QF_EINVAL) {
+        QF_LOG_DEBUG("a range was sealed already", QF_KV_U64("partition", partition),
+                     QF_KV_STR("tenant", range->tenant));
+        return rc;
+    }
     if (rc != QF_OK)
         return qf_err_set(err, rc, "SEALED was not applied: %s", qf_rc_text(rc));
     atomic_fetch_add(&sealer->figures.ranges, 1);
@@ -164,48 +173,72 @@ static qf_rc seal_range(struct in_sealer *sealer, uint32_t partition,
     return QF_OK;
 }
 
+/* What came of one look at all partitions. */
+struct look {
+    bool any;          /* something was sealed */
+    unsigned failures; /* in a row */
+    struct qf_err err; /* the first */
+};
+
+static void count(struct in_sealer *sealer, struct look *look, const struct qf_err *err)
+{
+    look->failures = err->rc ? look->failures + 1 : 0;
+    if (err->rc && !look->err.rc)
+        look->err = *err;
+    atomic_fetch_add(&sealer->figures.failures, err->rc != QF_OK);
+}
+
 /* New tenants of a partition. */
 static void announce_tenants(struct in_sealer *sealer, uint32_t partition, struct in_head *head,
-                             struct qf_err *err)
+                             struct look *look)
 {
     const struct sg_store_call call = { .cancel = &sealer->stop,
                                         .timeout_ms = sealer->options.put_timeout_ms };
     uint64_t cluster = sealer->options.cluster(sealer->options.ctx);
     size_t *told = &sealer->announced[partition];
+    struct qf_err err = { 0 };
 
-    for (int n = 0; n < ANNOUNCED_MAX && !err->rc && !atomic_load(&sealer->stop); n++) {
+    for (int n = 0; n < ANNOUNCED_MAX && !err.rc && !atomic_load(&sealer->stop); n++) {
         char *tenant = in_head_tenant_name(head, *told);
 
         if (!tenant)
             return;
-        *told += sg_claim_ingest(sealer->options.store, qf_str_from(tenant), cluster, &call, err) ==
-                 QF_OK;
+        *told += sg_claim_ingest(sealer->options.store, qf_str_from(tenant), cluster, &call,
+                                 &err) == QF_OK;
         free(tenant);
+        count(sealer, look, &err);
     }
 }
 
-/* The oldest range of every tenant of a partition; true if any was sealed. */
-static bool seal_partition(struct in_sealer *sealer, uint32_t partition, struct qf_err *err)
+static void try_range(struct in_sealer *sealer, uint32_t partition,
+                      const struct in_head_sealable *range, struct look *look)
+{
+    struct qf_err err = { 0 };
+
+    look->any |= seal_range(sealer, partition, range, &err) == QF_OK;
+    count(sealer, look, &err);
+}
+
+/* The oldest range of every tenant of a partition. One that fails does not hold up the others'. */
+static void seal_partition(struct in_sealer *sealer, uint32_t partition, struct look *look)
 {
     struct in_head *head = in_heads_get(sealer->options.heads, partition, NULL);
     struct in_head_sealable range;
     char *after = NULL;
-    bool any = false;
 
     if (head && sealer->options.leads(sealer->options.ctx, partition))
-        announce_tenants(sealer, partition, head, err);
+        announce_tenants(sealer, partition, head, look);
     else
         sealer->announced[partition] = 0; /* whoever leads has told of them meanwhile, or not */
-    while (head && !err->rc && !atomic_load(&sealer->stop) &&
+    while (head && look->failures < FAILURES_MAX && !atomic_load(&sealer->stop) &&
            sealer->options.leads(sealer->options.ctx, partition) &&
            in_head_next_sealable(head, after, &range)) {
-        any |= seal_range(sealer, partition, &range, err) == QF_OK;
+        try_range(sealer, partition, &range, look);
         free(after);
         after = qf_xstrdup(range.tenant);
         in_head_sealable_done(&range);
     }
     free(after);
-    return any;
 }
 
 static void run_putter(void *arg)
@@ -214,24 +247,23 @@ static void run_putter(void *arg)
     int64_t retry_ms = 0;
 
     while (!atomic_load(&sealer->stop)) {
-        struct qf_err err = { 0 };
-        bool any = false;
+        struct look look = { 0 };
 
-        for (uint32_t i = 0; i < in_heads_count(sealer->options.heads) && !err.rc; i++)
-            any |= seal_partition(sealer, i, &err);
-        if (err.rc && !atomic_load(&sealer->stop)) {
-            atomic_fetch_add(&sealer->figures.failures, 1);
+        for (uint32_t i = 0; i < in_heads_count(sealer->options.heads); i++)
+            seal_partition(sealer, i, &look);
+        if (look.err.rc && !atomic_load(&sealer->stop)) {
             if (!retry_ms)
                 QF_LOG_WARN("a range cannot be sealed, will be tried again",
-                            QF_KV_STR("error", err.msg));
-            retry_ms = QF_MIN(retry_ms ? 2 * retry_ms : (int64_t)RETRY_MS_MIN,
+                            QF_KV_STR("error", look.err.msg));
+            /* If others went well the store is there: soon again. */
+            retry_ms = QF_MIN(retry_ms && !look.any ? 2 * retry_ms : (int64_t)RETRY_MS_MIN,
                               sealer->options.retry_ms_max);
             pause_for(sealer, retry_ms);
         } else {
-            if (retry_ms && any)
+            if (retry_ms && look.any)
                 QF_LOG_INFO("ranges are sealed again");
-            retry_ms = any ? 0 : retry_ms;
-            if (!any)
+            retry_ms = look.any ? 0 : retry_ms;
+            if (!look.any)
                 pause_for(sealer, sealer->options.pause_ms);
         }
     }

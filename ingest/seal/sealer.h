@@ -23,7 +23,7 @@ struct in_sealer_options {
                     void *arg);
     /* Zero means the default. */
     int64_t pause_ms;       /* between rounds: 200 */
-    int64_t retry_ms_max;   /* after errors of the store: up to 30 s */
+    int64_t retry_ms_max;   /* after errors of the store: up to 10 s */
     int64_t put_timeout_ms; /* for one call to the store: 5 min */
 };
 

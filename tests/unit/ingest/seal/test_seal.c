@@ -249,6 +249,25 @@ static bool is_announced(const struct bench *bench, const char *tenant)
     return access(path, F_OK) == 0;
 }
 
+/* Answer what was proposed with an error. */
+static bool refuse_proposal(struct log *log, qf_rc rc)
+{
+    for (int i = 0; i < 10000; i++) {
+        char *record;
+
+        qf_lock_take(log->lock);
+        record = QF_TAKE(log->record);
+        qf_lock_drop(log->lock);
+        if (record) {
+            free(record);
+            log->done(log->arg, rc);
+            return true;
+        }
+        (void)usleep(2000);
+    }
+    return false;
+}
+
 /* Ranges are sealed by the leader alone, not while the store is away, and in their order. */
 TEST(a_leader_seals_when_the_store_is_there)
 {
@@ -309,6 +328,66 @@ TEST(a_leader_seals_when_the_store_is_there)
     bench.rig.head = NULL;
     (void)snprintf(away, sizeof(away), "%s/0", heads_dir);
     CHECK(rmdir(away) == 0 && rmdir(heads_dir) == 0);
+    (void)qf_lock_free(log.lock);
+    end(&bench);
+}
+
+/* A leader and the one before it seal the same range: what the log refuses is no failure of the store, and what one tenant
+ * lacks holds up no other. */
+TEST(a_range_that_was_sealed_already_and_one_that_fails_hold_up_nobody)
+{
+    struct log log = { .lock = qf_lock_new() };
+    struct in_heads_options options = { .of = { .shards = 1, .keep_ms = 1, .now_ms = now_ms } };
+    struct in_sealer_options with = { .ctx = &log,
+                                      .cluster = cluster,
+                                      .leads = leads,
+                                      .propose = propose,
+                                      .pause_ms = 5,
+                                      .retry_ms_max = 20 };
+    struct in_sealer *sealer = NULL;
+    struct qf_err err = { 0 };
+    struct bench bench;
+    char away[80], heads_dir[80];
+
+    begin(&bench);
+    bench.rig.head = in_head_free(bench.rig.head);
+    (void)snprintf(heads_dir, sizeof(heads_dir), "%s/heads", bench.rig.dir);
+    (void)snprintf(away, sizeof(away), "%s/tenant=a", bench.dir);
+    options.dir = heads_dir;
+    with.heads = in_heads_new(&options, &err);
+    CHECK_MSG(with.heads, "%s", err.msg);
+    bench.rig.head = in_heads_open(with.heads, 0, 77, &err);
+    CHECK_MSG(bench.rig.head, "%s", err.msg);
+    with.store = bench.store;
+    CHECK_EQ(close(creat(away, 0600)), 0); /* where the folder of tenant a should be */
+    atomic_store(&log.leads, true);
+    CHECK_OK(in_sealer_start(&with, &sealer, &err), &err);
+    (void)rig_sample(&bench.rig, "b", 0, true, 100, 1);
+    (void)rig_seal(&bench.rig, "b");
+    CHECK(refuse_proposal(&log, QF_EINVAL));
+    CHECK(refuse_proposal(&log, QF_EINVAL));
+    CHECK_EQ(atomic_load(&in_sealer_figures(sealer)->failures), 0);
+    (void)rig_sample(&bench.rig, "a", 0, true, 100, 1);
+    (void)rig_seal(&bench.rig, "a");
+    for (int i = 0; i < 10000 && !atomic_load(&in_sealer_figures(sealer)->failures); i++) {
+        bool waits;
+
+        qf_lock_take(log.lock);
+        waits = log.record != NULL;
+        qf_lock_drop(log.lock);
+        if (waits)
+            CHECK(refuse_proposal(&log, QF_EINVAL));
+        (void)usleep(2000);
+    }
+    CHECK(atomic_load(&in_sealer_figures(sealer)->failures) > 0);
+    CHECK_MSG(apply_proposal(&bench.rig, &log, 20000), "tenant b waits for tenant a");
+    CHECK_EQ(unlink(away), 0);
+    CHECK_MSG(apply_proposal(&bench.rig, &log, 20000), "tenant a was not sealed");
+    sealer = in_sealer_stop(sealer);
+    with.heads = in_heads_free(with.heads);
+    bench.rig.head = NULL;
+    (void)snprintf(away, sizeof(away), "rm -rf '%s'", heads_dir);
+    CHECK_EQ(system(away), 0);
     (void)qf_lock_free(log.lock);
     end(&bench);
 }
