@@ -390,7 +390,9 @@ static void count_range(const struct in_head_range *range, struct in_head_figure
 
 struct in_head_figures in_head_figures(struct in_head *head)
 {
-    struct in_head_figures figures = { .unknown_series = atomic_load(&head->unknown) };
+    struct in_head_figures figures = { .unknown_series = atomic_load(&head->unknown),
+                                       .extras_dropped =
+                                           in_extras_figures(head->extras).not_sealed };
 
     qf_lock_take(head->lock);
     for (size_t i = 0; i < head->tenants.count; i++)

@@ -64,6 +64,7 @@ struct in_head_figures {
     uint64_t waiting_ranges; /* closed, without files yet */
     uint64_t open_series;    /* of open ranges; a series with two numbers counts twice */
     uint64_t unknown_series; /* samples dropped since the start: nobody defined their series */
+    uint64_t extras_dropped; /* exemplars and metadata since the start: no room in their range */
 };
 struct in_head_figures in_head_figures(struct in_head *head);
 

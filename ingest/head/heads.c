@@ -112,6 +112,7 @@ struct in_head_figures in_heads_figures(struct in_heads *heads)
         all.waiting_ranges += one.waiting_ranges;
         all.open_series += one.open_series;
         all.unknown_series += one.unknown_series;
+        all.extras_dropped += one.extras_dropped;
     }
     return all;
 }

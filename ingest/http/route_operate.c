@@ -67,6 +67,7 @@ static void read_head_figures(struct in_routes *routes)
     qf_metric_set(m->head_files, 0, (double)heads.file_bytes);
     qf_metric_set(m->head_series, 0, (double)heads.open_series);
     qf_metric_set(m->head_unknown, 0, (double)heads.unknown_series);
+    qf_metric_set(m->extras_dropped, 0, (double)heads.extras_dropped);
     qf_metric_set(m->head_ranges, 0, (double)heads.open_ranges);
     qf_metric_set(m->head_ranges, 1, (double)heads.closed_ranges);
     qf_metric_set(m->head_ranges, 2, (double)heads.sealed_ranges);
