@@ -11,6 +11,10 @@
 #define FILES_MAX 50000
 /* Listings of one answer: files go when they were merged, which is once a day. */
 #define LISTINGS_MAX 8
+/* Files that are fetched together, what they may take, and how many at the same time. */
+#define GROUP_MAX 64
+#define GROUP_BYTES_MAX ((uint64_t)32 << 20)
+#define FETCHES_MAX 8
 
 /* --- files that were read before --- */
 
@@ -175,30 +179,90 @@ static bool is_listed(const struct sg_annex_list *list, const char *name, size_t
     return *at < list->files.count && strcmp(list->files.items[*at].name, name) == 0;
 }
 
+/* Files that are fetched together, by several threads: each waits for the store. */
+struct group {
+    const struct qa_annex_ask *ask;
+    const struct sg_annex_file *files[GROUP_MAX];
+    size_t count;
+    uint64_t size; /* of all of them */
+    atomic_size_t next;
+    struct qa_annex_bytes *bytes[GROUP_MAX];
+    struct qf_err errs[GROUP_MAX];
+};
+
+static bool is_over(const struct qa_annex_ask *ask, struct qf_err *err)
+{
+    if (atomic_load(&ask->annex->stopping) || qh_stream_gone(ask->stream))
+        (void)qf_err_set(err, QF_ECANCELED, "canceled");
+    else if (ask->deadline_ms && qf_clock_mono_ms() >= ask->deadline_ms)
+        (void)qf_err_set(err, QF_ETIMEOUT, "reading the store took too long");
+    return err->rc != QF_OK;
+}
+
+static void fetch_some(void *arg)
+{
+    struct group *group = arg;
+    size_t i;
+
+    while ((i = atomic_fetch_add(&group->next, 1)) < group->count)
+        if (!is_over(group->ask, &group->errs[i]))
+            (void)fetch(group->ask, group->files[i]->name, &group->bytes[i], &group->errs[i]);
+}
+
+static void fetch_group(struct group *group)
+{
+    struct qf_thread *threads[FETCHES_MAX] = { 0 };
+
+    for (size_t i = 1; i < FETCHES_MAX && i < group->count; i++)
+        threads[i] = qf_thread_start("annex", fetch_some, group);
+    fetch_some(group);
+    for (size_t i = 1; i < FETCHES_MAX; i++)
+        if (threads[i])
+            (void)qf_thread_join(threads[i]);
+}
+
+/* Take the files of @group, which is empty afterwards. */
+static qf_rc read_group(struct qa_annex_answer *answer, struct group *group, struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    fetch_group(group);
+    for (size_t i = 0; i < group->count; i++) {
+        if (rc == QF_OK && !group->bytes[i])
+            rc = qf_err_set(err, group->errs[i].rc, "%s", group->errs[i].msg);
+        if (rc == QF_OK)
+            rc = take(answer, group->files[i], group->bytes[i], err);
+        (void)qa_annex_bytes_drop(group->bytes[i]);
+    }
+    *group = (struct group){ .ask = group->ask };
+    return rc;
+}
+
 /* Take what has come since the listing @before. *ret_more: something has. */
 static qf_rc read_list(struct qa_annex_answer *answer, const struct sg_annex_list *before,
                        const struct sg_annex_list *list, bool *ret_more, struct qf_err *err)
 {
-    const struct qa_annex_ask *ask = answer->ask;
+    struct group *group = qf_xcalloc(1, sizeof(*group));
     size_t at = 0;
     qf_rc rc = QF_OK;
 
+    group->ask = answer->ask;
     for (size_t i = 0; i < list->files.count && rc == QF_OK; i++) {
-        struct qa_annex_bytes *bytes;
+        const struct sg_annex_file *file = &list->files.items[i];
 
-        if (is_listed(before, list->files.items[i].name, &at))
+        if (is_listed(before, file->name, &at))
             continue;
         *ret_more = true;
-        if (atomic_load(&ask->annex->stopping) || qh_stream_gone(ask->stream))
-            return qf_err_set(err, QF_ECANCELED, "canceled");
-        if (ask->deadline_ms && qf_clock_mono_ms() >= ask->deadline_ms)
-            return qf_err_set(err, QF_ETIMEOUT, "reading the store took too long");
-        rc = fetch(ask, list->files.items[i].name, &bytes, err);
-        if (rc != QF_OK)
-            break;
-        rc = take(answer, &list->files.items[i], bytes, err);
-        (void)qa_annex_bytes_drop(bytes);
+        /* All of them are in memory at the same time. */
+        if (group->count == GROUP_MAX ||
+            (group->count && group->size + file->size > GROUP_BYTES_MAX))
+            rc = read_group(answer, group, err);
+        group->files[group->count++] = file;
+        group->size += file->size;
     }
+    if (rc == QF_OK)
+        rc = read_group(answer, group, err);
+    free(group);
     return rc;
 }
 
