@@ -81,6 +81,7 @@ static bool remove_range(struct removal *r, struct qf_str tenant, int64_t min_ts
                                          .tenant = tenant,
                                          .min_ts = min_ts,
                                          .max_ts = max_ts,
+                                         .retention = r->tenants != NULL,
                                          .dry_run = r->dry_run,
                                          .for_good = name_those_cut,
                                          .on_wait = say_wait,

@@ -80,6 +80,8 @@ static struct qa_annex_ask *new_ask(struct qh_visit *visit, enum sg_annex_kind k
     struct qa_annex_ask *ask = qa_annex_ask_new(env->annex, kind, visit->stream, visit->tenant);
 
     ask->min_ts = oldest_of(env, visit->tenant);
+    if (kind == SG_ANNEX_METADATA && ask->min_ts > INT64_MIN + SG_ANNEX_TOLD_MS)
+        ask->min_ts -= SG_ANNEX_TOLD_MS;
     return ask;
 }
 

@@ -78,6 +78,7 @@ static bool look_at_tenant(void *ctx, struct qf_str tenant)
     struct sg_remove_options remove = { .store = r->options.store,
                                         .tenant = tenant,
                                         .min_ts = INT64_MIN,
+                                        .retention = true,
                                         .cancel = &r->stopping,
                                         .on_segment = keep_lease,
                                         .ctx = r };

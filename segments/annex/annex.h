@@ -40,6 +40,10 @@ enum sg_annex_kind { SG_ANNEX_EXEMPLARS = 1, SG_ANNEX_METADATA = 2 };
 /* Of one exemplar or one metric's metadata; longer ones are not kept. */
 #define SG_ANNEX_ENTRY_MAX ((size_t)64 << 10)
 
+/* Metadata that is still told is in the store once a day (ingest/head/annex.h), not more often: a retention leaves what was told so
+ * much earlier. */
+#define SG_ANNEX_TOLD_MS INT64_C(172800000)
+
 struct sg_exemplar {
     struct qf_str series, labels; /* encoded; a series has labels, an exemplar may have none */
     int64_t ts;

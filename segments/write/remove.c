@@ -34,6 +34,7 @@ enum place { SEGMENTS, EXEMPLARS, METADATA, PLACE__COUNT };
 struct removal {
     const struct sg_remove_options *options;
     struct sg_remove_result *result;
+    int64_t max_ts;            /* of files in: */
     enum place place;          /* that is looked at */
     struct qf_strbuf last;     /* of the listing: everything up to here was looked at */
     struct qf_strbuf stop;     /* the folder of the range's end; empty: none is known */
@@ -87,10 +88,10 @@ static bool look(void *ctx, const struct sg_store_object *object)
         return false; /* from here on all begin later */
     qf_strbuf_reset(&removal->last);
     qf_strbuf_str(&removal->last, object->name);
-    if (!read_name(removal, object, &name, &going) || going.min_ts > o->max_ts ||
+    if (!read_name(removal, object, &name, &going) || going.min_ts > removal->max_ts ||
         going.max_ts < o->min_ts)
         return true;
-    cut = going.min_ts < o->min_ts || going.max_ts > o->max_ts;
+    cut = going.min_ts < o->min_ts || going.max_ts > removal->max_ts;
     if (o->on_segment && !o->on_segment(o->ctx, object, going.annex ? NULL : &name, cut)) {
         removal->result->ended = true;
         return false;
@@ -196,16 +197,19 @@ static qf_rc remove_from(struct removal *removal, enum place place, struct qf_er
     qf_rc rc = QF_OK;
 
     removal->place = place;
+    removal->max_ts = o->max_ts;
+    if (place == METADATA && o->retention && o->max_ts > INT64_MIN + SG_ANNEX_TOLD_MS)
+        removal->max_ts -= SG_ANNEX_TOLD_MS;
     removal->more = true;
     qf_strbuf_reset(&removal->last);
     qf_strbuf_reset(&removal->stop);
     print_place(&prefix, place, o->tenant);
-    if (o->max_ts >= 0 && o->max_ts <= DATES_MAX_MS && place == SEGMENTS)
-        sg_segment_name_print_folder(&removal->stop, o->tenant, o->max_ts);
-    else if (o->max_ts >= 0 && o->max_ts <= DATES_MAX_MS)
+    if (removal->max_ts >= 0 && removal->max_ts <= DATES_MAX_MS && place == SEGMENTS)
+        sg_segment_name_print_folder(&removal->stop, o->tenant, removal->max_ts);
+    else if (removal->max_ts >= 0 && removal->max_ts <= DATES_MAX_MS)
         sg_annex_print_folder(&removal->stop, o->tenant,
                               place == EXEMPLARS ? SG_ANNEX_EXEMPLARS : SG_ANNEX_METADATA,
-                              o->max_ts);
+                              removal->max_ts);
     while (rc == QF_OK && removal->more && !removal->result->ended)
         rc = remove_page(removal, qf_strbuf_view(&prefix), err);
     return rc;

@@ -22,7 +22,9 @@
 struct sg_remove_options {
     struct sg_store *store;
     struct qf_str tenant;
-    int64_t min_ts, max_ts;     /* inclusive */
+    int64_t min_ts, max_ts; /* inclusive */
+    /* What is above max_ts is still told: of metadata SG_ANNEX_TOLD_MS more stays. */
+    bool retention;
     bool dry_run;               /* delete nothing, tell what would go */
     bool for_good;              /* take turns with compaction, for which it may wait */
     void (*on_wait)(void *ctx); /* told once if it does; or NULL */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sys/clock.h"
+#include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
 #include "tests/lib/segments/memory_store.h"
 #include "tests/lib/test.h"
@@ -254,4 +255,62 @@ TEST(tenants_are_folders_of_the_store)
     CHECK_OK(sg_remove_tenants(f.store, NULL, collect_tenant, &got, &f.err), &f.err);
     CHECK_STR(qf_strbuf_cstr(&got), "a b ");
     (void)sg_store_free(f.store);
+}
+
+static void print_annex(char *out, size_t size, const char *tenant, enum sg_annex_kind kind,
+                        int64_t min_ts, int64_t max_ts)
+{
+    struct qf_strbuf text = QF_STRBUF_INIT;
+    struct sg_annex_name name = { qf_str_from(tenant), kind, min_ts, max_ts, 7 };
+
+    sg_annex_name_print(&text, &name);
+    (void)snprintf(out, size, "%s", qf_strbuf_cstr(&text));
+    qf_strbuf_done(&text);
+}
+
+static void add_annex(struct fixture *f, const char *tenant, enum sg_annex_kind kind,
+                      int64_t min_ts, int64_t max_ts)
+{
+    char name[200];
+
+    print_annex(name, sizeof(name), tenant, kind, min_ts, max_ts);
+    memory_store_put(f->memory, name, QF_STR("0123456789"));
+}
+
+static bool has_annex(struct fixture *f, const char *tenant, enum sg_annex_kind kind,
+                      int64_t min_ts, int64_t max_ts)
+{
+    struct sg_store_info info;
+    char name[200];
+
+    print_annex(name, sizeof(name), tenant, kind, min_ts, max_ts);
+    return sg_store_stat(f->store, qf_str_from(name), NULL, &info, NULL) == QF_OK;
+}
+
+/* Metadata is told once a day: a retention of hours must not take away what is still told. */
+TEST(annexes_go_like_segments_and_metadata_later_with_a_retention)
+{
+    for (int retention = 0; retention < 2; retention++) {
+        struct fixture f = fixture_new();
+        struct sg_remove_options o = options(&f, INT64_MIN, 10 * DAY - 1);
+
+        o.retention = retention;
+        add_annex(&f, "t", SG_ANNEX_EXEMPLARS, 9 * DAY, 10 * DAY - 1);
+        add_annex(&f, "t", SG_ANNEX_EXEMPLARS, 10 * DAY, 10 * DAY + 5); /* behind */
+        add_annex(&f, "t", SG_ANNEX_METADATA, 7 * DAY, 8 * DAY - 1);
+        add_annex(&f, "t", SG_ANNEX_METADATA, 9 * DAY, 9 * DAY + 5);
+        add_annex(&f, "t", SG_ANNEX_METADATA, 9 * DAY, 11 * DAY); /* cut */
+        add_annex(&f, "u", SG_ANNEX_EXEMPLARS, 9 * DAY, 10 * DAY - 1);
+        CHECK_OK(sg_remove(&o, &f.result, &f.err), &f.err);
+        CHECK_EQ(f.result.gone.annexes, retention ? 2 : 3);
+        CHECK_EQ(f.result.gone.segments, 0);
+        CHECK(!has_annex(&f, "t", SG_ANNEX_EXEMPLARS, 9 * DAY, 10 * DAY - 1));
+        CHECK(has_annex(&f, "t", SG_ANNEX_EXEMPLARS, 10 * DAY, 10 * DAY + 5));
+        CHECK(!has_annex(&f, "t", SG_ANNEX_METADATA, 7 * DAY, 8 * DAY - 1));
+        CHECK_EQ(has_annex(&f, "t", SG_ANNEX_METADATA, 9 * DAY, 9 * DAY + 5), retention);
+        CHECK(has_annex(&f, "t", SG_ANNEX_METADATA, 9 * DAY, 11 * DAY));
+        CHECK(has_annex(&f, "u", SG_ANNEX_EXEMPLARS, 9 * DAY, 10 * DAY - 1));
+        CHECK_EQ(notes(&f), 0); /* readers find these by listing */
+        (void)sg_store_free(f.store);
+    }
 }
