@@ -492,6 +492,7 @@ static void run(void *arg)
 {
     struct qa_compactor *c = arg;
 
+    qf_thread_yield_to_others(); /* listing and reading back are background work, too */
     while (!atomic_load(&c->stopping)) {
         tick(c);
         /* Who does not do it looks more often: workers may come, the other may die. */

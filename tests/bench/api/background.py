@@ -3,7 +3,8 @@
 
 usage: background.py [--rounds N] [--seconds N] [--series N] [--workers N]
 
-In turns: queries alone, then the same while a new tenant's five-minute pieces of a day are merged. Needs PROMFABRIC_BINARY and
+In turns: queries beside a tenant's five-minute pieces of a day, then the same while these are merged: a second API, which is
+asked nothing, has the same workers do that. Needs PROMFABRIC_BINARY and
 PROMFABRIC_LOADER of a release build, as the tests in tests/integration/api."""
 import argparse
 import pathlib
@@ -12,7 +13,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "integration" / "api"))
-from harness import Fabric, load, wait_for  # noqa: E402
+from harness import Fabric, Process, free_port, load, wait_for  # noqa: E402
 
 START = 1_700_006_400
 STEP = 15
@@ -53,22 +54,35 @@ def main():
     parser.add_argument("--series", type=int, default=600)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
-    fabric = Fabric(options.workers, [
-        "--compact", "--compact-interval=1s", "--compact-settle=0s", "--compact-grace=1h", "--log-level=warn",
-        "--catalog-refresh=1s"], ["--log-level=warn"])
-    state = lambda: fabric.data("/api/v1/compaction")  # noqa: E731
+    fabric = Fabric(options.workers, ["--log-level=warn"], ["--log-level=warn"])
+    asked, planner = fabric.api_port, free_port()
     load(fabric.store, lines(200), tenant="asked", start=START, step=STEP, window=86400)
     fabric.wait_workers(options.workers)
     alone, beside, merged = [], [], 0.0
-    ask(fabric, 3, lambda: True, [])
+
+    def figure(name):
+        fabric.api_port = planner
+        try:
+            return fabric.metric(name)
+        finally:
+            fabric.api_port = asked
+
     for i in range(options.rounds):
-        wait_for("nothing to do", lambda: state()["behind_segments"] == 0, 600)
-        ask(fabric, options.seconds, lambda: True, alone)
         load(fabric.store, lines(options.series), tenant=f"bulk{i}", start=START, step=STEP, window=300)
-        wait_for("jobs", lambda: state()["running"] > 0, 60)
-        before, began = fabric.metric("promfabric_api_compaction_samples_total"), time.monotonic()
-        ask(fabric, options.seconds, lambda: state()["behind_segments"] > 0 or state()["running"] > 0, beside)
-        merged += (fabric.metric("promfabric_api_compaction_samples_total") - before) / (time.monotonic() - began)
+        ask(fabric, 12, lambda: True, [])  # until the catalogue has read what there is of them
+        ask(fabric, options.seconds, lambda: True, alone)
+        api = Process(fabric.folder, f"planner-{i}", [
+            "api", f"--store={fabric.store}", f"--http-listen=127.0.0.1:{planner}", "--log-level=warn",
+            f"--spool={fabric.folder}/spool-planner", *[f"--worker=127.0.0.1:{p}" for p in fabric.control_ports],
+            "--compact", "--compact-interval=1s", "--compact-settle=0s", "--compact-grace=1h"])
+        fabric.api_port = planner
+        wait_for("the planner", fabric.up, 60)
+        fabric.api_port = asked
+        wait_for("jobs", lambda: figure("promfabric_api_background_running") > 0, 60)
+        before, began = figure("promfabric_api_compaction_samples_total"), time.monotonic()
+        ask(fabric, options.seconds, lambda: True, beside)
+        merged += (figure("promfabric_api_compaction_samples_total") - before) / (time.monotonic() - began)
+        api.stop()
     show("alone", alone)
     show("beside", beside)
     print(f"merged meanwhile: {merged / options.rounds / 1e6:.2f} M samples/s")
