@@ -1,7 +1,9 @@
 /* meta.c - what follows from the records and members of `meta`: which queues are open, who is in them. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queue/log/bytes.h"
@@ -11,6 +13,8 @@
 #define COMPACT_AFTER 1000
 /* Between two proposals of the same partition. */
 #define PARTITION_MS 200
+/* For meta's leader to say how far meta is. */
+#define FOLLOW_MS 5000
 
 static bool in_table(const struct qn_node *node, uint64_t id)
 {
@@ -255,6 +259,62 @@ static bool next_change(const struct qc_members *have, const struct qc_members *
     return false;
 }
 
+/* --- is this node's meta new enough to be followed? --- */
+
+/* Who asked for the members of meta. */
+struct following {
+    struct qn_node *node;
+    uint64_t queue, term;
+};
+
+static void hear_meta(void *ctx, struct qn_ask *ask)
+{
+    struct following *following = ctx;
+    struct qn_queue *queue = qn_queue_by_id(following->node, following->queue);
+
+    if (queue && queue->follow.term == following->term) {
+        queue->follow.asked = false;
+        if (ask->answer.err.rc == QF_OK)
+            queue->follow.behind = ask->answer.end;
+    }
+    free(following);
+    (void)qn_ask_free(ask);
+}
+
+static void ask_meta(struct qn_queue *queue)
+{
+    struct following *following = qf_xcalloc(1, sizeof(*following));
+    struct qn_ask *ask = qn_ask_new(QN_PEEK, qf_str_from(qn_meta(queue->node)->name));
+
+    *following =
+        (struct following){ .node = queue->node, .queue = queue->id, .term = queue->follow.term };
+    ask->operates = true;
+    ask->max = 1;
+    ask->timeout_ms = FOLLOW_MS;
+    ask->done = hear_meta;
+    ask->ctx = following;
+    queue->follow.asked = true;
+    qn_ask_begin(queue->node, ask);
+}
+
+/* Leaders of this queue before may have followed a newer meta than this node has: after a restart its own is as old as its
+ * snapshot. To follow that would undo what they did, and a voter that is demoted does not count when the next disk is lost.
+ * So meta's leader, confirmed after this one began to lead, says how far meta was: nobody else has followed a newer one. */
+static bool may_follow(struct qn_queue *queue)
+{
+    uint64_t term = qc_term(queue->core);
+
+    if (queue->follow.term != term) {
+        queue->follow.term = term;
+        queue->follow.asked = false;
+        queue->follow.behind = 0;
+    }
+    if (!queue->follow.behind && !queue->follow.asked && !queue->node->draining)
+        ask_meta(queue);
+    return queue->follow.behind &&
+           qc_state(qn_meta(queue->node)->core)->applied + 1 >= queue->follow.behind;
+}
+
 void qn_meta_follow(struct qn_queue *queue)
 {
     struct qc_members have, want = qc_state(qn_meta(queue->node)->core)->members;
@@ -263,6 +323,6 @@ void qn_meta_follow(struct qn_queue *queue)
     if (!qc_serves(queue->core) || !want.count)
         return;
     qc_members(queue->core, &have);
-    if (next_change(&have, &want, &event))
+    if (next_change(&have, &want, &event) && may_follow(queue))
         qn_propose(queue, &event);
 }

@@ -104,6 +104,12 @@ struct qn_queue {
     size_t ends_start;
     bool stepping;
 
+    struct {
+        uint64_t term;   /* of this leader; what is below belongs to it */
+        bool asked;      /* meta's leader, which has not answered yet */
+        uint64_t behind; /* meta as it was behind this index may be followed; 0: not known yet */
+    } follow;
+
     uint64_t snapshot_bytes; /* of the log at the last snapshot */
     uint64_t trim_asked;     /* the last TRIM this leader proposed */
     int64_t trim_due_ms;
