@@ -12,6 +12,7 @@ struct fake_s3 *fake_s3_free(struct fake_s3 *s3);
 const char *fake_s3_url(const struct fake_s3 *s3);
 /* Each request waits this long first. */
 void fake_s3_delay(struct fake_s3 *s3, int ms);
+/* Those for the name of the store aside. */
 unsigned fake_s3_requests(const struct fake_s3 *s3);
 
 #endif
