@@ -86,7 +86,8 @@ static int64_t lease_ms(const struct qa_compactor *c)
 {
     int64_t ttl = QF_MIN(c->options.interval_ms, (int64_t)LEASE_MAX_MS) * 4;
 
-    return QF_MAX(QF_MIN(ttl, (int64_t)LEASE_MAX_MS), (int64_t)LEASE_MIN_MS);
+    ttl = QF_MIN(ttl, (int64_t)LEASE_MAX_MS);
+    return QF_MAX(ttl, (int64_t)LEASE_MIN_MS);
 }
 
 /* On a thread of its own: a pass may list or verify for longer than a lease lasts. */
