@@ -79,7 +79,8 @@ function licences(metafile) {
   }).join("\n" + "-".repeat(80) + "\n\n");
 }
 
-/* The assembler reads the files: a C compiler would take long over so many numbers. */
+/* The assembler reads the files: a C compiler would take long over so many numbers. A statement for each, as a text in C
+ * must not be too long. */
 const symbols = [], rows = [];
 let assembly = "";
 assets.forEach((asset, i) => {
@@ -89,7 +90,7 @@ assets.forEach((asset, i) => {
   writeFileSync(file + ".br", brotliCompressSync(asset.bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: asset.bytes.length } }));
   for (const [symbol, path] of [[name, file], [name + "_gz", file + ".gz"], [name + "_br", file + ".br"]]) {
     symbols.push(symbol + "[]", symbol + "_end[]");
-    assembly += `        ".global ${symbol}\\n${symbol}:\\n.incbin \\"${path}\\"\\n"\n        ".global ${symbol}_end\\n${symbol}_end:\\n.byte 0\\n"\n`;
+    assembly += `__asm__(".pushsection .rodata\\n.global ${symbol}\\n${symbol}:\\n.incbin \\"${path}\\"\\n"\n        ".global ${symbol}_end\\n${symbol}_end:\\n.byte 0\\n.popsection\\n");\n`;
   }
   const etag = createHash("sha256").update(asset.bytes).digest("hex").slice(0, 16);
   rows.push(`    { "${asset.path}", "${asset.type}", "\\"${etag}\\"", ${name}, ${name}_end, ${name}_gz, ${name}_gz_end, ${name}_br, ${name}_br_end },`);
@@ -99,9 +100,7 @@ writeFileSync(
   `/* assets.c - made by web/build.mjs. */
 #include "queryapi/http/assets.h"
 
-__asm__(".pushsection .rodata\\n"
-${assembly}        ".popsection\\n");
-
+${assembly}
 extern const char ${symbols.join(", ")};
 
 const struct qa_asset qa_assets[] = {
