@@ -79,13 +79,13 @@ class Process:
 
 
 class Fabric:
-    """An API and workers over one store."""
+    """An API and workers over one store, its own unless it is given one."""
     api_wrapper = ()  # what comes in front of the API's command line
 
-    def __init__(self, workers=2, api_flags=(), worker_flags=(), start_workers=True):
+    def __init__(self, workers=2, api_flags=(), worker_flags=(), start_workers=True, store=None):
         self.folder = tempfile.mkdtemp(prefix="pf-it-")
-        self.store = os.path.join(self.folder, "store")
-        os.mkdir(self.store)
+        self.store = store or os.path.join(self.folder, "store")
+        os.makedirs(self.store, exist_ok=True)
         self.api_port = free_port()
         self.worker_flags = list(worker_flags)
         self.control_ports = [free_port() for _ in range(workers)]

@@ -88,7 +88,7 @@ class Renewal(unittest.TestCase):
             self.assertIsNone(status(port, token, self.new, self.old))
             self.replace("ca.crt", self.text(self.new, "ca.crt"))
             wait_for("the new authority", lambda: status(port, token, self.old, self.new) == 403)
-            second = Fabric(0, (*api, f"--worker=127.0.0.1:{fabric.control_ports[0]}"))
+            second = Fabric(0, (*api, f"--worker=127.0.0.1:{fabric.control_ports[0]}"), store=fabric.store)
             self.addCleanup(second.close)
             second.wait_workers(1)  # the worker's control stream has the new certificate
             fabric.workers[0].kill()
