@@ -209,7 +209,7 @@ TEST(a_job_stands_aside_while_works_need_every_slot)
     struct client *client = client_to(&worker);
     struct pb_worker_message message;
 
-    assign(client, 42, 1, make_spec(bench.arena, LEAF_SLOW, 5000), &bench.segments[0], 1);
+    assign(client, 42, 1, make_spec(bench.arena, LEAF_SLOW, 400000), &bench.segments[0], 1);
     CHECK(metric_becomes(&worker, "promfabric_worker_works{state=\"running\"}", 1, WAIT_MS));
     send_job(client, &bench, 7, 1);
     do
