@@ -40,12 +40,13 @@ class Node:
         self.port, self.peer_port = free_port(), free_port()
         self.process = None
 
-    def start(self, *args, ready=True):
+    def start(self, *args, ready=True, env=None):
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             [BINARY, "ingest", "--data", self.data, "--ingest-id", self.name,
              "--http-listen", f"127.0.0.1:{self.port}", "--peer-listen", f"127.0.0.1:{self.peer_port}",
-             *self.args, *args], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+             *self.args, *args], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
+            env={**os.environ, **(env or {})})
         if ready:
             wait_for(f"{self.name} to be ready", self.is_ready)
         return self
