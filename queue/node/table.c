@@ -131,18 +131,18 @@ static bool read_members(const json_t *list, struct qc_members *ret_members)
 static bool read_row(const json_t *object, const char *key, uint64_t id, struct qn_row *ret_row)
 {
     const char *level = json_string_value(json_object_get(object, "level"));
+    json_int_t bytes = json_integer_value(json_object_get(object, "retention_bytes"));
     struct qn_queue_options *options = &ret_row->options;
 
     *ret_row = (struct qn_row){ .id = id };
     if (!copy_text(json_object_get(object, key), ret_row->name, sizeof(ret_row->name)) ||
         !qn_name_valid(qf_str_from(ret_row->name)) ||
         !copy_text(json_object_get(object, "tenant"), ret_row->tenant, sizeof(ret_row->tenant)) ||
-        !level || !qn_level_parse(qf_str_from(level), &options->level))
+        !level || !qn_level_parse(qf_str_from(level), &options->level) || bytes < 0)
         return false;
     options->delete_on_consume = json_is_true(json_object_get(object, "delete_on_consume"));
     options->retention_ms = json_integer_value(json_object_get(object, "retention_ms"));
-    options->retention_bytes =
-        (uint64_t)json_integer_value(json_object_get(object, "retention_bytes"));
+    options->retention_bytes = (uint64_t)bytes;
     options->consumer_expiry_ms = json_integer_value(json_object_get(object, "consumer_expiry_ms"));
     return read_members(json_object_get(object, "members"), &ret_row->members);
 }
@@ -189,9 +189,10 @@ static bool apply_table(struct qn_table *table, const json_t *list, const json_t
     (void)apply_partitions(table, partitions);
     for (size_t i = 0; i < json_array_size(list) && i < QN_QUEUES_MAX; i++) {
         const json_t *item = json_array_get(list, i);
+        json_int_t id = json_integer_value(json_object_get(item, "id"));
         struct qn_row row;
 
-        if (read_row(item, "name", (uint64_t)json_integer_value(json_object_get(item, "id")), &row))
+        if (id > 0 && read_row(item, "name", (uint64_t)id, &row))
             QF_VEC_PUSH(&table->rows, row);
     }
     return true;

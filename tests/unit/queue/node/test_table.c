@@ -136,6 +136,23 @@ TEST(records_that_are_none_are_skipped)
     CHECK_EQ(table.rows.count, 0);
 }
 
+/* They would be other numbers when the table is written and read again. */
+TEST(rows_with_numbers_below_zero_are_skipped)
+{
+    QF_CLEANUP(qn_table_clear) struct qn_table table = { 0 };
+
+#define ROW(id, bytes)                                                                             \
+    "{\"id\":" id ",\"name\":\"b\",\"tenant\":\"t\",\"level\":\"one\",\"retention_bytes\":" bytes  \
+    "}"
+    CHECK(qn_table_apply(
+        &table, 1,
+        QF_STR("{\"table\":[" ROW("-7", "0") "," ROW("0", "0") "," ROW("5", "-1") "]}")));
+    CHECK_EQ(table.rows.count, 0);
+    CHECK(qn_table_apply(&table, 2, QF_STR("{\"table\":[" ROW("5", "1") "]}")));
+    CHECK_EQ(table.rows.count, 1);
+#undef ROW
+}
+
 TEST(a_table_is_bounded)
 {
     QF_CLEANUP(qn_table_clear) struct qn_table table = { 0 };
