@@ -1,0 +1,236 @@
+/* chaos.c - what goes wrong, and an operator who goes on working meanwhile. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim_ring/world.h"
+
+/* --- keepers --- */
+
+static bool stays_minority(const struct world *w, const struct rg_owners *owners, int keeper,
+                           int blob)
+{
+    unsigned lost = 0;
+
+    for (unsigned i = 0; i < owners->count; i++) {
+        int k = keeper_of(w->ring, owners->nodes[i]);
+
+        lost += k >= 0 && (w->keepers[k].lost[blob] || k == keeper);
+    }
+    return lost <= owners->count - rg_quorum(owners->count);
+}
+
+/* Would the loss of this disk cost any blob a majority of its owners' disks? */
+static bool may_wipe(const struct world *w, int keeper)
+{
+    for (int b = 0; b < w->blob_count; b++) {
+        const struct rg_slot *slot = &w->ring->slots[w->blobs[b].slot];
+
+        if (!w->keepers[keeper].holds[b] || w->blobs[b].removed || w->blobs[b].dead)
+            continue;
+        if (!stays_minority(w, &slot->owners, keeper, b) ||
+            (slot->change && !stays_minority(w, &slot->to, keeper, b)))
+            return false;
+    }
+    return true;
+}
+
+static void wipe(struct world *w, int at)
+{
+    struct keeper *k = &w->keepers[at];
+
+    if (!may_wipe(w, at))
+        return;
+    say(w, "%s loses its disk", k->name);
+    w->figures.wipes++;
+    for (int b = 0; b < w->blob_count; b++) {
+        k->lost[b] |= k->holds[b];
+        k->holds[b] = false;
+    }
+    memset(k->documents, 0, sizeof(k->documents));
+    k->keep = (struct rg_keep){ .slots = SLOTS, .unsafe = w->rules.keep };
+    k->incarnation = ++w->incarnations;
+    keeper_start(w, at);
+    /* What only a quorum had may be seen by a quorum no more: documents are promised from here on. */
+    memset(w->acknowledged, 0, sizeof(w->acknowledged));
+    for (int c = 0; c < COORDINATORS; c++)
+        for (int i = 0; i < OPS; i++)
+            w->coordinators[c].ops[i].tainted = true;
+}
+
+static int down(const struct world *w)
+{
+    int count = 0;
+
+    for (int k = 0; k < KEEPERS; k++)
+        count += !w->keepers[k].alive || w->keepers[k].isolated;
+    return count;
+}
+
+static void crash_or_start(struct world *w, int at)
+{
+    struct keeper *k = &w->keepers[at];
+
+    if (!k->alive) {
+        say(w, "%s starts", k->name);
+        keeper_start(w, at);
+    } else if (down(w) < 3) {
+        say(w, "%s dies", k->name);
+        k->alive = false;
+        k->life++;
+        w->figures.crashes++;
+    }
+}
+
+static void trouble_keeper(struct world *w)
+{
+    int at = (int)between(w, 0, KEEPERS - 1);
+    struct keeper *k = &w->keepers[at];
+    int64_t what = between(w, 0, 9);
+
+    if (what < 4) {
+        crash_or_start(w, at);
+    } else if (what < 7) {
+        if (k->isolated || down(w) < 3) {
+            k->isolated = !k->isolated;
+            w->figures.isolations += k->isolated;
+            say(w, "%s is %s", k->name, k->isolated ? "isolated" : "back");
+        }
+    } else if (what < 9) {
+        k->full = !k->full && chance(w, 0.5);
+        w->figures.fills += k->full;
+    } else {
+        wipe(w, at);
+    }
+}
+
+/* --- coordinators --- */
+
+/* Somebody who can be reached leads; who led before may not know. */
+static void elect(struct world *w)
+{
+    int next = (int)between(w, 0, COORDINATORS - 1);
+    struct coordinator *c = &w->coordinators[next];
+
+    if (next == w->leader || !c->alive || c->isolated)
+        return;
+    say(w, "c%d leads", next);
+    w->figures.failovers++;
+    w->leader = next;
+    c->leads = true;
+    follow(w, c, w->log.count);
+    drive(w, next, &(struct rg_drive_event){ .kind = RG_DRIVE_LEAD, .now_ms = w->now });
+}
+
+static void trouble_coordinator(struct world *w)
+{
+    int at = (int)between(w, 0, COORDINATORS - 1);
+    struct coordinator *c = &w->coordinators[at];
+
+    if (!c->alive) {
+        coordinator_start(w, at);
+    } else if (chance(w, 0.5)) {
+        say(w, "c%d dies", at);
+        c->alive = false;
+        c->life++;
+        c->leads = false;
+        w->figures.crashes++;
+    } else {
+        c->isolated = !c->isolated;
+        w->figures.isolations += c->isolated;
+    }
+}
+
+static void learn_who_leads(struct world *w)
+{
+    for (int i = 0; i < COORDINATORS; i++)
+        if (i != w->leader && !w->coordinators[i].isolated && chance(w, 0.3))
+            w->coordinators[i].leads = false;
+}
+
+void chaos_step(struct world *w)
+{
+    const struct coordinator *leader = &w->coordinators[w->leader];
+
+    if (!leader->alive || (leader->isolated && chance(w, 0.5)) || chance(w, 0.03))
+        elect(w);
+    learn_who_leads(w);
+    if (!w->quiet) {
+        int deaf = chance(w, 0.5) ? (int)between(w, 0, KEEPERS - 1)
+                                  : PARTITION + (int)between(w, 0, PARTITIONS - 1);
+
+        if (chance(w, 0.3))
+            w->deaf_ms[deaf] = w->now + between(w, 0, 2000);
+        if (chance(w, 0.7))
+            trouble_keeper(w);
+        else if (chance(w, 0.5))
+            trouble_coordinator(w);
+    }
+    alarm_at(w, META, CHAOS, between(w, 30, 400), 0);
+}
+
+void calm(struct world *w)
+{
+    w->quiet = true;
+    memset(w->deaf_ms, 0, sizeof(w->deaf_ms));
+    for (int k = 0; k < KEEPERS; k++) {
+        w->keepers[k].isolated = w->keepers[k].full = false;
+        if (!w->keepers[k].alive)
+            keeper_start(w, k);
+    }
+    for (int c = 0; c < COORDINATORS; c++) {
+        w->coordinators[c].isolated = false;
+        if (!w->coordinators[c].alive)
+            coordinator_start(w, c);
+        if (c == w->leader && !w->coordinators[c].leads) {
+            w->coordinators[c].leads = true;
+            drive(w, c, &(struct rg_drive_event){ .kind = RG_DRIVE_LEAD, .now_ms = w->now });
+        }
+    }
+}
+
+/* --- the operator --- */
+
+static uint64_t some_change(struct world *w)
+{
+    size_t at = (size_t)between(w, 0, RG_CHANGES_MAX - 1);
+
+    for (size_t i = 0; i < RG_CHANGES_MAX; i++) {
+        const struct rg_change *change = &w->ring->changes[(at + i) % RG_CHANGES_MAX];
+
+        if (rg_change_runs(change))
+            return change->id;
+    }
+    return 0;
+}
+
+void operate(struct world *w)
+{
+    int k = (int)between(w, 0, KEEPERS - 1);
+    struct rg_entry entry = { .time_ms = w->now,
+                              .node = number_of(w->ring, k),
+                              .incarnation = w->keepers[k].incarnation,
+                              .name = qf_str_from(w->keepers[k].name),
+                              .reason = QF_STR("asked for") };
+    int64_t what = between(w, 0, 9);
+
+    if (w->quiet)
+        return;
+    if (what < 7) {
+        bool is_in = entry.node < RG_NODES_MAX;
+
+        entry.kind = is_in ? RG_REMOVE : RG_ADD;
+        if (is_in || w->keepers[k].alive)
+            meta_append(w, &entry);
+    } else if (what < 8) {
+        entry.kind = RG_FACTOR;
+        entry.copies = (uint8_t)between(w, 1, 5);
+        if (entry.copies != 4 && (entry.copies == 3 || chance(w, 0.4)))
+            meta_append(w, &entry);
+    } else if (some_change(w) && chance(w, 0.3)) {
+        entry.kind = RG_CANCEL;
+        entry.change = some_change(w);
+        w->figures.rolled_back++;
+        meta_append(w, &entry);
+    }
+    alarm_at(w, META, OPERATE, between(w, 50, 1500), 0);
+}
