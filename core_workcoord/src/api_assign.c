@@ -44,6 +44,19 @@ struct choice {
     bool home; /* the first choice among all known workers */
 };
 
+/* The usual case: the item has failed nowhere, and every worker that is available will do. Scores are
+ * compared in one loop without looking at anything else: with 1,000 workers that is what assigning costs. */
+static struct choice choose_any(const struct wc_api *wc, const struct wc_item *item)
+{
+    const struct wc_ring *ring = &wc->ring;
+    uint64_t best_score = 0, away_score = 0;
+    size_t best = wc_rendezvous_best(item->affinity, ring->keys, ring->available, &best_score);
+
+    (void)wc_rendezvous_best(item->affinity, ring->keys + ring->available,
+                             ring->count - ring->available, &away_score);
+    return (struct choice){ ring->peers[best], 0, best_score >= away_score };
+}
+
 /* The worker that @item should go to, among all but @except. */
 static struct choice choose(const struct wc_api *wc, const struct wc_item *item, uint32_t except)
 {
@@ -51,6 +64,8 @@ static struct choice choose(const struct wc_api *wc, const struct wc_item *item,
     struct choice best = { WC_NONE, UINT32_MAX, false };
     uint64_t best_score = 0, home_score = 0;
 
+    if (!item->avoid_count && except == WC_NONE && ring->available)
+        return choose_any(wc, item);
     for (uint32_t i = 0; i < ring->count; i++) {
         uint64_t score = wc_rendezvous_score(item->affinity, ring->keys[i]);
         uint32_t rank;

@@ -26,25 +26,39 @@ uint64_t wc_affinity_key(struct qf_str tenant, uint64_t shard_group)
     return XXH3_64bits_withSeed(&group, sizeof(group), XXH3_64bits(tenant.data, tenant.len));
 }
 
-uint64_t wc_rendezvous_score(uint64_t affinity, uint64_t worker)
+static inline uint64_t score_of(uint64_t affinity, uint64_t worker)
 {
     uint64_t pair[2] = { le64(affinity), le64(worker) };
 
     return XXH3_64bits(pair, sizeof(pair));
 }
 
-size_t wc_rendezvous_pick(uint64_t affinity, const uint64_t *workers, size_t count)
+uint64_t wc_rendezvous_score(uint64_t affinity, uint64_t worker)
+{
+    return score_of(affinity, worker);
+}
+
+size_t wc_rendezvous_best(uint64_t affinity, const uint64_t *workers, size_t count,
+                          uint64_t *ret_score)
 {
     size_t best = SIZE_MAX;
     uint64_t best_score = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t score = wc_rendezvous_score(affinity, workers[i]);
+        uint64_t score = score_of(affinity, workers[i]);
 
         if (best == SIZE_MAX || score > best_score) {
             best = i;
             best_score = score;
         }
     }
+    *ret_score = best_score;
     return best;
+}
+
+size_t wc_rendezvous_pick(uint64_t affinity, const uint64_t *workers, size_t count)
+{
+    uint64_t score;
+
+    return wc_rendezvous_best(affinity, workers, count, &score);
 }

@@ -1,7 +1,9 @@
 /* main.c - promfabric-sim: run seeds of the simulation; a failing one says how to run it again.
  *
  * usage: promfabric-sim [--seed N] [--seeds COUNT] [--events M] [--trace] [--no-check]
- *                       [--apis N] [--workers N]
+ *                       [--apis N] [--workers N] [--exactly]
+ *
+ * A seed chooses how many there are, at most so many; --exactly: just so many.
  *
  * Exit code 0 if every invariant held in every seed and every query ended. */
 #include <inttypes.h>
@@ -26,6 +28,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             arguments->options.trace = true;
         else if (strcmp(argv[i], "--no-check") == 0)
             arguments->options.check = false;
+        else if (strcmp(argv[i], "--exactly") == 0)
+            arguments->options.exactly = true;
         else if (i + 1 == argc)
             return -1;
         else if (strcmp(argv[i], "--seed") == 0)
@@ -97,7 +101,7 @@ int main(int argc, char **argv)
 
     if (parse(argc, argv, &arguments) < 0) {
         fprintf(stderr, "usage: promfabric-sim [--seed N] [--seeds COUNT] [--events M] [--trace]"
-                        " [--no-check] [--apis N] [--workers N]\n");
+                        " [--no-check] [--apis N] [--workers N] [--exactly]\n");
         return 2;
     }
     first = arguments.options.seed;

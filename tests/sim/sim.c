@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Longer than every delay and lifetime in the cores put together. */
-enum { CALM_MS = 1500000, STEPS_CALM_MAX = 1000000 };
+/* Longer than every delay and lifetime in the cores put together; steps for each stream. */
+enum { CALM_MS = 1500000, STEPS_CALM_MIN = 1000000, STEPS_CALM_STREAM = 30000 };
 
 void sim_fail(struct sim *sim, const char *why)
 {
@@ -269,7 +269,9 @@ static void calm_down(struct sim *sim)
 static void run_until_quiet(struct sim *sim)
 {
     qf_time_ms end = sim->now + CALM_MS;
-    uint64_t steps = sim->result.steps + STEPS_CALM_MAX;
+    uint64_t streams = (uint64_t)sim->api_count * sim->worker_count;
+    uint64_t steps =
+        sim->result.steps + QF_MAX((uint64_t)STEPS_CALM_MIN, streams * STEPS_CALM_STREAM);
 
     while (!sim->result.failure && (sim->queries_open || !workers_empty(sim)) && sim->now < end &&
            sim->result.steps < steps && advance(sim))
@@ -305,8 +307,10 @@ struct sim_result sim_run(const struct sim_options *options)
     uint32_t workers_max = options->workers_max ? options->workers_max : 12;
 
     sim.queue = (struct qf_heap){ .item_size = sizeof(struct sim_slot), .before = sooner };
-    sim.api_count = 1 + (uint32_t)sim_below(&sim, QF_MIN(apis_max, (uint32_t)SIM_APIS));
-    sim.worker_count = 1 + (uint32_t)sim_below(&sim, QF_MIN(workers_max, (uint32_t)SIM_WORKERS));
+    apis_max = QF_MIN(apis_max, (uint32_t)SIM_APIS);
+    workers_max = QF_MIN(workers_max, (uint32_t)SIM_WORKERS);
+    sim.api_count = options->exactly ? apis_max : 1 + (uint32_t)sim_below(&sim, apis_max);
+    sim.worker_count = options->exactly ? workers_max : 1 + (uint32_t)sim_below(&sim, workers_max);
     for (uint32_t i = 0; i < sim.worker_count; i++)
         sim_worker_start(&sim, i);
     for (uint32_t i = 0; i < sim.api_count; i++)

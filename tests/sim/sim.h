@@ -17,6 +17,7 @@ struct sim_options {
     bool trace;           /* print every step */
     bool check;           /* invariants after every step */
     uint32_t apis_max;    /* 0: 3 */
+    bool exactly;         /* there are as many as may be */
     uint32_t workers_max; /* 0: 12 */
 };
 

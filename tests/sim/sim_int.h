@@ -10,7 +10,7 @@
 #include "workcoord/life.h"
 #include "workcoord/worker.h"
 
-enum { SIM_APIS = 8, SIM_WORKERS = 32, SIM_ITEMS = 6, SIM_TENANTS = 3 };
+enum { SIM_APIS = 128, SIM_WORKERS = 1024, SIM_ITEMS = 6, SIM_TENANTS = 3 };
 
 enum sim_kind {
     SIM_TO_API,    /* .api_event */

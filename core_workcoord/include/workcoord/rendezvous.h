@@ -24,5 +24,8 @@ uint64_t wc_rendezvous_score(uint64_t affinity, uint64_t worker);
 /* Index of the winner among @count worker keys, SIZE_MAX if there are none. Equal scores (equal
  * keys, in practice) go to the lower index. */
 size_t wc_rendezvous_pick(uint64_t affinity, const uint64_t *workers, size_t count);
+/* The same with the winner's score; 0 if there is none. */
+size_t wc_rendezvous_best(uint64_t affinity, const uint64_t *workers, size_t count,
+                          uint64_t *ret_score);
 
 #endif
