@@ -46,7 +46,7 @@ function WorkBar({ parts, most }: { parts: number[]; most: number }) {
   return (
     <span class="timed" title={title}>
       <span class="bar" role="img" aria-label={title}>{parts.map((us, i) => <span key={i} class={"part w-" + PARTS[i]} style={{ width: (most > 0 ? (us / most) * 100 : 0) + "%" }} />)}</span>
-      {micros(total(parts))}
+      <span class="took">{micros(total(parts))}</span>
     </span>
   );
 }
@@ -94,7 +94,7 @@ function NodeTime({ plan, node }: { plan: Plan; node: PlanNode }) {
   const figures = plan.run.done?.nodes?.[plan.order.get(node)!];
   if (!figures?.blocks) return null;
   const title = `${micros(figures.self_us)} in the API by itself, ${counted(figures.series, "series")}`;
-  return <span class="timed" title={title}><span class="bar" role="img" aria-label={title}><span class="part answering" style={{ width: (plan.nodeMost > 0 ? (figures.self_us / plan.nodeMost) * 100 : 0) + "%" }} /></span>{micros(figures.self_us)}</span>;
+  return <span class="timed" title={title}><span class="bar" role="img" aria-label={title}><span class="part answering" style={{ width: (plan.nodeMost > 0 ? (figures.self_us / plan.nodeMost) * 100 : 0) + "%" }} /></span><span class="took">{micros(figures.self_us)}</span></span>;
 }
 
 function NodeRow({ plan, node, level }: { plan: Plan; node: PlanNode; level: number }) {

@@ -249,7 +249,9 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
   const zoom = (from: number, to: number) => go({ range: Math.max(1000, Math.round((to - from) / 1000) * 1000), end: Math.round(to / 1000) * 1000 });
   const widen = () => go({ range: state.range * 2, end: state.end === null ? null : state.end + state.range / 2 });
   const toggle = (name: string, only: boolean) => setHidden(only ? new Set(runs.flatMap((run) => run.series.map((s) => s.name)).filter((n) => n !== name)) : new Set(hidden.has(name) ? [...hidden].filter((n) => n !== name) : [...hidden, name]));
-  const drawn = runs.reduce((sum, run) => sum + (run.series.length ? steps(run.ask) : 0), 0);
+  /* A query that has ended since the last picture was drawn: it is not yet known to have nothing to show. */
+  const awaited = running || (current.current.length > 0 && runs !== current.current);
+  const drawn = drawnRuns.reduce((sum, run) => sum + (run.series.length ? steps(run.ask) : 0), 0);
   return (
     <div class="query">
       <section class="ask">
@@ -259,7 +261,7 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
             remove={state.exprs.length > 1 ? () => change({ exprs: state.exprs.filter((_, k) => k !== i) }, true) : null} />
         ))}
         <div class="row controls">
-          <button type="button" class={running ? "primary stop" : "primary"} data-testid="run" onClick={() => (running ? cancel() : go())}>{running ? "Cancel (Esc)" : "Run"}</button>
+          <button type="button" class={running ? "primary run stop" : "primary run"} data-testid="run" onClick={() => (running ? cancel() : go())}>{running ? "Cancel (Esc)" : "Run"}</button>
           <RangeControls state={state} change={(changes) => go(changes)} />
           <span class="spread" />
           {state.exprs.length < EXPRS_MAX && <button type="button" class="quiet" data-testid="add" onClick={() => change({ exprs: [...state.exprs, ""] }, true)}>+ Add expression</button>}
@@ -279,15 +281,15 @@ export function QueryTab({ state, change, dark }: { state: State; change: (chang
             <span class={"status" + (running ? " busy" : "")} data-testid="status">{said(current.current)}</span>
             <span class="spread" />
             <span class="saves">
-              <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.csv", "text/csv", exportCsv(runs))}>CSV</button>
-              <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.json", "application/json", exportJson(runs))}>JSON</button>
+              <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.csv", "text/csv", exportCsv(drawnRuns))}>CSV</button>
+              <button type="button" class="quiet" disabled={!drawn} onClick={() => save("query.json", "application/json", exportJson(drawnRuns))}>JSON</button>
               {state.view === "graph" && <button type="button" class="quiet" disabled={!drawn} onClick={() => shot.current.take?.()?.toBlob((blob) => blob && save("graph.png", "image/png", blob))}>PNG</button>}
             </span>
           </div>
           {notes.map((note) => <p key={note} class="note">{note}</p>)}
           <div id="view" role="tabpanel" aria-labelledby={"view-" + state.view}>
-            {state.view === "graph" && !drawn && !running && !failed.length && <p class="empty">No series match this query in this range. Is the time right, and the name? Metrics lists what there is.</p>}
-            {state.view === "graph" && (drawn > 0 || running) && <LazyGraph runs={drawnRuns} version={version} dark={dark} hidden={hidden} zoom={zoom} widen={widen} toggle={toggle} shot={shot.current} />}
+            {state.view === "graph" && !drawn && !awaited && !failed.length && <p class="empty">No series match this query in this range. Is the time right, and the name? Metrics lists what there is.</p>}
+            {state.view === "graph" && (drawn > 0 || awaited) && <LazyGraph runs={drawnRuns} version={version} dark={dark} hidden={hidden} zoom={zoom} widen={widen} toggle={toggle} shot={shot.current} />}
             {state.view === "table" && <Table runs={drawnRuns} />}
             {state.view === "explain" && explained.map((run) => <Explain key={run.expr + "/" + run.began} run={run} />)}
           </div>

@@ -23,7 +23,7 @@ export function Tabs<T extends string>({ label, kind, names, order, chosen, pane
   return (
     <div class={"tabs " + kind} role="tablist" aria-label={label} onKeyDown={move}>
       {order.map((tab) => (
-        <button key={tab} type="button" role="tab" id={`${kind}-${tab}`} data-testid={`${kind}-${tab}`} aria-selected={chosen === tab} aria-controls={panel} tabIndex={chosen === tab ? 0 : -1} onClick={() => choose(tab)}>
+        <button key={tab} type="button" role="tab" id={`${kind}-${tab}`} data-testid={`${kind}-${tab}`} aria-selected={chosen === tab} aria-controls={panel} data-name={names[tab]} tabIndex={chosen === tab ? 0 : -1} onClick={() => choose(tab)}>
           {names[tab]}
         </button>
       ))}

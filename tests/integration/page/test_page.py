@@ -157,6 +157,19 @@ class Asking(Page):
         self.assertEqual(self.find("until").get_property("value"), "now")
         self.await_text("status", "No series match")
 
+    def test_controls_stay_where_they_are_while_a_query_runs(self):
+        """A button that moves under the mouse between down and up is not pressed."""
+        def place(running):
+            self.await_text("run", "Cancel" if running else "Run")
+            return self.browser.find_element(By.CSS_SELECTOR, "[aria-label='Longer range']").rect
+        self.open("up")
+        self.await_lines(2)
+        idle = place(False)
+        self.open(LONG)
+        self.assertEqual(place(True), idle)
+        ActionChains(self.browser).send_keys(Keys.ESCAPE).perform()
+        self.assertEqual(place(False), idle)
+
     def test_a_picture_of_the_graph_says_what_it_shows(self):
         self.open("temperature")
         self.await_lines(12)
@@ -180,6 +193,24 @@ class Asking(Page):
         # One that is hidden is not in the picture.
         self.press_legend("i3")
         wait_for("a row less", lambda: self.picture()[2] < height)
+
+    def test_tabs_stay_where_they_are(self):
+        """Whichever is chosen, and bold."""
+        self.open("temperature")
+        self.await_lines(12)
+
+        def places():
+            return self.run_script("return [...document.querySelectorAll(\"[role='tab']\")].map("
+                                   "b => [b.innerText, b.getBoundingClientRect().left])")
+
+        before = places()
+        self.assertEqual(len(before), 7)
+        self.click("view-explain")
+        wait_for("the plan", lambda: self.find("view-explain").get_attribute("aria-selected") == "true")
+        self.assertEqual(places(), before)
+        self.click("tab-fabric")
+        wait_for("the fabric", lambda: self.find("tab-fabric").get_attribute("aria-selected") == "true")
+        self.assertEqual(places(), before[:4])
 
     def test_dragging_zooms_and_a_double_click_widens(self):
         self.open("temperature")
