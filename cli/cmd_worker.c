@@ -1,6 +1,7 @@
 /* cmd_worker.c - promfabric worker: the worker role as a process. */
 #include <string.h>
 
+#include "base/sys/memory.h"
 #include "cli/daemon.h"
 #include "proto/codec/control.h"
 #include "queryworker/worker.h"
@@ -31,6 +32,9 @@ static const struct cli_flag flags[] = {
     { "queue-memory", CLI_FLAG_BYTES, &o.queue_memory, "BYTES", "256MiB",
       "memory of works accepted and not yet finished; beyond it none are accepted" },
     { "downloads", CLI_FLAG_U64, &o.downloads, "N", "8", "segments downloaded at once" },
+    { "partial-from", CLI_FLAG_BYTES, &o.partial_from, "BYTES", "8MiB",
+      "segments in a bucket of at least this size are copied in parts, as works read them; 0B: "
+      "always whole" },
     { "work-samples-max", CLI_FLAG_U64, &o.work_samples_max, "N", "50000000",
       "samples one work may hold at once" },
     { "work-memory-max", CLI_FLAG_BYTES, &o.work_memory_max, "BYTES", "1GiB",
@@ -55,11 +59,12 @@ static const struct cli_flag flags[] = {
     { "open-segments-memory", CLI_FLAG_BYTES, &o.open_segments_memory, "BYTES", "256MiB",
       "memory their footers may take" },
     { "hot-memory", CLI_FLAG_BYTES, &o.hot_memory, "BYTES", "256MiB",
-      "memory for what was read of segments, for the works that read it again; 0B: none" },
+      "memory for parts of segments that were read, for works that read them again; 0B: none" },
     { "result-memory", CLI_FLAG_BYTES, &o.result_memory, "BYTES", "0B",
-      "memory for results, for dashboards that ask the same again a little later; 0B: none" },
+      "memory for results that are kept for dashboards that ask the same again a little later; "
+      "0B: none" },
     { "background-slots", CLI_FLAG_U64, &o.background_slots, "N", "1",
-      "background jobs (compaction) that run at once beside works, which overtake them; 0: none" },
+      "background jobs (compaction) that run at once; works of queries go first. 0: none" },
     { "background-memory", CLI_FLAG_BYTES, &o.background_memory, "BYTES", "256MiB",
       "memory one of them may use to read" },
     { "background-rate", CLI_FLAG_BYTES, &o.background_rate, "BYTES", "64MiB",
@@ -72,7 +77,8 @@ static const struct cli_flag flags[] = {
     { "control-tls-client-ca", CLI_FLAG_STR, &o.control_tls_client_ca, "FILE", NULL,
       "APIs must show a certificate signed by one of these (PEM), for artifacts over TLS too" },
     { "control-tls-client-name", CLI_FLAG_STR, &o.control_tls_client_name, "NAME", NULL,
-      "a name that it must have: keeps workers, whose CA may be the same, from giving work" },
+      "a name that the APIs' certificates must have: keeps workers, whose CA may be the same, "
+      "from giving work" },
     { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
       "certificate of the HTTP server (PEM)" },
     { "http-tls-key", CLI_FLAG_STR, &o.http_tls_key, "FILE", NULL, "its key (PEM)" },
@@ -117,6 +123,8 @@ static int run(int signal_fd)
 {
     struct qf_err err = { 0 };
 
+    if (o.background_slots)
+        qf_memory_apart();
     if (qw_worker_run(&o, signal_fd, &err) == QF_OK)
         return 0;
     (void)cli_bad(err.msg);

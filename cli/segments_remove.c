@@ -14,7 +14,7 @@
 #include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
 #include "segments/write/remove.h"
-#include "segments/write/turn.h"
+#include "segments/store/turn.h"
 
 /* Of the segments that a range cuts so many are named. */
 #define CUT_SHOWN_MAX 10
@@ -276,8 +276,8 @@ int segments_rm(const struct segments_cli *cli, struct sg_store *store, char **n
 static bool expire_tenant(void *ctx, struct qf_str tenant)
 {
     struct removal *r = ctx;
-    struct qa_limits limits = qa_tenants_limits(r->tenants, tenant);
-    int64_t oldest = qa_limits_oldest(&limits, r->now_ms);
+    struct qf_limits limits = qa_tenants_limits(r->tenants, tenant);
+    int64_t oldest = qf_limits_oldest(&limits, r->now_ms);
 
     if (oldest == INT64_MIN || (r->cli->tenant && !qf_str_is(tenant, r->cli->tenant)))
         return true;
@@ -317,7 +317,7 @@ int segments_expire(const struct segments_cli *cli, struct sg_store *store)
     struct removal r = { .cli = cli, .store = store, .cancel = segments_catch_signals() };
     struct qf_purse purse = { .limit = SIZE_MAX };
     struct qa_tenants_options tenants = {
-        .limits.of = { [QA_LIMIT_RETENTION] = (uint64_t)cli->retention_ms },
+        .limits.of = { [QF_LIMIT_RETENTION] = (uint64_t)cli->retention_ms },
         .file = cli->limits_file,
         .purse = &purse,
     };

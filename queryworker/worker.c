@@ -21,6 +21,10 @@
 #include "segments/write/sweep.h"
 
 /* Everything a worker consists of; zeroed parts are simply not there yet. */
+/* What one more request for parts of a segment costs, in bytes that could have come instead: of the least
+ * size that is worth it one part in so many, with the default 512 KiB, some 10 ms at 50 MB/s. */
+#define REQUEST_PART 16
+
 struct parts {
     const struct qw_options *options;
     int lock_fd;
@@ -225,18 +229,20 @@ static qf_rc open_cache(struct parts *p, struct qf_err *err)
     if (!p->heads)
         return err->rc;
     p->cache = qw_cache_new(
-        &(struct qw_cache_options){ .store = p->store,
-                                    .heads = p->heads,
-                                    .dir = segments,
-                                    .pool = p->downloads,
-                                    .mailbox = p->mailbox,
-                                    .metrics = p->metrics,
-                                    .readers_max = p->options->open_segments_max,
-                                    .reader_bytes_max = p->options->open_segments_memory,
-                                    .hot_bytes_max = p->options->hot_memory,
-                                    .result_bytes_max = p->options->result_memory,
-                                    .make_room = qw_coordinator_make_room,
-                                    .ctx = p->co },
+        &(struct qw_cache_options){
+            .store = p->store,
+            .heads = p->heads,
+            .dir = segments,
+            .pool = p->downloads,
+            .mailbox = p->mailbox,
+            .metrics = p->metrics,
+            .readers_max = p->options->open_segments_max,
+            .reader_bytes_max = p->options->open_segments_memory,
+            .partial = { p->options->partial_from, p->options->partial_from / REQUEST_PART },
+            .hot_bytes_max = p->options->hot_memory,
+            .result_bytes_max = p->options->result_memory,
+            .make_room = qw_coordinator_make_room,
+            .ctx = p->co },
         err);
     return p->cache ? QF_OK : err->rc;
 }

@@ -28,6 +28,7 @@ struct qw_options {
     uint64_t works_max;    /* accepted works and kept artifacts together */
     uint64_t queue_memory; /* of assignments not finished; at least QW_QUEUE_MEMORY_MIN */
     uint64_t downloads;    /* segments downloaded at once */
+    uint64_t partial_from; /* segments of a bucket so large are copied in parts; 0: none */
 
     uint64_t work_samples_max; /* of one work, where the API does not ask for less */
     uint64_t work_memory_max;

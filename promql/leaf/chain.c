@@ -51,6 +51,8 @@ void pq_chain_reserve(struct pq_chain *chain, size_t count)
 
 static bool has_stale(struct pq_chain *chain, const struct pq_series *series)
 {
+    if (series->no_stale)
+        return false;
     for (size_t i = 0, end; (end = pq_poll_piece(chain->poll, i, series->count)) > i; i = end)
         if (pq_fn_has_stale(series->values + i, end - i))
             return true;

@@ -64,7 +64,7 @@ static void print_label_name(struct qf_strbuf *buf, struct qf_str name)
 static void print_names(struct qf_strbuf *buf, const struct qf_str *names, size_t count)
 {
     qf_strbuf_putc(buf, '(');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !buf->overflowed; i++) {
         if (i)
             qf_strbuf_puts(buf, ", ");
         print_label_name(buf, names[i]);
@@ -84,7 +84,7 @@ static void print_matcher(struct qf_strbuf *buf, const struct pq_matcher *matche
 void pq_print_matchers(struct qf_strbuf *buf, const struct pq_matcher *matchers, size_t count)
 {
     qf_strbuf_putc(buf, '{');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !buf->overflowed; i++) {
         if (i)
             qf_strbuf_puts(buf, ", ");
         print_matcher(buf, &matchers[i]);
@@ -122,9 +122,14 @@ static int compare_texts(const void *a, const void *b)
 static void print_sorted_matchers(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     size_t count = node->vector.matcher_count, kept = 0;
-    struct qf_str *texts = count ? qf_xcalloc(count, sizeof(*texts)) : NULL;
     struct qf_strbuf one = QF_STRBUF_INIT;
+    struct qf_str *texts;
 
+    if (buf->limit && count > buf->limit) { /* they cannot fit: not even sorted */
+        buf->overflowed = true;
+        return;
+    }
+    texts = count ? qf_xcalloc(count, sizeof(*texts)) : NULL;
     for (size_t i = 0; i < count; i++) {
         const struct pq_matcher *matcher = &node->vector.matchers[i];
 
@@ -234,7 +239,7 @@ void pq_print_operator(struct qf_strbuf *buf, const struct pq_expr *node)
 static void print_call(struct qf_strbuf *buf, const struct pq_expr *node)
 {
     qf_strbuf_printf(buf, "%s(", node->call.function->name);
-    for (size_t i = 0; i < node->call.arg_count; i++) {
+    for (size_t i = 0; i < node->call.arg_count && !buf->overflowed; i++) {
         if (i)
             qf_strbuf_puts(buf, ", ");
         pq_print(buf, node->call.args[i]);

@@ -493,7 +493,8 @@ static void run(void *arg)
 {
     struct qa_compactor *c = arg;
 
-    qf_thread_yield_to_others(); /* listing and reading back are background work, too */
+    /* Not at the lowest priority, as jobs on workers are: it shares its heap with the queries of this API, and whoever loses
+     * the processor while it holds the heap's lock makes these wait. */
     while (!atomic_load(&c->stopping)) {
         tick(c);
         /* Who does not do it looks more often: workers may come, the other may die. */

@@ -32,8 +32,8 @@ static void count(void *ctx, struct qf_str tenant, const struct sg_catalog_segme
     size_t span = qa_census_span(segment->min_ts, segment->max_ts);
 
     if (!census->tenant.data || !qf_str_eq(tenant, census->tenant)) {
-        struct qa_limits limits = qa_tenants_limits(census->tenants, tenant);
-        int64_t oldest = qa_limits_oldest(&limits, census->now_ms);
+        struct qf_limits limits = qa_tenants_limits(census->tenants, tenant);
+        int64_t oldest = qf_limits_oldest(&limits, census->now_ms);
 
         census->tenant = tenant;
         census->before_ts = oldest == INT64_MIN ? INT64_MIN : oldest - census->slack_ms;

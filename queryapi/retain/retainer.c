@@ -73,8 +73,8 @@ static bool keep_lease(void *ctx, const struct sg_store_object *object,
 static bool look_at_tenant(void *ctx, struct qf_str tenant)
 {
     struct qa_retainer *r = ctx;
-    struct qa_limits limits = qa_tenants_limits(r->options.tenants, tenant);
-    int64_t oldest = qa_limits_oldest(&limits, r->now_ms);
+    struct qf_limits limits = qa_tenants_limits(r->options.tenants, tenant);
+    int64_t oldest = qf_limits_oldest(&limits, r->now_ms);
     struct sg_remove_options remove = { .store = r->options.store,
                                         .tenant = tenant,
                                         .min_ts = INT64_MIN,
@@ -100,7 +100,7 @@ static bool look_at_tenant(void *ctx, struct qf_str tenant)
                     QF_KV_U64("segments", result.gone.segments),
                     QF_KV_U64("bytes", result.gone.bytes), QF_KV_I64("from_ms", result.gone.min_ts),
                     QF_KV_I64("to_ms", result.gone.max_ts),
-                    QF_KV_U64("retention_ms", limits.of[QA_LIMIT_RETENTION]));
+                    QF_KV_U64("retention_ms", limits.of[QF_LIMIT_RETENTION]));
     if (result.gone.annexes)
         QF_LOG_INFO("exemplars and metadata behind the retention deleted",
                     QF_KV_SLICE("tenant", tenant), QF_KV_U64("files", result.gone.annexes));

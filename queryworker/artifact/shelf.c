@@ -129,7 +129,7 @@ bool qw_shelf_crowded(struct qw_shelf *shelf)
     bool crowded;
 
     qf_lock_take(shelf->lock);
-    crowded = shelf->bytes > shelf->bytes_max / 2;
+    crowded = shelf->bytes > shelf->bytes_max / 16;
     qf_lock_drop(shelf->lock);
     return crowded;
 }

@@ -29,7 +29,7 @@ void qw_shelf_drop(struct qw_shelf_item *item);
 /* Forget the item called @token; false if there is none. */
 bool qw_shelf_remove(struct qw_shelf *shelf, struct qf_str token);
 
-/* More than half full: time to let go of what was acknowledged. */
+/* More than a sixteenth is taken: time to let go of what was acknowledged. */
 bool qw_shelf_crowded(struct qw_shelf *shelf);
 
 #endif

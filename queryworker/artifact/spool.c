@@ -133,12 +133,26 @@ qf_rc qw_spool_publish(const struct qw_spool *spool, const struct qw_token *toke
                       "cannot publish an artifact: %s", strerror(errno));
 }
 
+/* A buffer that grew by doubling gives back what it does not need: it stays for a while. */
+static void shrink(struct qf_strbuf *bytes)
+{
+    char *data = bytes->data ? realloc(bytes->data, bytes->len + 1) : NULL;
+
+    if (data) {
+        bytes->data = data;
+        bytes->capacity = bytes->len + 1;
+    }
+}
+
 bool qw_spool_keep(struct qw_spool *spool, const struct qw_token *token, struct qf_strbuf *bytes)
 {
-    struct qf_str kept = { bytes->data, bytes->len };
+    struct qf_str kept;
 
-    if (kept.len > QW_MEMORY_ARTIFACT_MAX ||
-        !qw_shelf_put(spool->shelf, (struct qf_str){ token->text, QW_TOKEN_LEN }, kept))
+    if (bytes->len > QW_MEMORY_ARTIFACT_MAX)
+        return false;
+    shrink(bytes);
+    kept = (struct qf_str){ bytes->data, bytes->len };
+    if (!qw_shelf_put(spool->shelf, (struct qf_str){ token->text, QW_TOKEN_LEN }, kept))
         return false;
     *bytes = (struct qf_strbuf)QF_STRBUF_INIT;
     return true;

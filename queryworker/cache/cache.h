@@ -2,7 +2,7 @@
  *
  * Belongs to the coordinator thread; downloads run on a pool and come back as messages. Segments of
  * a local store are read where they are; those of an object store are downloaded once, whoever and
- * however many want them, and kept until the disk budget asks for room. What a work holds is
+ * however many want them, large ones in parts (partial.h), and kept until the disk budget asks for room. What a work holds is
  * pinned: neither evicted nor closed. Files are immutable and named after what they are a copy of,
  * so a later process goes on using them.
  *
@@ -21,6 +21,7 @@
 #include "base/sys/mailbox.h"
 #include "base/sys/pool.h"
 #include "proto/codec/control.h"
+#include "queryworker/cache/partial.h"
 #include "queryworker/cache/results.h"
 #include "queryworker/metrics.h"
 #include "queryworker/work/message.h"
@@ -42,7 +43,8 @@ struct qw_cache_options {
     size_t readers_max;        /* readers kept open beyond those in use */
     uint64_t reader_bytes_max; /* and their memory */
     uint64_t hot_bytes_max; /* of what works read through them and others may read again; 0: none */
-    uint64_t result_bytes_max; /* of results kept for works that ask the same again; 0: none */
+    struct qw_partial_rule partial; /* which segments are copied in parts */
+    uint64_t result_bytes_max;      /* of results kept for works that ask the same again; 0: none */
     /* Asked before a download: is there room for so many more bytes of cache? */
     bool (*make_room)(void *ctx, uint64_t bytes);
     void *ctx;
@@ -59,8 +61,10 @@ struct qw_hold {
     uint32_t hits, misses;
     uint64_t download_bytes;
     uint64_t head_samples, head_bytes; /* qw_cache_tidy() */
-    struct qw_hold *next;              /* the cache's own */
+    struct qw_hold *next;              /* the cache's own, like all behind it */
     bool listed;
+    uint64_t number;      /* later ones have greater ones */
+    struct qw_need *need; /* what it reads of segments that are copied in parts */
 };
 
 /* Open the folder, drop what was half-written and take over what is whole. QF_EIO. */
@@ -68,10 +72,11 @@ struct qw_cache *qw_cache_new(const struct qw_cache_options *options, struct qf_
 /* No holds and no downloads may be left. Accepts NULL, returns NULL. */
 struct qw_cache *qw_cache_free(struct qw_cache *cache);
 
-/* Pin the segments a work needs and start to download those that are missing. Never NULL. Look at
+/* Pin the segments a work needs and start to download those that are missing. @spec is the work's
+ * leaf: of large segments only what it reads is sure to be there. Empty: all of it. Never NULL. Look at
  * hold->rc (QF_EINVAL: a bad name, QF_ENOSPC, QF_EBUSY) and hold->missing. */
 struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment *segments,
-                                 size_t count, void *owner);
+                                 size_t count, struct qf_str spec, void *owner);
 /* Pin the head inputs of a work as well, and start to fetch them: as above, before anybody waits for
  * the hold. They are shared with whoever asks for the very same at the same time, and go with their
  * last holder. */

@@ -44,6 +44,20 @@ static qf_rc fetch_to(struct qw_download *d, const char *temp)
     return rc;
 }
 
+/* Parts of the segment if that costs less, else all of it. */
+static qf_rc fetch_segment(struct qw_download *d, const char *temp)
+{
+    qf_rc rc = QF_OK;
+
+    if (d->partial)
+        return qw_partial_more(d);
+    if (d->need_count && d->rule.size_min && d->size_expected >= d->rule.size_min)
+        rc = qw_partial_begin(d);
+    if (rc || d->partial)
+        return rc;
+    return fetch_to(d, temp);
+}
+
 void qw_download_run(void *arg)
 {
     struct qw_download *d = arg;
@@ -55,8 +69,8 @@ void qw_download_run(void *arg)
     if (atomic_load(&d->cancel))
         d->rc = QF_ECANCELED;
     else
-        d->rc =
-            d->head ? qw_head_fetch(d, qf_strbuf_cstr(&temp)) : fetch_to(d, qf_strbuf_cstr(&temp));
+        d->rc = d->head ? qw_head_fetch(d, qf_strbuf_cstr(&temp))
+                        : fetch_segment(d, qf_strbuf_cstr(&temp));
     if (d->rc)
         (void)unlink(qf_strbuf_cstr(&temp));
     qf_strbuf_done(&temp);
@@ -69,6 +83,10 @@ void qw_download_run(void *arg)
 void qw_download_free(struct qw_download *download)
 {
     qw_head_ask_free(download->head);
+    for (size_t i = 0; i < download->need_count; i++)
+        qw_need_unref(download->needs[i]);
+    free(download->needs);
+    free(download->partial_path);
     free(download->name);
     free(download->etag_expected);
     free(download->path);

@@ -1,4 +1,4 @@
-/* download.h - fetch one segment or head input into a file, on a pool thread. */
+/* download.h - fetch one segment, parts of one, or a head input into a file, on a pool thread. */
 #ifndef QUERYWORKER_CACHE_DOWNLOAD_H
 #define QUERYWORKER_CACHE_DOWNLOAD_H
 
@@ -6,7 +6,10 @@
 
 #include "base/pure/err.h"
 #include "base/sys/mailbox.h"
+#include "queryworker/cache/partial.h"
 #include "queryworker/work/message.h"
+#include "segments/parquet/hot.h"
+#include "segments/parquet/segment_reader.h"
 #include "segments/store/store.h"
 
 struct qw_segment;
@@ -25,6 +28,17 @@ struct qw_download {
     struct qw_head_source *heads; /* who asks for heads */
     struct qw_head_ask *head;     /* owned; NULL: a segment of the store */
     atomic_bool cancel;
+    /* Parts of a segment, if @needs are told: */
+    struct qw_partial_rule rule;
+    struct qw_need **needs; /* of the works that wait; owned */
+    size_t need_count;
+    uint64_t upto;              /* number of the last hold among them */
+    char *partial_path;         /* owned; where a copy with holes is, or comes to be */
+    const char *partial_label;  /* the end of it */
+    struct qw_partial *partial; /* what is there; NULL: nothing yet. Out: NULL if the whole came */
+    struct sg_reader *reader;   /* of the copy; borrowed, or NULL */
+    bool reader_opened;         /* out: by the task, and the cache's to take */
+    struct sg_hot *hot;         /* for the reader */
     /* out */
     qf_rc rc;
     struct qf_err err;

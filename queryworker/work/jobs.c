@@ -194,6 +194,9 @@ void qw_jobs_drain(struct qw_coordinator *co)
 static void count(struct qw_coordinator *co, const struct qw_job_task *task)
 {
     qf_metric_add(co->m->background_paused, 0, (double)atomic_load(&task->paused_ms) / 1000);
+    if (task->rc == QF_ECANCELED)
+        QF_LOG_INFO("background job stopped", KV_JOB(task),
+                    QF_KV_U64("samples", atomic_load(&task->samples)));
     if (task->rc != QF_OK)
         return;
     qf_metric_add(co->m->background_bytes, QW_BACKGROUND_READ, (double)task->result.bytes_read);

@@ -65,7 +65,8 @@ void qw_run_load(struct qw_coordinator *co, struct qw_run *run)
         post_failed(co, run, false);
         return;
     }
-    run->hold = qw_cache_acquire(co->cache, assign->segments, assign->segment_count, run);
+    run->hold =
+        qw_cache_acquire(co->cache, assign->segments, assign->segment_count, assign->spec, run);
     qw_cache_acquire_heads(co->cache, run->hold, assign->tenant, &assign->heads);
     if (run->hold->rc || run->hold->missing == 0)
         settled(co, run);

@@ -44,7 +44,10 @@ QF_MUST_CHECK qf_rc sg_annex_find(struct sg_store *store, const struct sg_annex_
 
 /* Small files become one: of exemplars those of a day, of metadata those of all days, each once the day is over before
  * @before_ms. Inputs go at once: readers list until there is nothing new, and find what they were merged into. May end
- * anywhere, and run twice at once. A file that cannot be read is left alone. */
+ * anywhere, and run twice at once. A file that cannot be read is left alone.
+ *
+ * Removals of the same times are taken turns with (segments/store/turn.h), behind reading. QF_EBUSY: one is under way, and what
+ * it may want to remove was left as it is; all else is done. */
 struct sg_annex_merge {
     struct sg_store *store;
     struct qf_str tenant;

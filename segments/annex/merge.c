@@ -7,6 +7,7 @@
 #include "base/pure/duration.h"
 #include "segments/annex/annex_int.h"
 #include "segments/annex/files.h"
+#include "segments/store/turn.h"
 
 /* A file that has less is worth being merged again. */
 #define SMALL_BYTES (SG_ANNEX_BYTES_AIM / 2)
@@ -21,6 +22,8 @@ struct merging {
     struct sg_annex *annex;
     QF_VEC(const struct sg_annex_file *) inputs; /* read, and in the collection */
     QF_VEC(char *) outputs;
+    struct sg_turn *turn; /* while it puts */
+    bool busy;            /* some are being removed, and were left alone */
 };
 
 static void tell_damaged(struct merging *m, const char *name, const struct qf_err *why)
@@ -67,6 +70,8 @@ static qf_rc put_output(void *ctx, const char *name, struct qf_str bytes, struct
     struct merging *m = ctx;
     struct sg_annex_result result = { 0 };
 
+    if (sg_turn_tick(m->turn, m->options->call, err) != QF_OK)
+        return QF_EBUSY;
     QF_VEC_PUSH(&m->outputs, qf_xstrdup(name));
     return sg_annex_put_file(m->options->store, name, bytes, m->options->call, &result, err);
 }
@@ -91,6 +96,69 @@ static qf_rc remove_inputs(struct merging *m, struct qf_err *err)
     return rc;
 }
 
+/* --- in turn with removals --- */
+
+static qf_rc begin_turn(struct merging *m, struct qf_err *err)
+{
+    int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+
+    for (size_t i = 0; i < m->inputs.count; i++) {
+        min_ts = QF_MIN(min_ts, m->inputs.items[i]->parts.min_ts);
+        max_ts = QF_MAX(max_ts, m->inputs.items[i]->parts.max_ts);
+    }
+    return sg_turn_merge(m->options->store, m->options->tenant, min_ts, max_ts, m->options->call,
+                         &m->turn, err);
+}
+
+/* One that is gone was removed, or somebody else was quicker: the next pass knows. */
+static qf_rc look_again(const struct merging *m, bool *ret_all, struct qf_err *err)
+{
+    *ret_all = true;
+    for (size_t i = 0; i < m->inputs.count && *ret_all; i++) {
+        struct sg_store_info info;
+        struct qf_err why = { 0 };
+        qf_rc rc = sg_store_stat(m->options->store, qf_str_from(m->inputs.items[i]->name),
+                                 m->options->call, &info, &why);
+
+        if (rc && rc != QF_ENOTFOUND)
+            return qf_err_set(err, rc, "%s", why.msg);
+        *ret_all = rc == QF_OK;
+    }
+    return QF_OK;
+}
+
+/* Outputs are not taken back: another merge may have found them there and have removed the inputs. */
+static qf_rc check_turn(struct merging *m, struct qf_err *err)
+{
+    qf_rc rc = sg_turn_check(m->turn, m->options->call, err);
+
+    return rc == QF_ENOTFOUND || rc == QF_ETIMEOUT ? QF_EBUSY : rc;
+}
+
+static qf_rc put_merged(struct merging *m, struct qf_err *err)
+{
+    const struct sg_annex_files output = { .tenant = m->options->tenant,
+                                           .file = put_output,
+                                           .ctx = m };
+    bool all = false;
+    qf_rc rc = begin_turn(m, err);
+
+    if (rc == QF_OK)
+        rc = look_again(m, &all, err);
+    if (rc == QF_OK && all)
+        rc = sg_annex_write(m->annex, &output, err);
+    if (rc == QF_OK && all)
+        rc = check_turn(m, err);
+    if (rc == QF_OK && all)
+        rc = remove_inputs(m, err);
+    m->turn = sg_turn_end(m->turn);
+    m->merged->inputs += all ? m->inputs.count : 0;
+    m->merged->outputs += m->outputs.count;
+    return rc;
+}
+
+/* --- all of it --- */
+
 static void forget(struct merging *m)
 {
     m->annex = sg_annex_free(m->annex);
@@ -104,21 +172,13 @@ static void forget(struct merging *m)
 static qf_rc merge_files(struct merging *m, const struct sg_annex_file *const *files, size_t count,
                          struct qf_err *err)
 {
-    const struct sg_annex_files output = { .tenant = m->options->tenant,
-                                           .file = put_output,
-                                           .ctx = m };
     qf_rc rc = QF_OK;
 
     m->annex = sg_annex_new(MEMORY_BYTES_MAX);
     for (size_t i = 0; i < count && rc == QF_OK; i++)
         rc = read_input(m, files[i], err);
-    if (rc == QF_OK && m->inputs.count > 1) {
-        rc = sg_annex_write(m->annex, &output, err);
-        if (rc == QF_OK)
-            rc = remove_inputs(m, err);
-        m->merged->inputs += m->inputs.count;
-        m->merged->outputs += m->outputs.count;
-    }
+    if (rc == QF_OK && m->inputs.count > 1)
+        rc = put_merged(m, err);
     forget(m);
     return rc;
 }
@@ -171,6 +231,8 @@ static qf_rc merge_kind(struct merging *m, enum sg_annex_kind kind, struct qf_er
             m->merged->inputs += count;
         else if (count > 1)
             rc = merge_files(m, group, count, err);
+        m->busy |= rc == QF_EBUSY;
+        rc = rc == QF_EBUSY ? QF_OK : rc;
     }
     free(group);
     sg_annex_list_done(&list);
@@ -185,5 +247,10 @@ qf_rc sg_annex_merge(const struct sg_annex_merge *merge, struct sg_annex_merged 
 
     *ret_merged = (struct sg_annex_merged){ 0 };
     rc = merge_kind(&m, SG_ANNEX_EXEMPLARS, err);
-    return rc == QF_OK ? merge_kind(&m, SG_ANNEX_METADATA, err) : rc;
+    if (rc == QF_OK)
+        rc = merge_kind(&m, SG_ANNEX_METADATA, err);
+    return rc == QF_OK && m.busy
+               ? qf_err_set(err, QF_EBUSY, "exemplars or metadata of tenant %.*s are being removed",
+                            QF_STR_ARG(merge->tenant))
+               : rc;
 }

@@ -28,5 +28,9 @@ qf_rc sg_pass_annexes(struct pass *p, struct qf_err *err)
     p->result.annexes_merged += merged.inputs;
     p->result.annexes_written += merged.outputs;
     p->result.damaged += merged.damaged;
+    if (rc == QF_EBUSY) {
+        sg_pass_tell(p, SG_PASS_REMOVED, "%s", err->msg);
+        return QF_OK;
+    }
     return rc;
 }

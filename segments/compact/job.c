@@ -17,9 +17,12 @@
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/write/sweep.h"
-#include "segments/write/turn.h"
+#include "segments/store/turn.h"
 
 #define PROGRESS_SAMPLES (1u << 20)
+/* What was put longer ago may be all that is left of the inputs: it is not taken back. Less than any grace (pass.h) that
+ * leaves readers time, more than it takes until a job counts as dead (segments/store/turn.h). */
+#define TAKE_BACK_MS (2 * SG_TURN_TTL_MS)
 
 struct output {
     char *path, *name;
@@ -41,6 +44,7 @@ struct running {
     QF_VEC(struct qf_str) histograms;
     struct sg_job_result result;
     uint64_t told;
+    int64_t turn_ms; /* since when it puts, by the store's clock */
 };
 
 /* --- inputs --- */
@@ -255,7 +259,15 @@ static qf_rc check_inputs(struct running *r, struct qf_err *err)
     return QF_OK;
 }
 
-/* Does the store have the output, saying all that this one says? */
+static bool is_input(const struct running *r, const char *name)
+{
+    for (size_t i = 0; i < r->job->input_count; i++)
+        if (qf_str_is(r->job->inputs[i], name))
+            return true;
+    return false;
+}
+
+/* Does the store have the output, saying all that this one says? QF_ENOTFOUND: it is one of the inputs, and gone since. */
 static qf_rc is_present(struct running *r, const struct output *output, bool *ret_present,
                         struct qf_err *err)
 {
@@ -275,18 +287,12 @@ static qf_rc is_present(struct running *r, const struct output *output, bool *re
                        qf_str_eq(there.replaces, sg_reader_meta(reader)->replaces) &&
                        qf_str_eq(there.beside, sg_reader_meta(reader)->beside);
     (void)sg_reader_free(reader);
+    if (rc == QF_ENOTFOUND && is_input(r, output->name))
+        return qf_err_set(err, rc, "%s", why.msg);
     /* One that cannot be read is put over. */
     return rc == QF_OK || rc == QF_ENOTFOUND || rc == QF_ECORRUPT || rc == QF_EUNSUPPORTED
                ? QF_OK
                : qf_err_set(err, rc, "%s", why.msg);
-}
-
-static bool is_input(const struct running *r, const char *name)
-{
-    for (size_t i = 0; i < r->job->input_count; i++)
-        if (qf_str_is(r->job->inputs[i], name))
-            return true;
-    return false;
 }
 
 static qf_rc put_output(struct running *r, struct output *output, struct qf_err *err)
@@ -324,10 +330,13 @@ static void pace_outputs(const struct running *r)
             pace(r, (uint64_t)status.st_size);
 }
 
-static qf_rc begin_turn(const struct running *r, struct sg_turn **ret_turn, struct qf_err *err)
+static qf_rc begin_turn(struct running *r, struct sg_turn **ret_turn, struct qf_err *err)
 {
     int64_t min_ts = INT64_MAX, max_ts = INT64_MIN;
+    qf_rc rc = sg_store_clock(r->options->store, &r->call, &r->turn_ms, err);
 
+    if (rc)
+        return rc;
     for (size_t i = 0; i < r->readers.count; i++) {
         min_ts = QF_MIN(min_ts, sg_reader_meta(r->readers.items[i])->name.min_ts);
         max_ts = QF_MAX(max_ts, sg_reader_meta(r->readers.items[i])->name.max_ts);
@@ -336,16 +345,28 @@ static qf_rc begin_turn(const struct running *r, struct sg_turn **ret_turn, stru
                          err);
 }
 
+/* Can inputs that are gone have been replaced by these outputs, and deleted for it? */
+static bool is_too_late(const struct running *r)
+{
+    int64_t now;
+
+    return sg_store_clock(r->options->store, NULL, &now, NULL) != QF_OK ||
+           now - r->turn_ms >= TAKE_BACK_MS;
+}
+
 /* Somebody thinks that this job is dead, and removes segments: theirs may be among the inputs. */
 static qf_rc take_back(struct running *r, struct qf_err *why)
 {
+    qf_rc rc = why->rc == QF_ENOTFOUND || why->rc == QF_ETIMEOUT ? QF_EBUSY : why->rc;
+
+    if (is_too_late(r))
+        return qf_err_prefix(why, rc,
+                             "what was merged stays, though segments may have been removed");
     for (size_t i = 0; i < r->outputs.count; i++)
         if (r->outputs.items[i].put)
             (void)!sg_store_delete(r->options->store, qf_str_from(r->outputs.items[i].name), NULL,
                                    NULL);
-    return qf_err_prefix(why,
-                         why->rc == QF_ENOTFOUND || why->rc == QF_ETIMEOUT ? QF_EBUSY : why->rc,
-                         "what was merged was taken back");
+    return qf_err_prefix(why, rc, "what was merged was taken back");
 }
 
 static qf_rc put_all(struct running *r, struct sg_turn *turn, struct sg_changes_note *note,
@@ -354,7 +375,8 @@ static qf_rc put_all(struct running *r, struct sg_turn *turn, struct sg_changes_
     qf_rc rc = check_inputs(r, err);
 
     for (size_t i = 0; i < r->outputs.count && rc == QF_OK; i++) {
-        sg_turn_tick(turn, &r->call);
+        if (sg_turn_tick(turn, &r->call, err) != QF_OK)
+            return take_back(r, err);
         rc = put_output(r, &r->outputs.items[i], err);
         sg_changes_note_add(note, qf_str_from(r->outputs.items[i].name));
     }

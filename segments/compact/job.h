@@ -3,7 +3,7 @@
  * The inputs are read series by series, merged as a query merges them (of equal timestamps the sample of the newest file
  * counts), and written as the newest version of the format. Then, and only then, the store changes:
  *
- *   1. the job has its turn before or after removals of segments (segments/write/turn.h);
+ *   1. the job has its turn before or after removals of segments (segments/store/turn.h);
  *   2. the inputs are looked at once more: if one is gone, somebody else was quicker, or its samples were to go;
  *   3. outputs are put, the last of which says what they replace (segments/parquet/segment.h) and so makes them count;
  *   4. a note of the change is left for readers (segments/catalog/changes.h).

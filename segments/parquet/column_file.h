@@ -152,6 +152,9 @@ size_t colfile_row_groups(const struct colfile *file);
 size_t colfile_rows(const struct colfile *file, size_t row_group);
 size_t colfile_values(const struct colfile *file, size_t row_group, size_t column);
 size_t colfile_chunk_bytes(const struct colfile *file, size_t row_group, size_t column);
+/* Where the chunks of a row group lie, which are one behind the other: [*ret_start, *ret_end). */
+void colfile_group_span(const struct colfile *file, size_t row_group, uint64_t *ret_start,
+                        uint64_t *ret_end);
 /* Statistics of a chunk; false if there are none. Texts are appended to the buffers. */
 bool colfile_range_i64(const struct colfile *file, size_t row_group, size_t column,
                        int64_t *ret_min, int64_t *ret_max);

@@ -293,6 +293,15 @@ size_t colfile_chunk_bytes(const struct colfile *file, size_t row_group, size_t 
     return colfile_chunk(file, row_group, column)->size;
 }
 
+void colfile_group_span(const struct colfile *file, size_t row_group, uint64_t *ret_start,
+                        uint64_t *ret_end)
+{
+    const struct colfile_chunk *last = colfile_chunk(file, row_group, file->column_count - 1);
+
+    *ret_start = colfile_chunk(file, row_group, 0)->start;
+    *ret_end = last->start + last->size;
+}
+
 bool colfile_range_text(const struct colfile *file, size_t row_group, size_t column,
                         struct qf_strbuf *min, struct qf_strbuf *max)
 {

@@ -160,10 +160,13 @@ static inline struct qf_str sg_extras_histogram(const struct sg_extras *extras, 
 }
 
 /* A walk over the selected rows of one segment, row group by row group. */
+struct sg_pick;
 struct sg_row {
     struct qf_labels labels;
+    /* The selected samples; or NULL, and sg_cursor_decode() makes them, at most @count, at least none. */
     const int64_t *ts;
     const double *values;
+    const struct sg_pick *pick;                   /* where they are, if they are not decoded */
     const int64_t *start_ts;                      /* NULL, or per sample; 0: not known */
     const struct pq_histogram *const *histograms; /* NULL, or per sample NULL for a float */
     size_t count;
@@ -201,6 +204,18 @@ void sg_cursor_done(struct sg_cursor *cursor);
  * moves on to another row group. */
 QF_MUST_CHECK qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row,
                                    struct qf_err *err);
+/* Decode the samples of @row, which is the cursor's current one and has none yet, into memory of the
+ * caller's, room for @row->count each: where they are wanted, and nobody copies them. *ret_no_stale: none is
+ * a stale marker. QF_ECORRUPT. */
+struct sg_decoded {
+    size_t count;
+    bool no_stale;
+};
+QF_MUST_CHECK qf_rc sg_cursor_decode(const struct sg_cursor *cursor, const struct sg_row *row,
+                                     int64_t *ts, double *values, struct sg_decoded *ret_decoded,
+                                     struct qf_err *err);
+/* Can the row group hold a selected series, by its statistics? */
+bool sg_group_may_match(const struct sg_group *group, const struct pq_select *select);
 /* The rows of a row group that are selected: each matcher looks at each different value once. */
 struct sg_matching;
 /* In @arena. */

@@ -2,8 +2,9 @@
  *
  * A row group is looked at in three steps, each only if the one before leaves something: its
  * statistics; its series columns, where each matcher looks at each different value once; its
- * samples, of which the cursor decodes the selected rows, and of these the selected times and what
- * is later. */
+ * samples, of which the selected rows are decoded, and of these the selected times and what is later.
+ * Whoever wants a row says where to (sg_cursor_decode()); only rows with start timestamps or histograms
+ * are decoded all together, with these. */
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -33,29 +34,6 @@ void sg_cursor_done(struct sg_cursor *cursor)
     free(cursor->ts);
     free(cursor->values);
     *cursor = (struct sg_cursor){ 0 };
-}
-
-static bool is_name_matcher(const struct pq_matcher *matcher)
-{
-    return qf_str_is(matcher->name, QF_METRIC_NAME);
-}
-
-/* Can the row group hold a selected series, by its statistics? */
-static bool group_may_match(const struct sg_cursor *cursor, const struct sg_group *group)
-{
-    const struct pq_select *select = cursor->select;
-
-    if (group->min_ts > select->max_ts || group->max_ts < select->min_ts)
-        return false;
-    for (size_t i = 0; i < select->matcher_count && group->has_range; i++) {
-        const struct pq_matcher *matcher = &select->matchers[i];
-
-        if (matcher->type == PQ_MATCH_EQUAL && is_name_matcher(matcher) &&
-            (qf_str_cmp(matcher->value, group->metric_min) < 0 ||
-             qf_str_cmp(matcher->value, group->metric_max) > 0))
-            return false;
-    }
-    return true;
 }
 
 /* Row group @group, to be read within what the source has left. */
@@ -281,14 +259,14 @@ static qf_rc read_extras(struct sg_cursor *cursor, size_t group, const size_t *f
 /* -- Samples ---------------------------------------------------------------------------------- */
 
 /* A selected row of the group, and where its samples are. */
-struct pick {
+struct sg_pick {
     size_t row, count;
     size_t first; /* in the group; the timestamps' place */
     size_t value; /* in its column: digits or doubles */
 };
 
 struct picks {
-    struct pick *items;
+    struct sg_pick *items;
     size_t count;
     size_t samples, digits, doubles;
     size_t *firsts; /* of what is left after trimming */
@@ -315,7 +293,7 @@ static qf_rc reserve(struct sg_cursor *cursor, size_t samples, struct qf_err *er
 }
 
 /* Values of a row from its sample @from on. */
-static void decode_values(const struct sg_cursor *cursor, const struct pick *pick, size_t from,
+static void decode_values(const struct sg_cursor *cursor, const struct sg_pick *pick, size_t from,
                           double *out)
 {
     const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
@@ -331,7 +309,7 @@ static void decode_values(const struct sg_cursor *cursor, const struct pick *pic
 }
 
 /* How many samples at the end of a row are probably not before @min_ts, and some. */
-static size_t guess_tail(const struct sg_series *series, const struct pick *pick, int64_t min_ts)
+static size_t guess_tail(const struct sg_series *series, const struct sg_pick *pick, int64_t min_ts)
 {
     int64_t first = series->min_ts[pick->row], last = series->max_ts[pick->row];
     double part;
@@ -344,7 +322,7 @@ static size_t guess_tail(const struct sg_series *series, const struct pick *pick
 
 /* Decode the timestamps of a row from its end, as far as they may be selected. How many there are in
  * @ts; 0: they are malformed. */
-static size_t decode_times(const struct sg_cursor *cursor, const struct pick *pick, int64_t *ts)
+static size_t decode_times(const struct sg_cursor *cursor, const struct sg_pick *pick, int64_t *ts)
 {
     const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
     int64_t min_ts = cursor->select->min_ts;
@@ -365,8 +343,9 @@ static size_t decode_times(const struct sg_cursor *cursor, const struct pick *pi
 
 /* The selected times of a row, at the beginning of @ts; @ret_first: which sample of the row is the
  * first of them. */
-static qf_rc decode_times_selected(struct sg_cursor *cursor, const struct pick *pick, int64_t *ts,
-                                   struct sg_row *row, size_t *ret_first, struct qf_err *err)
+static qf_rc decode_times_selected(const struct sg_cursor *cursor, const struct sg_pick *pick,
+                                   int64_t *ts, struct sg_row *row, size_t *ret_first,
+                                   struct qf_err *err)
 {
     const struct pq_select *select = cursor->select;
     size_t tail = decode_times(cursor, pick, ts), start, end;
@@ -383,19 +362,34 @@ static qf_rc decode_times_selected(struct sg_cursor *cursor, const struct pick *
     return QF_OK;
 }
 
-/* Decode a row to place @at of the cursor's memory and cut it to the selected times. */
-static qf_rc decode_row(struct sg_cursor *cursor, const struct pick *pick, size_t at,
-                        struct sg_row *row, size_t *ret_first, struct qf_err *err)
+/* Decode a row and cut it to the selected times. */
+static qf_rc decode_row(const struct sg_cursor *cursor, const struct sg_pick *pick, int64_t *ts,
+                        double *values, struct sg_row *row, size_t *ret_first, struct qf_err *err)
 {
     size_t first = 0;
-    qf_rc rc = decode_times_selected(cursor, pick, cursor->ts + at, row, &first, err);
+    qf_rc rc = decode_times_selected(cursor, pick, ts, row, &first, err);
 
     if (rc != QF_OK || !row->count)
         return rc;
-    decode_values(cursor, pick, first, cursor->values + at);
-    row->values = cursor->values + at;
+    decode_values(cursor, pick, first, values);
+    row->values = values;
     *ret_first = pick->first + first;
     return QF_OK;
+}
+
+qf_rc sg_cursor_decode(const struct sg_cursor *cursor, const struct sg_row *row, int64_t *ts,
+                       double *values, struct sg_decoded *ret_decoded, struct qf_err *err)
+{
+    struct sg_row decoded = *row;
+    size_t first;
+    qf_rc rc = decode_row(cursor, row->pick, ts, values, &decoded, &first, err);
+
+    *ret_decoded = (struct sg_decoded){
+        .count = decoded.count,
+        /* Decimals are numbers. */
+        .no_stale = sg_series_decimal(&cursor->parts[SG_PART_SERIES]->series, row->pick->row),
+    };
+    return rc;
 }
 
 /* Decode the picked rows and drop those that have no selected sample. */
@@ -405,7 +399,8 @@ static qf_rc decode_rows(struct sg_cursor *cursor, const struct picks *picks, st
 
     for (size_t i = 0; i < picks->count; i++) {
         struct sg_row row = cursor->rows[i];
-        qf_rc rc = decode_row(cursor, &picks->items[i], at, &row, &picks->firsts[kept], err);
+        qf_rc rc = decode_row(cursor, &picks->items[i], cursor->ts + at, cursor->values + at, &row,
+                              &picks->firsts[kept], err);
 
         if (rc)
             return rc;
@@ -418,23 +413,39 @@ static qf_rc decode_rows(struct sg_cursor *cursor, const struct picks *picks, st
     return QF_OK;
 }
 
+/* Decode all picked rows now, with what else their samples have. */
+static qf_rc read_with_extras(struct sg_cursor *cursor, size_t group, const struct picks *picks,
+                              struct qf_err *err)
+{
+    qf_rc rc = reserve(cursor, picks->samples, err);
+
+    if (rc == QF_OK)
+        rc = decode_rows(cursor, picks, err);
+    return rc == QF_OK && cursor->row_count ? read_extras(cursor, group, picks->firsts, err) : rc;
+}
+
 static qf_rc read_samples(struct sg_cursor *cursor, size_t group, const struct picks *picks,
                           struct qf_err *err)
 {
     const struct sg_series *series = &cursor->parts[SG_PART_SERIES]->series;
-    size_t total = cursor->reader->groups[group].samples;
-    qf_rc rc = need_numbers(cursor, group, SG_PART_TS, total, err);
+    const struct sg_group *info = &cursor->reader->groups[group];
+    qf_rc rc = need_numbers(cursor, group, SG_PART_TS, info->samples, err);
 
     if (rc == QF_OK && picks->digits)
         rc = need_numbers(cursor, group, SG_PART_DIGITS, series->digits, err);
     if (rc == QF_OK && picks->doubles)
         rc = need_numbers(cursor, group, SG_PART_VALUE, series->doubles, err);
-    if (rc == QF_OK)
-        rc = reserve(cursor, picks->samples, err);
-    if (rc == QF_OK)
-        rc = decode_rows(cursor, picks, err);
+    if (rc != QF_OK)
+        return rc;
     cursor->scratch->stats.samples += picks->samples;
-    return rc == QF_OK && cursor->row_count ? read_extras(cursor, group, picks->firsts, err) : rc;
+    if (info->start_ts || info->histograms)
+        return read_with_extras(cursor, group, picks, err);
+    for (size_t i = 0; i < picks->count; i++) {
+        cursor->rows[i].pick = &picks->items[i];
+        cursor->rows[i].count = picks->items[i].count;
+    }
+    cursor->row_count = picks->count;
+    return account(cursor, 0, err);
 }
 
 /* -- Presence --------------------------------------------------------------------------------- */
@@ -455,7 +466,7 @@ static enum presence presence_of(const struct sg_cursor *cursor, size_t row, int
 }
 
 /* The row begins before the selected time and ends after it: look for a sample in between. */
-static qf_rc look_between(struct sg_cursor *cursor, size_t group, const struct pick *pick,
+static qf_rc look_between(struct sg_cursor *cursor, size_t group, const struct sg_pick *pick,
                           struct sg_row *row, struct qf_err *err)
 {
     size_t first, total = cursor->reader->groups[group].samples;
@@ -481,7 +492,7 @@ static qf_rc read_presence(struct sg_cursor *cursor, size_t group, const struct 
     size_t kept = 0;
 
     for (size_t i = 0; i < picks->count; i++) {
-        const struct pick *pick = &picks->items[i];
+        const struct sg_pick *pick = &picks->items[i];
         struct sg_row row = cursor->rows[i];
         enum presence presence = presence_of(cursor, pick->row, &times[kept]);
 
@@ -512,7 +523,7 @@ static qf_rc choose_rows(struct sg_cursor *cursor, struct sg_matching *m, struct
 
     for (size_t i = 0; i < series->rows; i++) {
         size_t count = (size_t)series->samples[i], decimal = sg_series_decimal(series, i);
-        struct pick pick = { i, count, first, places[decimal] };
+        struct sg_pick pick = { i, count, first, places[decimal] };
         struct sg_row *row = &cursor->rows[picks->count];
         qf_rc rc;
 
@@ -554,7 +565,7 @@ static qf_rc load_group(struct sg_cursor *cursor, size_t group, struct qf_err *e
         return account(cursor, 0, err);
     sg_matching_begin(m, &cursor->parts[SG_PART_SERIES]->series);
     cursor->rows = QF_ARENA_ARRAY(cursor->arena, struct sg_row, rows);
-    picks.items = QF_ARENA_ARRAY(cursor->arena, struct pick, rows);
+    picks.items = QF_ARENA_ARRAY(cursor->arena, struct sg_pick, rows);
     picks.firsts = QF_ARENA_ARRAY(cursor->arena, size_t, rows);
     rc = choose_rows(cursor, m, &picks, err);
     if (rc == QF_OK)
@@ -579,7 +590,7 @@ qf_rc sg_cursor_next(struct sg_cursor *cursor, const struct sg_row **ret_row, st
 
         if (scratch->cancel && atomic_load_explicit(scratch->cancel, memory_order_relaxed))
             return qf_err_set(err, QF_ECANCELED, "canceled");
-        if (!group_may_match(cursor, &cursor->reader->groups[group])) {
+        if (!sg_group_may_match(&cursor->reader->groups[group], cursor->select)) {
             scratch->stats.row_groups_pruned++;
             continue;
         }

@@ -6,6 +6,21 @@ static bool is_name_matcher(const struct pq_matcher *matcher)
     return qf_str_is(matcher->name, QF_METRIC_NAME);
 }
 
+bool sg_group_may_match(const struct sg_group *group, const struct pq_select *select)
+{
+    if (group->min_ts > select->max_ts || group->max_ts < select->min_ts)
+        return false;
+    for (size_t i = 0; i < select->matcher_count && group->has_range; i++) {
+        const struct pq_matcher *matcher = &select->matchers[i];
+
+        if (matcher->type == PQ_MATCH_EQUAL && is_name_matcher(matcher) &&
+            (qf_str_cmp(matcher->value, group->metric_min) < 0 ||
+             qf_str_cmp(matcher->value, group->metric_max) > 0))
+            return false;
+    }
+    return true;
+}
+
 static bool name_accepted(const struct pq_select *select, struct qf_str metric)
 {
     for (size_t i = 0; i < select->matcher_count; i++)

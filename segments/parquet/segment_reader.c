@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "segments/parquet/column_file_seal.h"
 #include "segments/parquet/decimals.h"
 #include "segments/parquet/seg_int.h"
 #include "segments/parquet/segment_writer.h"
@@ -118,6 +119,30 @@ const struct sg_meta *sg_reader_meta(const struct sg_reader *reader)
 size_t sg_reader_memory(const struct sg_reader *reader)
 {
     return sizeof(*reader) + colfile_memory(reader->file) + qf_arena_used(reader->arena);
+}
+
+qf_rc sg_tail_need(struct qf_str tail, uint64_t file_size, uint64_t *ret_need, struct qf_err *err)
+{
+    struct colfile_seal seal;
+
+    return colfile_seal_open(tail, file_size, &seal, ret_need, err);
+}
+
+size_t sg_reader_group_count(const struct sg_reader *reader)
+{
+    return reader->group_count;
+}
+
+void sg_reader_group_span(const struct sg_reader *reader, size_t group, uint64_t *ret_start,
+                          uint64_t *ret_end)
+{
+    colfile_group_span(reader->file, group, ret_start, ret_end);
+}
+
+bool sg_reader_group_wanted(const struct sg_reader *reader, size_t group,
+                            const struct pq_select *select)
+{
+    return sg_group_may_match(&reader->groups[group], select);
 }
 
 void sg_series_done(struct sg_series *series)

@@ -28,6 +28,26 @@ const struct sg_meta *sg_reader_meta(const struct sg_reader *reader);
 /* Bytes of heap the open reader holds (footer, label summary). */
 size_t sg_reader_memory(const struct sg_reader *reader);
 
+/* -- Files of which not all is here ------------------------------------------------------------ *
+ * A row group is verified when it is read, and so a file may have holes where groups are that nobody
+ * reads. What a scan reads beside the groups it may match is the end of the file: seal and footer. */
+
+/* How many of the last bytes of a file opening needs, by the last of them, @tail: *ret_need is 0 if they
+ * are all there and have the right checksum. QF_ECORRUPT. */
+QF_MUST_CHECK qf_rc sg_tail_need(struct qf_str tail, uint64_t file_size, uint64_t *ret_need,
+                                 struct qf_err *err);
+/* The bytes in front of the first row group, the same in every file. */
+#define SG_FILE_START "PAR1"
+
+size_t sg_reader_group_count(const struct sg_reader *reader);
+/* Where a row group lies: [*ret_start, *ret_end). The first begins behind SG_FILE_START, each where the
+ * one before ends. */
+void sg_reader_group_span(const struct sg_reader *reader, size_t group, uint64_t *ret_start,
+                          uint64_t *ret_end);
+/* Will a source with @select read of this group? */
+bool sg_reader_group_wanted(const struct sg_reader *reader, size_t group,
+                            const struct pq_select *select);
+
 /* Read everything and check checksums, order of series and samples, counts, shard and time range
  * against the metadata. QF_ECORRUPT names the file and what is wrong. */
 QF_MUST_CHECK qf_rc sg_reader_verify(struct sg_reader *reader, struct qf_err *err);

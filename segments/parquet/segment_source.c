@@ -1,9 +1,9 @@
 /* segment_source.c - the selected series of several segments, merged.
  *
- * Each segment has a cursor; a heap keeps them by the labels of their current row. A series that
- * one row of one segment holds whole is handed out as it was decoded. Otherwise its parts are
- * copied together: end to end where they do not overlap in time, else merged with the newest file
- * winning. */
+ * Each segment has a cursor; a heap keeps them by the labels of their current row. The rows of a series
+ * are decoded one behind the other into the same memory, series after series, and as parts that do not
+ * overlap come in order, that is the series. Where they do overlap they are merged, and the newest file
+ * wins. */
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -45,6 +45,7 @@ struct source {
     struct qf_arena *arena; /* labels of a series in several parts */
     QF_VEC(int64_t) ts;
     QF_VEC(double) values;
+    bool no_stale; /* among these */
     QF_VEC(struct part) parts;
     QF_VEC(int64_t) merged_ts;
     QF_VEC(double) merged_values;
@@ -123,17 +124,17 @@ static void extras_fill(struct extras *extras, size_t count, bool start_ts, bool
         QF_VEC_PUSH(&extras->histograms, NULL);
 }
 
-/* Histograms are copied: those of a row end with its row group. */
-static void gather_extras(struct source *source, const struct sg_row *row, size_t at)
+/* Histograms are copied: those of a row end with its row group. @count samples from @at on are new. */
+static void gather_extras(struct source *source, const struct sg_row *row, size_t at, size_t count)
 {
     struct extras *extras = &source->extras;
     bool start_ts = row->start_ts || extras->start_ts.count;
     bool histograms = row->histograms || extras->histograms.count;
 
-    extras_fill(extras, at + row->count, start_ts, histograms);
-    for (size_t i = 0; row->start_ts && i < row->count; i++)
+    extras_fill(extras, at + count, start_ts, histograms);
+    for (size_t i = 0; row->start_ts && i < count; i++)
         extras->start_ts.items[at + i] = row->start_ts[i];
-    for (size_t i = 0; row->histograms && i < row->count; i++)
+    for (size_t i = 0; row->histograms && i < count; i++)
         if (row->histograms[i])
             extras->histograms.items[at + i] = pq_histogram_copy(source->arena, row->histograms[i]);
 }
@@ -149,19 +150,60 @@ static void merge_extra(struct source *source, size_t from)
         QF_VEC_PUSH(&merged->histograms, source->extras.histograms.items[from]);
 }
 
-static void gather(struct source *source, const struct entry *entry)
+/* Would @more samples, with @bytes each in all, fit beside what is gathered and what the cursors hold? */
+static qf_rc check_memory(struct source *source, size_t more, size_t bytes, struct qf_err *err)
+{
+    uint64_t limit = source->scratch.memory_limit;
+    uint64_t extras = source->extras.start_ts.count + source->extras.histograms.count;
+    uint64_t memory = source->scratch.memory + (source->ts.count + more) * bytes + extras * 16 +
+                      qf_arena_used(source->arena);
+
+    source->scratch.stats.memory_peak = QF_MAX(source->scratch.stats.memory_peak, memory);
+    if (!limit || memory <= limit)
+        return QF_OK;
+    return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
+                      (unsigned long long)limit);
+}
+
+/* Forget the samples of the series before. */
+static void gather_begin(struct source *source)
+{
+    qf_arena_reset(source->arena);
+    source->parts.count = source->ts.count = source->values.count = 0;
+    source->no_stale = true;
+    extras_clear(&source->extras);
+}
+
+/* The samples of a row, behind those that are gathered already; @bytes are for each sample in the end. */
+static qf_rc gather(struct source *source, const struct entry *entry, size_t bytes,
+                    struct qf_err *err)
 {
     const struct sg_row *row = entry->row;
+    struct sg_decoded got = { .count = row->count };
     size_t at = source->ts.count;
+    qf_rc rc = check_memory(source, row->count, bytes, err);
 
-    QF_VEC_PUSH(&source->parts, (struct part){ at, row->count, source->ages[entry->cursor] });
+    if (rc != QF_OK)
+        return rc;
     QF_VEC_RESERVE(&source->ts, at + row->count);
     QF_VEC_RESERVE(&source->values, at + row->count);
-    memcpy(source->ts.items + at, row->ts, row->count * sizeof(*row->ts));
-    memcpy(source->values.items + at, row->values, row->count * sizeof(*row->values));
-    source->ts.count += row->count;
-    source->values.count += row->count;
-    gather_extras(source, row, at);
+    if (row->ts) {
+        memcpy(source->ts.items + at, row->ts, row->count * sizeof(*row->ts));
+        memcpy(source->values.items + at, row->values, row->count * sizeof(*row->values));
+    } else {
+        rc = sg_cursor_decode(&source->cursors[entry->cursor], row, source->ts.items + at,
+                              source->values.items + at, &got, err);
+    }
+    if (rc != QF_OK)
+        qf_err_about(err, source->readers[entry->cursor]);
+    if (rc != QF_OK || !got.count)
+        return rc;
+    QF_VEC_PUSH(&source->parts, (struct part){ at, got.count, source->ages[entry->cursor] });
+    source->ts.count += got.count;
+    source->values.count += got.count;
+    source->no_stale &= got.no_stale;
+    gather_extras(source, row, at, got.count);
+    return QF_OK;
 }
 
 static int by_first_ts(const void *a, const void *b, void *ctx)
@@ -270,19 +312,8 @@ static void set_extras(struct pq_series *series, const struct extras *extras)
     series->histograms = extras->histograms.count ? extras->histograms.items : NULL;
 }
 
-/* Do the gathered samples, and room to merge them, fit beside what the cursors hold? */
-static qf_rc check_memory(const struct source *source, struct qf_err *err)
-{
-    uint64_t limit = source->scratch.memory_limit;
-    uint64_t extras = source->extras.start_ts.count + source->extras.histograms.count;
-
-    if (!limit || source->scratch.memory + source->ts.count * 32 + extras * 16 +
-                          qf_arena_used(source->arena) <=
-                      limit)
-        return QF_OK;
-    return qf_err_set(err, QF_ELIMIT, "a series takes more than the %llu bytes a scan may hold",
-                      (unsigned long long)limit);
-}
+#define MERGE_BYTES 32 /* for each sample of a series in parts: gathered, and merged if need be */
+#define PLAIN_BYTES 16 /* for each one of a series in one piece */
 
 /* Collect every part of the series of @first, from all cursors and row groups. */
 static qf_rc put_together(struct source *source, struct entry first, struct pq_series *ret_series,
@@ -291,15 +322,14 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
     const struct entry *top;
     struct qf_labels labels;
 
-    qf_arena_reset(source->arena);
+    gather_begin(source);
     if (!qf_labels_copy(source->arena, first.row->labels, &labels))
         abort(); /* the arena has no limit */
-    source->parts.count = source->ts.count = source->values.count = 0;
-    extras_clear(&source->extras);
-    gather(source, &first);
     for (;;) {
-        qf_rc rc = check_memory(source, err);
+        qf_rc rc = gather(source, &first, MERGE_BYTES, err);
 
+        if (rc == QF_OK)
+            rc = check_memory(source, 0, MERGE_BYTES, err); /* with the row's histograms */
         if (rc == QF_OK)
             rc = advance(source, first.cursor, err);
         if (rc != QF_OK)
@@ -309,12 +339,12 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
             break;
         first = *top;
         qf_heap_pop(&source->heap);
-        gather(source, &first);
     }
     *ret_series = (struct pq_series){ .labels = labels,
                                       .ts = source->ts.items,
                                       .values = source->values.items,
-                                      .count = source->ts.count };
+                                      .count = source->ts.count,
+                                      .no_stale = source->no_stale };
     set_extras(ret_series, &source->extras);
     if (in_order(source))
         return QF_OK;
@@ -324,6 +354,31 @@ static qf_rc put_together(struct source *source, struct entry first, struct pq_s
     ret_series->values = source->merged_values.items;
     ret_series->count = source->merged_ts.count;
     return QF_OK;
+}
+
+/* The series that one row holds whole. */
+static qf_rc take_row(struct source *source, const struct entry *entry,
+                      struct pq_series *ret_series, struct qf_err *err)
+{
+    const struct sg_row *row = entry->row;
+    qf_rc rc = QF_OK;
+
+    QF_VEC_PUSH(&source->used, entry->cursor);
+    *ret_series = (struct pq_series){ .labels = row->labels,
+                                      .ts = row->ts,
+                                      .values = row->values,
+                                      .histograms = row->histograms,
+                                      .start_ts = row->start_ts,
+                                      .count = row->count };
+    if (row->ts)
+        return QF_OK;
+    gather_begin(source);
+    rc = gather(source, entry, PLAIN_BYTES, err);
+    ret_series->ts = source->ts.items;
+    ret_series->values = source->values.items;
+    ret_series->count = source->ts.count;
+    ret_series->no_stale = source->no_stale;
+    return rc;
 }
 
 static qf_rc start(struct source *source, struct qf_err *err)
@@ -338,18 +393,14 @@ static qf_rc start(struct source *source, struct qf_err *err)
     return QF_OK;
 }
 
-static qf_rc source_next(struct pq_source *base, struct pq_series *ret_series, bool *ret_more,
+/* The next series, which may turn out to have no samples in the selected time. */
+static qf_rc next_series(struct source *source, struct pq_series *ret_series, bool *ret_more,
                          struct qf_err *err)
 {
-    struct source *source = (struct source *)base;
-    struct qf_err own = { 0 };
     const struct entry *top;
     struct entry entry;
-    qf_rc rc;
+    qf_rc rc = source->started ? advance_used(source, err) : start(source, err);
 
-    if (!err)
-        err = &own;
-    rc = source->started ? advance_used(source, err) : start(source, err);
     if (rc != QF_OK)
         return rc;
     if (source->scratch.cancel &&
@@ -361,17 +412,22 @@ static qf_rc source_next(struct pq_source *base, struct pq_series *ret_series, b
         return QF_OK;
     entry = *top;
     qf_heap_pop(&source->heap);
-    source->scratch.stats.series++;
-    if (has_more_parts(source, &entry))
-        return put_together(source, entry, ret_series, err);
-    QF_VEC_PUSH(&source->used, entry.cursor);
-    *ret_series = (struct pq_series){ .labels = entry.row->labels,
-                                      .ts = entry.row->ts,
-                                      .values = entry.row->values,
-                                      .histograms = entry.row->histograms,
-                                      .start_ts = entry.row->start_ts,
-                                      .count = entry.row->count };
-    return QF_OK;
+    return has_more_parts(source, &entry) ? put_together(source, entry, ret_series, err)
+                                          : take_row(source, &entry, ret_series, err);
+}
+
+static qf_rc source_next(struct pq_source *base, struct pq_series *ret_series, bool *ret_more,
+                         struct qf_err *err)
+{
+    struct source *source = (struct source *)base;
+    struct qf_err own = { 0 };
+    qf_rc rc;
+
+    do
+        rc = next_series(source, ret_series, ret_more, err ? err : &own);
+    while (rc == QF_OK && *ret_more && !ret_series->count);
+    source->scratch.stats.series += rc == QF_OK && *ret_more;
+    return rc;
 }
 
 static void source_close(struct pq_source *base)

@@ -62,22 +62,54 @@ qf_rc s3_stat(struct sg_store *base, struct qf_str name, const struct sg_store_l
 struct range_read {
     struct s3_store *store;
     struct qf_str name;
-    char *buf;
+    char *buf; /* NULL: the file @fd, at the same place */
+    int fd;
+    const char *etag; /* that it must have; NULL or empty: any */
     size_t capacity, len;
     bool suffix;
-    uint64_t offset; /* asked for; of a suffix: answered */
-    uint64_t size;   /* of the whole object */
+    uint64_t offset;   /* asked for; of a suffix: answered */
+    uint64_t size;     /* of the whole object */
+    struct qf_err err; /* of the sink */
 };
+
+/* The object may have been replaced since the caller heard of it. A server that says no ETag says
+ * nothing about that. */
+static qf_rc check_etag(struct qf_str name, const char *want, const struct http_response *response,
+                        struct qf_err *err)
+{
+    struct qf_str etag = s3_etag(http_header(response, "etag"));
+
+    if (!want || !*want || !etag.len || qf_str_is(etag, want))
+        return QF_OK;
+    return qf_err_set(err, QF_ENOTFOUND, "%.*s is another object now: its ETag was %s, is %.*s",
+                      QF_STR_ARG(name), want, QF_STR_ARG(etag));
+}
+
+/* Put bytes to @at of a copy. */
+static qf_rc write_copy(struct qf_str name, int fd, const void *data, size_t len, uint64_t at,
+                        struct qf_err *err)
+{
+    int error = sg_store_pwrite_all(fd, data, len, at);
+
+    if (!error)
+        return QF_OK;
+    return qf_err_set(err, sg_store_rc_from_errno(error), "%.*s: cannot write a copy of it: %s",
+                      QF_STR_ARG(name), strerror(error));
+}
 
 static bool range_sink(void *ctx, const struct http_response *response, const void *data,
                        size_t len)
 {
     struct range_read *read = ctx;
 
-    (void)response;
+    if (read->len == 0 && check_etag(read->name, read->etag, response, &read->err))
+        return false;
     if (len > read->capacity - read->len)
         return false;
-    memcpy(read->buf + read->len, data, len);
+    if (read->buf)
+        memcpy(read->buf + read->len, data, len);
+    else if (write_copy(read->name, read->fd, data, len, read->offset + read->len, &read->err))
+        return false;
     read->len += len;
     return true;
 }
@@ -148,6 +180,8 @@ static qf_rc read_range(struct range_read *read, const char *header,
     struct qf_err why = { 0 };
     qf_rc rc = s3_perform(read->store, &request, limit, &response, &why);
 
+    if (read->err.rc)
+        return qf_err_set(err, read->err.rc, "%s", read->err.msg);
     if (rc == QF_EIO && !why.msg[0]) /* the sink refused */
         return qf_err_set(err, QF_EPROTO, "%.*s: the server sends more than the range asked for",
                           QF_STR_ARG(read->name));
@@ -198,6 +232,29 @@ static qf_rc s3_read_tail(struct sg_store *base, struct qf_str name, void *buf, 
         *ret_len = read.len;
         *ret_size = read.size;
     }
+    return rc;
+}
+
+static qf_rc s3_read_part(struct sg_store *base, struct qf_str name,
+                          const struct sg_store_part *part, const struct sg_store_sink *sink,
+                          const struct sg_store_limit *limit, struct qf_err *err)
+{
+    struct range_read read = { .store = (struct s3_store *)base,
+                               .name = name,
+                               .fd = sink->fd,
+                               .etag = sink->etag,
+                               .capacity = part->len,
+                               .offset = part->offset };
+    char header[80];
+    qf_rc rc;
+
+    (void)snprintf(header, sizeof(header), "Range: bytes=%llu-%llu",
+                   (unsigned long long)part->offset,
+                   (unsigned long long)(part->offset + part->len - 1));
+    rc = read_range(&read, header, limit, err);
+    if (!rc && read.size != part->object_size)
+        return qf_err_set(err, QF_ENOTFOUND, "%.*s has %llu bytes, not %llu", QF_STR_ARG(name),
+                          (unsigned long long)read.size, (unsigned long long)part->object_size);
     return rc;
 }
 
@@ -264,25 +321,16 @@ static void choose_digest(struct whole_read *read, const struct http_response *r
     read->digest = digest_new(read->kind);
 }
 
-/* The object may have been replaced since the caller heard of it. A server that says no ETag says
- * nothing about that. */
 static void begin_whole(struct whole_read *read, const struct http_response *response)
 {
-    const char *want = read->sink->etag;
-    struct qf_str etag = s3_etag(http_header(response, "etag"));
-
     choose_digest(read, response);
-    if (want && *want && etag.len && !qf_str_is(etag, want))
-        (void)qf_err_set(&read->err, QF_ENOTFOUND,
-                         "%.*s is another object now: its ETag was %s, is %.*s",
-                         QF_STR_ARG(read->name), want, QF_STR_ARG(etag));
+    (void)check_etag(read->name, read->sink->etag, response, &read->err);
 }
 
 static bool whole_sink(void *ctx, const struct http_response *response, const void *data,
                        size_t len)
 {
     struct whole_read *read = ctx;
-    int error = 0;
 
     if (!read->started)
         begin_whole(read, response);
@@ -292,11 +340,7 @@ static bool whole_sink(void *ctx, const struct http_response *response, const vo
         (void)qf_err_set(&read->err, QF_ELIMIT, "%.*s has more than the expected %zu bytes",
                          QF_STR_ARG(read->name), read->sink->capacity);
     } else if (read->sink->fd >= 0) {
-        error = sg_store_pwrite_all(read->sink->fd, data, len, read->len);
-        if (error)
-            (void)qf_err_set(&read->err, sg_store_rc_from_errno(error),
-                             "%.*s: cannot write a copy of it: %s", QF_STR_ARG(read->name),
-                             strerror(error));
+        (void)write_copy(read->name, read->sink->fd, data, len, read->len, &read->err);
     } else {
         memcpy(read->sink->buf + read->len, data, len);
     }
@@ -385,6 +429,7 @@ const struct sg_store_ops s3_ops = {
     .read = s3_read,
     .read_tail = s3_read_tail,
     .read_whole = s3_read_whole,
+    .read_part = s3_read_part,
     .put = s3_put,
     .put_new = s3_put_new,
     .clock = s3_clock,

@@ -240,6 +240,23 @@ qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
                   rc ? rc : store->ops->read_whole(store, name, &sink, &limit, ret_size, err));
 }
 
+qf_rc sg_store_read_part_fd(struct sg_store *store, struct qf_str name,
+                            const struct sg_store_part *part, int fd,
+                            const struct sg_store_call *call, struct qf_err *err)
+{
+    struct sg_store_limit limit;
+    struct sg_store_sink sink = { .fd = fd, .etag = call ? call->etag : NULL };
+    qf_rc rc = begin(store, name, call, &limit, err);
+
+    if (!rc && (!part->len || part->offset > part->object_size ||
+                part->len > part->object_size - part->offset || part->object_size > INT64_MAX))
+        rc = qf_err_set(err, QF_EINVAL, "%.*s: no part of an object of %llu bytes",
+                        QF_STR_ARG(name), (unsigned long long)part->object_size);
+    if (!rc && !store->ops->read_part)
+        rc = qf_err_set(err, QF_EUNSUPPORTED, "%s: objects are files", store->url);
+    return finish(store, rc ? rc : store->ops->read_part(store, name, part, &sink, &limit, err));
+}
+
 qf_rc sg_store_open_file(struct sg_store *store, struct qf_str name, int *ret_fd,
                          struct qf_err *err)
 {

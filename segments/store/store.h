@@ -82,8 +82,9 @@ struct sg_store_call {
     int64_t timeout_ms;        /* for the whole call with its retries */
     uint64_t bytes_max; /* sg_store_read_fd(): of a larger object QF_ELIMIT, and no more bytes
                                 * than these are taken from it; 0: any size */
-    const char *etag; /* sg_store_read_fd() from a bucket: an object that has another one counts as
-                                * not there, QF_ENOTFOUND; NULL or empty: any */
+    const char
+        *etag; /* sg_store_read_fd(), sg_store_read_part_fd() from a bucket: an object that has
+                                * another one counts as not there, QF_ENOTFOUND; NULL or empty: any */
 };
 
 #define SG_STORE_NAME_MAX 1024
@@ -157,6 +158,19 @@ QF_MUST_CHECK qf_rc sg_store_read_all(struct sg_store *store, struct qf_str name
 QF_MUST_CHECK qf_rc sg_store_read_fd(struct sg_store *store, struct qf_str name, int fd,
                                      const struct sg_store_call *call, uint64_t *ret_size,
                                      struct qf_err *err);
+
+/* A part of an object of which the whole is known: where it lies, and how large the object is. */
+struct sg_store_part {
+    uint64_t offset, len; /* len > 0, inside of the object */
+    uint64_t object_size;
+};
+/* Copy a part of an object in a bucket to the same place in the regular file @fd. An object of another
+ * size, or of another ETag than the call's, counts as not there: QF_ENOTFOUND. Nothing but the length of
+ * what came is verified: the caller must have a checksum of its own. On failure the content of that
+ * place is undefined. QF_EUNSUPPORTED if the store is a folder. */
+QF_MUST_CHECK qf_rc sg_store_read_part_fd(struct sg_store *store, struct qf_str name,
+                                          const struct sg_store_part *part, int fd,
+                                          const struct sg_store_call *call, struct qf_err *err);
 
 /* Open an object that is a file of this machine, to read it in place: the descriptor is the caller's.
  * QF_EUNSUPPORTED if the store is no folder. */

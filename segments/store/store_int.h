@@ -35,6 +35,10 @@ struct sg_store_ops {
     qf_rc (*read_whole)(struct sg_store *store, struct qf_str name,
                         const struct sg_store_sink *sink, const struct sg_store_limit *limit,
                         uint64_t *ret_size, struct qf_err *err);
+    /* NULL: objects are files here */
+    qf_rc (*read_part)(struct sg_store *store, struct qf_str name, const struct sg_store_part *part,
+                       const struct sg_store_sink *sink, const struct sg_store_limit *limit,
+                       struct qf_err *err);
     qf_rc (*put)(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
                  const struct sg_store_limit *limit, struct qf_err *err);
     qf_rc (*put_new)(struct sg_store *store, struct qf_str name, const struct sg_store_bytes *bytes,

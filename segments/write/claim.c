@@ -14,6 +14,10 @@
 #define MARK_DIGITS 20
 #define MARKS_MAX 1000
 #define END_TIMEOUT_MS 5000
+/* How far the clock of an import may be ahead of the store's, which need only tell seconds. */
+#define AHEAD_MAX_MS 60000
+/* Each costs as many others, that begin at this moment, a generation. */
+#define TRIES_MAX 100
 
 struct sg_claim {
     struct sg_store *store;
@@ -32,6 +36,11 @@ struct marks {
 static void marks_done(struct marks *marks)
 {
     QF_VEC_DONE(&marks->all);
+}
+
+static uint64_t greatest(const struct marks *marks)
+{
+    return marks->all.count ? marks->all.items[marks->all.count - 1] : 0;
 }
 
 static bool on_mark(void *ctx, const struct sg_store_object *object)
@@ -61,27 +70,41 @@ static qf_rc list_marks(struct sg_store *store, struct qf_str tenant,
     return sg_store_list(store, qf_strbuf_view(&folder), QF_STR(""), call, on_mark, ret_marks, err);
 }
 
-/* Everything up to @mark is settled. Smaller marks say nothing any more. */
-static qf_rc put_mark(struct sg_store *store, struct qf_str tenant, uint64_t mark,
-                      const struct sg_store_call *call, struct qf_err *err)
+/* Nobody gets a generation up to @mark any more. Smaller marks, which are @marks, say nothing then. QF_EEXIST: it is there,
+ * and was to be new. */
+static qf_rc put_mark(struct sg_store *store, struct qf_str tenant, const struct marks *marks,
+                      uint64_t mark, bool only_new, const struct sg_store_call *call,
+                      struct qf_err *err)
 {
-    QF_CLEANUP(marks_done) struct marks marks = { 0 };
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
     size_t folder_len;
-    qf_rc rc = list_marks(store, tenant, call, &marks, err);
+    qf_rc rc = QF_EUNSUPPORTED;
 
-    if (rc || (marks.all.count && marks.all.items[marks.all.count - 1] >= mark))
-        return rc;
     print_folder(&name, tenant);
     folder_len = name.len;
     qf_strbuf_printf(&name, "%020" PRIu64, mark);
-    rc = sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
-    for (size_t i = 0; rc == QF_OK && i < marks.all.count; i++) {
+    if (only_new)
+        rc = sg_store_put_new(store, qf_strbuf_view(&name), "\n", 1, call, err);
+    if (rc == QF_EUNSUPPORTED)
+        rc = sg_store_put(store, qf_strbuf_view(&name), "\n", 1, call, err);
+    for (size_t i = 0; rc == QF_OK && i < marks->all.count; i++) {
         name.len = folder_len;
-        qf_strbuf_printf(&name, "%020" PRIu64, marks.all.items[i]);
+        qf_strbuf_printf(&name, "%020" PRIu64, marks->all.items[i]);
         (void)!sg_store_delete(store, qf_strbuf_view(&name), call, NULL);
     }
     return rc;
+}
+
+/* Everything up to @mark is settled. */
+static qf_rc raise_mark(struct sg_store *store, struct qf_str tenant, uint64_t mark,
+                        const struct sg_store_call *call, struct qf_err *err)
+{
+    QF_CLEANUP(marks_done) struct marks marks = { 0 };
+    qf_rc rc = list_marks(store, tenant, call, &marks, err);
+
+    if (rc || greatest(&marks) >= mark)
+        return rc;
+    return put_mark(store, tenant, &marks, mark, false, call, err);
 }
 
 /* --- writers --- */
@@ -110,21 +133,54 @@ static uint64_t of_import(uint64_t generation)
     return generation - generation % 1000 + 500 + generation % 1000 / 2;
 }
 
-/* The mark is looked at when the lease is there. */
-static qf_rc rise_above_mark(struct sg_claim *claim, struct qf_str tenant,
-                             const struct sg_store_call *call, struct qf_err *err)
+/* Claim another generation, above @mark. */
+static qf_rc rise_above(struct sg_claim *claim, uint64_t mark, const struct sg_store_call *call,
+                        struct qf_err *err)
 {
-    QF_CLEANUP(marks_done) struct marks marks = { 0 };
     struct sg_lease *lower = claim->lease;
-    qf_rc rc = list_marks(claim->store, tenant, call, &marks, err);
+    qf_rc rc;
 
-    if (rc || !marks.all.count || marks.all.items[marks.all.count - 1] < claim->generation)
-        return rc;
-    claim->generation = of_import(marks.all.items[marks.all.count - 1] + 1);
+    claim->generation = of_import(mark + 1);
     rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
     if (rc == QF_OK)
         (void)sg_lease_drop(lower);
-    return rc == QF_OK ? rise_above_mark(claim, tenant, call, err) : rc;
+    return rc;
+}
+
+/* The mark is looked at when the lease is there, and raised to what is claimed: nobody else gets that. */
+static qf_rc leave_mark(struct sg_claim *claim, struct qf_str tenant,
+                        const struct sg_store_call *call, struct qf_err *err)
+{
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        QF_CLEANUP(marks_done) struct marks marks = { 0 };
+        struct qf_err why = { 0 };
+        qf_rc rc = list_marks(claim->store, tenant, call, &marks, err);
+
+        if (rc == QF_OK && greatest(&marks) >= claim->generation) {
+            rc = rise_above(claim, greatest(&marks), call, err);
+            if (rc == QF_OK)
+                continue;
+        }
+        if (rc)
+            return rc;
+        rc = put_mark(claim->store, tenant, &marks, claim->generation, true, call, &why);
+        if (rc != QF_EEXIST) /* another import was quicker: above it */
+            return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
+    }
+    return qf_err_set(err, QF_EBUSY, "too many imports of tenant %.*s begin at once",
+                      QF_STR_ARG(tenant));
+}
+
+/* A clock that is ahead would be followed by all later imports, and nothing of theirs could be merged until it is that late. */
+static qf_rc bound_by_store(struct sg_store *store, const struct sg_store_call *call,
+                            uint64_t *generation, struct qf_err *err)
+{
+    int64_t now;
+    qf_rc rc = sg_store_clock(store, call, &now, err);
+
+    if (rc == QF_OK && now > 0 && *generation / 1000 > (uint64_t)now + AHEAD_MAX_MS)
+        *generation = (uint64_t)now * 1000;
+    return rc;
 }
 
 qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,
@@ -133,15 +189,16 @@ qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t genera
 {
     struct sg_claim *claim = qf_xcalloc(1, sizeof(*claim));
     struct qf_strbuf name = QF_STRBUF_INIT;
-    qf_rc rc;
+    qf_rc rc = bound_by_store(store, call, &generation, err);
 
     qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
     claim->name = qf_strbuf_take(&name);
     claim->store = store;
     claim->generation = of_import(generation);
-    rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
     if (rc == QF_OK)
-        rc = rise_above_mark(claim, tenant, call, err);
+        rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
+    if (rc == QF_OK)
+        rc = leave_mark(claim, tenant, call, err);
     if (rc == QF_OK)
         *ret_claim = claim;
     else
@@ -228,7 +285,7 @@ qf_rc sg_claim_settle(struct sg_store *store, struct qf_str tenant, uint64_t bel
     struct settling s = {
         .store = store, .call = call, .settle_ms = settle_ms, .below = below, .err = err
     };
-    qf_rc rc = below > 1 ? put_mark(store, tenant, below - 1, call, err) : QF_OK;
+    qf_rc rc = below > 1 ? raise_mark(store, tenant, below - 1, call, err) : QF_OK;
 
     qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
     if (rc == QF_OK)

@@ -6,7 +6,12 @@
  *
  *     writer      1. adds its lease, which names the generation       2. looks at the mark: at or below it, it takes a
  *                                                                         greater generation
+ *                 3. raises the mark to its generation
  *     compactor   1. puts the mark                                    2. looks at the leases: it stays below them
+ *
+ * So each import has a generation of its own, above those of all that began before it, whatever clocks say: of samples that
+ * two imports have the later one's count. (Where a server has no conditional puts, two that begin at the same moment may
+ * share one.) A clock that is ahead of the store's does not count.
  *
  * Generations are times in microseconds. Those of imports are of the second half of a millisecond, those of ranges of ingest
  * nodes of the first (ingest/core/ledger.h): where both rise above what a compactor has settled they never meet.
@@ -15,7 +20,7 @@
  * was broken, which happens to those that seem dead, it takes its files back.
  *
  *     _leases/import/tenant=T/ID        segments/store/lease.h; text "generation N", or "ended N" for a while after the end
- *     _below/tenant=T/GENERATION        the mark, 20 digits; the greatest counts
+ *     _below/tenant=T/GENERATION        the mark, 20 digits: no import gets this any more, nor a lesser one; the greatest counts
  *     _ingest/tenant=T                  ingest nodes seal ranges of this tenant, whose generations only they know
  *     _ingest/clusters/tenant=T/HEX     of which cluster these are */
 #ifndef SEGMENTS_WRITE_CLAIM_H
@@ -32,7 +37,8 @@
 
 struct sg_claim;
 
-/* Claim @generation of @tenant, or the least above the mark; either way one that an import may have. Errors of the store. */
+/* Claim @generation of @tenant, or the least above the mark; either way one that an import may have, and no later than the
+ * store's time by more than a minute. QF_EBUSY: too many begin at once; else the errors of the store. */
 QF_MUST_CHECK qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,
                                  const struct sg_store_call *call, struct sg_claim **ret_claim,
                                  struct qf_err *err);

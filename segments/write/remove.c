@@ -10,7 +10,7 @@
 #include "base/sys/clock.h"
 #include "segments/annex/annex.h"
 #include "segments/catalog/changes.h"
-#include "segments/write/turn.h"
+#include "segments/store/turn.h"
 
 /* Names held at once. */
 #define PAGE_MAX 1000
@@ -142,7 +142,7 @@ static qf_rc delete_page(struct removal *removal, struct qf_err *err)
 
         rc = pace(removal, err);
         if (rc == QF_OK && removal->turn)
-            sg_turn_tick(removal->turn, &call);
+            rc = sg_turn_tick(removal->turn, &call, err);
         if (rc)
             break;
         if (!removal->page.items[i].annex)

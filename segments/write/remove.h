@@ -4,7 +4,7 @@
  * is counted. So do annexes (segments/annex/annex.h), by the times of exemplars and those at which metadata was told. Names alone decide, so a damaged segment goes like any other. Removing is harmless to
  * repeat, to interrupt anywhere and to do twice at once. Readers of a bucket are told by notes
  * (changes.h), at least every second and at the end; a query that misses a segment meanwhile plans
- * again. Compaction takes turns with a removal that says so (turn.h): else a merge under way could bring back what goes, which
+ * again. Compaction takes turns with a removal that says so (segments/store/turn.h): else a merge under way could bring back what goes, which
  * does not matter where nobody looks at it any more (behind a retention). */
 #ifndef SEGMENTS_WRITE_REMOVE_H
 #define SEGMENTS_WRITE_REMOVE_H

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum stage { IDLE, LEASES, LEDGER, LIST, READ, WRITE, PUT, DELETE };
+enum stage { IDLE, LEASES, LEDGER, LIST, READ, WRITE, TURN, LOOK, AGAIN, PUT, CHECK, DELETE };
 
 #define FILE_BYTES 700
 
@@ -211,7 +211,7 @@ static void write_outputs(struct world *w, struct compactor *c)
         if (!is_output(w, c, c->dead[i]))
             last->replaces[last->replaces_count++] = c->dead[i];
     c->at = 0;
-    c->stage = PUT;
+    c->stage = TURN;
 }
 
 static void read_input(struct world *w, struct compactor *c)
@@ -228,15 +228,102 @@ static void read_input(struct world *w, struct compactor *c)
     }
 }
 
+/* --- its turn, before or after a removal --- */
+
+static void begin_turn(struct world *w, struct compactor *c)
+{
+    c->turn = true;
+    c->turn_began = c->turn_renewed = w->now;
+    c->turn_min = INT64_MAX;
+    c->turn_max = INT64_MIN;
+    for (size_t i = 0; i < c->input_count; i++) {
+        const struct file *file = &w->files[c->inputs[i]];
+
+        c->turn_min = file->min_ts < c->turn_min ? file->min_ts : c->turn_min;
+        c->turn_max = file->max_ts > c->turn_max ? file->max_ts : c->turn_max;
+    }
+    c->stage = LOOK;
+}
+
+static void end_turn(struct compactor *c)
+{
+    c->turn = false;
+    c->stage = IDLE;
+}
+
+/* What was removed, or replaced by somebody else, since it was read. */
+static void look_again(struct world *w, struct compactor *c)
+{
+    c->stage = PUT;
+    for (size_t i = 0; w->rules.again && i < c->input_count; i++)
+        if (!store_has(w, c->inputs[i]))
+            end_turn(c);
+}
+
+/* Is a file of its name? Others may have put it over. */
+static bool is_there(const struct world *w, size_t file)
+{
+    for (size_t i = 0; i < w->file_count; i++)
+        if (store_has(w, i) && same_name(&w->files[i], &w->files[file]))
+            return true;
+    return false;
+}
+
+static size_t input_of(const struct world *w, const struct compactor *c, size_t output)
+{
+    for (size_t i = 0; i < c->input_count; i++)
+        if (same_name(&w->files[c->inputs[i]], &w->files[output]))
+            return c->inputs[i];
+    return SG_PLAN_NONE;
+}
+
+/* Whoever wakes up later than its lease lasts puts nothing, unless its clock was stopped as well. What is to be put over an
+ * input is not put if that is gone. */
 static void put_output(struct world *w, struct compactor *c)
 {
+    size_t input = input_of(w, c, c->outputs[c->at]);
+
+    if ((w->now - c->turn_renewed > TURN_LIFE && chance(w, 0.5)) ||
+        (input != SG_PLAN_NONE && !is_there(w, input))) {
+        c->stage = CHECK;
+        return;
+    }
     say(w, "c%d puts output %d of %d inputs", (int)(c - w->compactors), (int)c->outputs[c->at],
         (int)c->input_count);
+    if (c->turn)
+        c->turn_renewed = w->now;
     store_put(w, c->outputs[c->at++]);
-    if (c->at == c->output_count) {
-        w->jobs++;
-        c->stage = IDLE;
-    }
+    if (c->at == c->output_count)
+        c->stage = CHECK;
+}
+
+static void take_back(struct world *w, struct compactor *c)
+{
+    for (size_t i = 0; i < c->at; i++)
+        if (input_of(w, c, c->outputs[i]) == SG_PLAN_NONE) {
+            say(w, "c%d takes %d back", (int)(c - w->compactors), (int)c->outputs[i]);
+            store_delete(w, c->outputs[i]);
+        }
+}
+
+/* What was put so long ago may be all that is left of the inputs: it stays, and is there again. */
+static void own_up(struct world *w, const struct compactor *c)
+{
+    for (size_t i = 0; i < c->at; i++)
+        for (int s = 0; s < SERIES; s++)
+            for (int t = 0; t < TIMES; t++)
+                w->removed[w->files[c->outputs[i]].values[s][t]] = 0;
+}
+
+/* Somebody thought that it was dead, and removes its inputs? */
+static void check_turn(struct world *w, struct compactor *c)
+{
+    if (!c->turn && w->rules.late && w->now - c->turn_began >= TAKE_BACK_MAX)
+        own_up(w, c);
+    else if (!c->turn && w->rules.back)
+        take_back(w, c);
+    w->jobs += c->turn && c->at == c->output_count;
+    end_turn(c);
 }
 
 static void delete_one(struct world *w, struct compactor *c)
@@ -250,11 +337,21 @@ static void delete_one(struct world *w, struct compactor *c)
         c->stage = IDLE;
 }
 
+bool compactor_is_unaware(const struct compactor *c)
+{
+    return (c->stage == PUT || c->stage == CHECK) && !c->turn;
+}
+
 void compactor_step(struct world *w, struct compactor *c)
 {
-    if (c->stage != IDLE && chance(w, 0.004)) { /* killed, or the store failed */
+    if (w->now < c->asleep_until)
+        return;
+    if (c->stage >= TURN && c->stage <= CHECK && chance(w, 0.05)) /* its machine is stopped */
+        c->asleep_until = w->now + between(w, 0, SLEEP_MAX);
+    /* Killed, or the store failed. Not while it is thought dead and about to find out: its turn is worth no more than that. */
+    if (c->stage != IDLE && (c->stage < PUT || c->turn) && chance(w, 0.004)) {
         memset(c->damaged, 0, sizeof(c->damaged));
-        c->stage = IDLE;
+        c->stage = IDLE; /* its lease stays until another job begins */
         return;
     }
     switch ((enum stage)c->stage) {
@@ -289,8 +386,23 @@ void compactor_step(struct world *w, struct compactor *c)
     case WRITE:
         write_outputs(w, c);
         break;
+    case TURN:
+        begin_turn(w, c);
+        break;
+    case LOOK:
+        if (w->rules.turns && removal_under_way(w, c))
+            end_turn(c);
+        else
+            c->stage = AGAIN;
+        break;
+    case AGAIN:
+        look_again(w, c);
+        break;
     case PUT:
         put_output(w, c);
+        break;
+    case CHECK:
+        check_turn(w, c);
         break;
     case DELETE:
         delete_one(w, c);

@@ -20,6 +20,8 @@ static void start(uint64_t seed, struct rules rules, bool trace)
     for (int i = 0; i < IMPORTERS; i++)
         world.importers[i].clock = chance(&world, 0.5) ? 0 : between(&world, -1500, 100);
     world.ingest_clock = chance(&world, 0.5) ? 0 : between(&world, -1000, 50);
+    world.removals_left = chance(&world, 0.5) ? 4 : 0;
+    world.remover.listing.late = true;
     for (int i = 0; i < COMPACTORS; i++) {
         world.compactors[i].clock = between(&world, -3000, 3000);
         world.compactors[i].listing.late = true;
@@ -28,7 +30,7 @@ static void start(uint64_t seed, struct rules rules, bool trace)
 
 static void step(struct world *w)
 {
-    int64_t who = between(w, 0, 15);
+    int64_t who = between(w, 0, 18);
 
     w->now++;
     if (who < 2)
@@ -39,8 +41,10 @@ static void step(struct world *w)
         reader_step(w, &w->readers[who & 1]);
     else if (who < 15)
         ingest_step(w);
-    else
+    else if (who < 16)
         sweep_step(w);
+    else
+        remover_step(w, &w->remover);
 }
 
 static bool run(uint64_t seed, struct rules rules, bool trace)
@@ -58,9 +62,12 @@ static bool run(uint64_t seed, struct rules rules, bool trace)
 static bool take_out(struct rules *rules, const char *name)
 {
     bool *const places[] = { &rules->below, &rules->leases, &rules->ranges, &rules->words,
-                             &rules->grace, &rules->clock,  &rules->beside, &rules->runs };
-    static const char *const names[] = { "below", "leases", "ranges", "words",
-                                         "grace", "clock",  "beside", "runs" };
+                             &rules->grace, &rules->clock,  &rules->beside, &rules->runs,
+                             &rules->marks, &rules->turns,  &rules->again,  &rules->back,
+                             &rules->late };
+    static const char *const names[] = { "below", "leases", "ranges", "words", "grace",
+                                         "clock", "beside", "runs",   "marks", "turns",
+                                         "again", "back",   "late" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0) {
@@ -72,8 +79,9 @@ static bool take_out(struct rules *rules, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct rules rules = { true, true, true, true, true, true, true, true };
-    uint64_t seed = 1, seeds = 1, answers = 0, jobs = 0, deleted = 0;
+    struct rules rules = { true, true, true, true, true, true, true,
+                           true, true, true, true, true, true };
+    uint64_t seed = 1, seeds = 1, answers = 0, jobs = 0, deleted = 0, removed = 0;
     bool trace = false;
 
     for (int i = 1; i < argc; i++) {
@@ -102,11 +110,14 @@ int main(int argc, char **argv)
         answers += world.answers;
         jobs += world.jobs;
         deleted += world.deleted;
+        removed += world.samples_removed;
     }
     world.ledger = in_ledger_free(world.ledger);
-    printf("%llu seeds: %llu answers, %llu jobs, %llu files deleted\n", (unsigned long long)seeds,
-           (unsigned long long)answers, (unsigned long long)jobs, (unsigned long long)deleted);
-    if (seeds >= 100 && (answers < seeds * 5 || jobs < seeds * 5 || deleted < seeds * 5)) {
+    printf("%llu seeds: %llu answers, %llu jobs, %llu files deleted, %llu samples removed\n",
+           (unsigned long long)seeds, (unsigned long long)answers, (unsigned long long)jobs,
+           (unsigned long long)deleted, (unsigned long long)removed);
+    if (seeds >= 100 &&
+        (answers < seeds * 5 || jobs < seeds * 5 || deleted < seeds * 5 || removed < seeds * 5)) {
         printf("FAILED: too little happened to show anything\n");
         return 1;
     }

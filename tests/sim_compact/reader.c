@@ -1,7 +1,6 @@
 /* reader.c - a query: what is not sealed yet, then a listing, then the files; compared with the shadow. */
 #include "tests/sim_compact/world.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What ingest nodes tell: ranges that are not sealed. */
@@ -52,6 +51,14 @@ static bool may_be(const struct world *w, int series, int at, uint32_t value, in
     return false;
 }
 
+static bool taken_back_soon(const struct world *w)
+{
+    for (int i = 0; i < COMPACTORS; i++)
+        if (compactor_is_unaware(&w->compactors[i]))
+            return true;
+    return false;
+}
+
 static void check_point(struct world *w, const struct reader *r, const size_t *files, size_t count,
                         int s, int t)
 {
@@ -67,11 +74,14 @@ static void check_point(struct world *w, const struct reader *r, const size_t *f
     value = best ? best->values[s][t] : 0;
     if (r->heads[s][t] && (!best || r->head_generation[s][t] >= best->generation))
         value = r->heads[s][t];
-    if (!was_right(w, s, t, value, r->listing.began) && !may_be(w, s, t, value, r->listing.began) &&
-        !w->failure[0])
-        (void)snprintf(w->failure, sizeof(w->failure),
-                       "step %d: series %d at %d: a reader got %u, which %s", (int)w->now, s,
-                       t * GRAIN, value, value ? "does not count" : "is nothing");
+    if (w->removed[value] && w->removed[value] < r->listing.began && !taken_back_soon(w))
+        fail(w, "step %d: series %d at %d: a reader got %u, which was removed at %d", (int)w->now,
+             s, t * GRAIN, value, (int)w->removed[value]);
+    /* What a removal is about may go, and what it had overwritten be seen again. */
+    if (!w->touched[t] && !was_right(w, s, t, value, r->listing.began) &&
+        !may_be(w, s, t, value, r->listing.began))
+        fail(w, "step %d: series %d at %d: a reader got %u, which %s", (int)w->now, s, t * GRAIN,
+             value, value ? "does not count" : "is nothing");
 }
 
 void reader_step(struct world *w, struct reader *r)

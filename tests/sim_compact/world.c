@@ -29,6 +29,17 @@ void say(const struct world *w, const char *format, ...)
     printf("\n");
 }
 
+void fail(struct world *w, const char *format, ...)
+{
+    va_list args;
+
+    if (w->failure[0])
+        return;
+    va_start(args, format);
+    (void)vsnprintf(w->failure, sizeof(w->failure), format, args);
+    va_end(args);
+}
+
 /* --- files --- */
 
 size_t file_new(struct world *w, uint32_t shard, uint64_t generation)
@@ -50,6 +61,8 @@ void file_set(struct file *file, int series, int at, uint32_t value)
 {
     int64_t ts = (int64_t)at * GRAIN;
 
+    if (value >= WRITES_MAX)
+        abort();
     file->values[series][at] = value;
     file->min_ts = ts < file->min_ts ? ts : file->min_ts;
     file->max_ts = ts > file->max_ts ? ts : file->max_ts;
@@ -71,7 +84,7 @@ void file_seal(struct file *file)
     file->id = hash ^ (hash >> 29);
 }
 
-static bool same_name(const struct file *a, const struct file *b)
+bool same_name(const struct file *a, const struct file *b)
 {
     return a->id == b->id && a->generation == b->generation && a->min_ts == b->min_ts &&
            a->max_ts == b->max_ts && a->shard == b->shard;

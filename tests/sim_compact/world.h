@@ -33,11 +33,15 @@ enum {
     LEASE_LIFE = 1500, /* then somebody thinks its owner is dead, and removes it */
     NAMES_MAX = 64,
     WORDS_MAX = 4096,
+    TURN_LIFE = 60,      /* a merge or removal that is silent for longer seems dead */
+    TAKE_BACK_MAX = 300, /* what was put longer ago is not taken back; less than the grace */
+    SLEEP_MAX = 500,
+    WRITES_MAX = 1 << 16,
 };
 
 /* Rules that can be taken out. */
 struct rules {
-    bool below, leases, ranges, words, grace, clock, beside, runs;
+    bool below, leases, ranges, words, grace, clock, beside, runs, marks, turns, again, back, late;
 };
 
 typedef uint32_t points[SERIES][TIMES]; /* 0: no sample */
@@ -67,6 +71,7 @@ struct version {
 struct importer {
     int stage; /* 0: idle */
     uint64_t generation;
+    uint64_t above; /* of the imports that had ended when it began, the greatest generation */
     int64_t clock, until;
     int64_t lease_put, lease_gone, ended; /* steps; 0: not */
     size_t files[NAMES_MAX], count, next;
@@ -106,6 +111,19 @@ struct compactor {
     size_t outputs[NAMES_MAX], output_count;
     size_t doomed[FILES_MAX], doomed_count;
     bool damaged[FILES_MAX]; /* found out by reading */
+    int64_t asleep_until;
+    bool turn; /* its lease while it puts (segments/store/turn.h) is there */
+    int64_t turn_min, turn_max, turn_began, turn_renewed;
+};
+
+/* `segments rm`, of which there is one at a time. */
+struct remover {
+    int stage;
+    int64_t min_ts, max_ts;
+    bool lease;
+    int64_t renewed;
+    struct listing listing;
+    size_t files[FILES_MAX], count, next;
 };
 
 struct reader {
@@ -136,7 +154,13 @@ struct world {
     size_t word_count;
     struct compactor compactors[COMPACTORS];
     struct reader readers[READERS];
-    uint64_t answers, jobs, deleted; /* what happened, so that a run that shows nothing is seen */
+    struct remover remover;
+    int removals_left;
+    bool touched[TIMES];         /* times that a removal is or was about */
+    int64_t removed[WRITES_MAX]; /* since when a sample is known to be gone; 0: it is not */
+    uint64_t last_ended;         /* the greatest generation of the imports that ended well */
+    /* What happened, so that a run that shows nothing is seen. */
+    uint64_t answers, jobs, deleted, samples_removed;
     char failure[300];
 };
 
@@ -151,6 +175,7 @@ void file_seal(struct file *file); /* no more samples: size and id */
 void store_put(struct world *w, size_t file);
 void store_delete(struct world *w, size_t file);
 bool store_has(const struct world *w, size_t file);
+bool same_name(const struct file *a, const struct file *b);
 /* Newer files win. */
 bool newer(const struct file *a, const struct file *b);
 void shadow_add(struct world *w, size_t file);
@@ -168,8 +193,14 @@ void ingest_step(struct world *w);
 uint64_t ingest_settle(struct world *w, uint64_t generation);
 void sweep_step(struct world *w); /* leases of the dead */
 
-/* compactor.c, reader.c */
+/* compactor.c, reader.c, remover.c */
 void compactor_step(struct world *w, struct compactor *compactor);
+/* It puts, and has not seen yet that it is thought to be dead. */
+bool compactor_is_unaware(const struct compactor *compactor);
 void reader_step(struct world *w, struct reader *reader);
+void remover_step(struct world *w, struct remover *remover);
+/* Is a removal of times under way that the compactor's turn is about? */
+bool removal_under_way(const struct world *w, const struct compactor *compactor);
+void fail(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

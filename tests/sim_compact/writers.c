@@ -13,12 +13,22 @@ static uint64_t clock_of(const struct world *w, int64_t offset)
     return (uint64_t)(now > 1 ? now : 1) * 1000;
 }
 
-/* The second half of a millisecond, as segments/write/claim.c has it; no two imports are alike here. */
-static uint64_t of_import(const struct world *w, const struct importer *importer,
-                          uint64_t generation)
+/* The second half of a millisecond, as segments/write/claim.c has it. */
+static uint64_t of_import(uint64_t generation)
 {
-    return generation - generation % 1000 + 500 + generation % 1000 / 2 +
-           (uint64_t)(importer - w->importers);
+    return generation - generation % 1000 + 500 + generation % 1000 / 2;
+}
+
+/* The least above the mark, which nobody gets again. */
+static void claim(struct world *w, struct importer *importer)
+{
+    if (w->rules.leases && importer->generation <= w->below_mark)
+        importer->generation = of_import(w->below_mark + 1);
+    if (w->rules.marks && importer->generation > w->below_mark)
+        w->below_mark = importer->generation;
+    if (w->rules.leases && importer->generation <= importer->above)
+        fail(w, "step %d: an import has generation %d, one that ended before it began %d",
+             (int)w->now, (int)importer->generation, (int)importer->above);
 }
 
 /* Files of a few windows, some of them reaching over the end of one or of a day. */
@@ -48,6 +58,8 @@ static void import_end(struct world *w, struct importer *importer)
     importer->lease_gone = w->now;
     importer->ended = w->now;
     importer->stage = 0;
+    if (importer->generation > w->last_ended)
+        w->last_ended = importer->generation;
 }
 
 static void import_roll_back(struct world *w, struct importer *importer)
@@ -75,14 +87,14 @@ void importer_step(struct world *w, struct importer *importer)
     case 0:
         if (!chance(w, 0.02) || (importer->ended && w->now - importer->ended <= SETTLE))
             break;
-        importer->generation = of_import(w, importer, clock_of(w, importer->clock));
+        importer->generation = of_import(clock_of(w, importer->clock));
+        importer->above = w->last_ended;
         importer->lease_put = w->now;
         importer->lease_gone = importer->ended = 0;
         importer->stage = 1;
         break;
     case 1: /* a lease is there: is the generation above what compactors have settled? */
-        if (w->rules.leases && importer->generation <= w->below_mark)
-            importer->generation = of_import(w, importer, w->below_mark + 1);
+        claim(w, importer);
         make_files(w, importer);
         importer->stage = 2;
         break;

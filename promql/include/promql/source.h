@@ -26,6 +26,7 @@ struct pq_series {
     const struct pq_histogram *const *histograms; /* NULL, or per sample NULL for a float */
     const int64_t *start_ts;                      /* NULL, or per sample; 0: unknown */
     size_t count;
+    bool no_stale; /* none of the samples is a stale marker, which is known; false: look */
 };
 
 /* Series come sorted by qf_labels_cmp, each once; ones without samples in range may be left out. */

@@ -1,13 +1,14 @@
 /* bench_promql.c - what PromQL costs over samples that are already in memory, on one core.
  *
  * usage: bench_promql [--series N] [--steps N] [--per-step N] [--jitter MS] [--shards N]
- *                     [--runs N] [--only TEXT]
+ *                     [--runs N] [--only TEXT] [--functions WINDOW]
  *
  * Without arguments: 1,000 and 10,000 series, 1,000 steps, over counters scraped every 15 s; steps
  * of 15 s (1 sample per step) and of 60 s (4 samples per step). --jitter moves every scrape by up
  * to that much. Prints, per query, nanoseconds per input sample and per output point, and input
  * samples per second, all in processor time of one core: the best of --runs (3). Planning, leaf,
- * merge and evaluation are in the time; parsing is not. */
+ * merge and evaluation are in the time; parsing is not. --functions: the sum of each range function over
+ * windows of this length ("5m") instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,34 @@ static const char *const queries[] = {
     "max_over_time(rate(http_requests_total[5m])[10m:1m])",
 };
 
+/* What comes in front of the selector of each range function, and behind its window. */
+static const struct call {
+    const char *before, *behind;
+} calls[] = {
+    { "rate(", ")" },
+    { "increase(", ")" },
+    { "delta(", ")" },
+    { "irate(", ")" },
+    { "idelta(", ")" },
+    { "changes(", ")" },
+    { "resets(", ")" },
+    { "deriv(", ")" },
+    { "predict_linear(", ", 3600)" },
+    { "count_over_time(", ")" },
+    { "last_over_time(", ")" },
+    { "first_over_time(", ")" },
+    { "present_over_time(", ")" },
+    { "sum_over_time(", ")" },
+    { "avg_over_time(", ")" },
+    { "min_over_time(", ")" },
+    { "max_over_time(", ")" },
+    { "stddev_over_time(", ")" },
+    { "stdvar_over_time(", ")" },
+    { "quantile_over_time(0.9, ", ")" },
+    { "mad_over_time(", ")" },
+    { "double_exponential_smoothing(", ", 0.5, 0.5)" },
+};
+
 struct data {
     struct qf_labels *requests, *limits; /* per series */
     double *values;                      /* series behind each other */
@@ -45,6 +74,7 @@ struct setup {
     uint64_t series, steps, per_step, jitter_ms, shards,
         runs; /* series, per_step 0: all there are */
     const char *only;
+    const char *window; /* of --functions; NULL: the queries */
 };
 
 struct source {
@@ -165,7 +195,7 @@ static double run_once(const struct data *data, const char *query,
     struct pq_engine engine = { .shard_count = data->shards,
                                 .open = open_source,
                                 .ctx = (void *)(uintptr_t)data };
-    struct pq_parse_options options = { 0 };
+    struct pq_parse_options options = { .experimental_functions = true };
     struct pq_result result;
     struct pq_expr *expr;
     struct qf_err err = { 0 };
@@ -214,7 +244,14 @@ static int run_size(const struct setup *setup)
     int failed = 0;
 
     make_data(&data, arena, setup);
-    for (size_t i = 0; i < QF_COUNT_OF(queries); i++)
+    for (size_t i = 0; setup->window && i < QF_COUNT_OF(calls); i++) {
+        const char *query = qf_arena_printf(arena, "sum(%shttp_requests_total[%s]%s)",
+                                            calls[i].before, setup->window, calls[i].behind);
+
+        if (!setup->only || strstr(query, setup->only))
+            failed |= run(&data, setup, query);
+    }
+    for (size_t i = 0; !setup->window && i < QF_COUNT_OF(queries); i++)
         if (!setup->only || strstr(queries[i], setup->only))
             failed |= run(&data, setup, queries[i]);
     free(data.ts);
@@ -261,6 +298,8 @@ int main(int argc, char **argv)
             ok = ok && qf_parse_u64(value, &setup.runs) && setup.runs > 0;
         else if (!strcmp(argv[i], "--only"))
             setup.only = argv[i + 1];
+        else if (!strcmp(argv[i], "--functions"))
+            setup.window = argv[i + 1];
         else
             ok = false;
         if (!ok) {

@@ -197,6 +197,46 @@ TEST(ranges_are_the_bytes_asked_for)
              QF_ENOTFOUND);
 }
 
+/* A part of an object lands at its place of a file, and nowhere else; an object of another size or ETag
+ * is not the one that was meant. */
+TEST(parts_land_at_their_place_of_a_copy)
+{
+    QF_CLEANUP(sg_store_freep)
+    struct sg_store *store = open_place((struct place){ .prefix = "part" });
+    struct sg_store_part part = { 3, 4, 10 };
+    struct sg_store_info info;
+    struct qf_err err = { 0 };
+    char buf[10] = { 0 };
+    FILE *file = tmpfile();
+    int fd = file ? fileno(file) : -1;
+
+    CHECK(fd >= 0);
+    put_text(store, "x", "0123456789");
+    CHECK_OK(sg_store_stat(store, QF_STR("x"), NULL, &info, &err), &err);
+    CHECK_OK(sg_store_read_part_fd(store, QF_STR("x"), &part, fd,
+                                   &(struct sg_store_call){ .etag = info.etag }, &err),
+             &err);
+    CHECK_EQ(pread(fd, buf, sizeof(buf), 0), 7);
+    CHECK(memcmp(buf,
+                 "\0\0\0"
+                 "3456",
+                 7) == 0);
+    CHECK_EQ(sg_store_read_part_fd(store, QF_STR("x"), &part, fd,
+                                   &(struct sg_store_call){ .etag = "other" }, &err),
+             QF_ENOTFOUND);
+    CHECK_MSG(strstr(err.msg, "another object now"), "%s", err.msg);
+    for (uint64_t size = 7; size < 12; size++) {
+        part.object_size = size;
+        CHECK_EQ(sg_store_read_part_fd(store, QF_STR("x"), &part, fd, NULL, &err),
+                 size == 10 ? QF_OK : QF_ENOTFOUND);
+    }
+    part = (struct sg_store_part){ 12, 4, 16 };
+    CHECK_EQ(sg_store_read_part_fd(store, QF_STR("x"), &part, fd, NULL, &err), QF_ENOTFOUND);
+    part = (struct sg_store_part){ 8, 3, 10 };
+    CHECK_EQ(sg_store_read_part_fd(store, QF_STR("x"), &part, fd, NULL, &err), QF_EINVAL);
+    CHECK_EQ(fclose(file), 0);
+}
+
 /* Wrong secret, unknown user, wrong region: refused, at once, with what the server says. */
 TEST(wrong_credentials_are_refused_and_not_retried)
 {

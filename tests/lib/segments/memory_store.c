@@ -32,6 +32,9 @@ struct memory_store {
     bool plain; /* no conditional puts */
     void (*hook)(void *ctx, struct qf_str name);
     void *hook_ctx;
+    unsigned reads_left; /* until after_reads() is called; 0: never */
+    void (*after_reads)(void *ctx);
+    void *reads_ctx;
     struct memory_counts counts;
 };
 
@@ -230,6 +233,8 @@ static qf_rc read_whole(struct sg_store *base, struct qf_str name, const struct 
         *ret_size = object->size;
     }
     qf_lock_drop(memory->lock);
+    if (memory->reads_left && --memory->reads_left == 0)
+        memory->after_reads(memory->reads_ctx);
     return object ? QF_OK : qf_err_set(err, QF_ENOTFOUND, "%.*s is gone", QF_STR_ARG(name));
 }
 
@@ -409,6 +414,14 @@ void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct
 {
     memory->hook = fn;
     memory->hook_ctx = ctx;
+}
+
+void memory_store_after_reads(struct memory_store *memory, unsigned reads, void (*fn)(void *ctx),
+                              void *ctx)
+{
+    memory->reads_left = reads;
+    memory->after_reads = fn;
+    memory->reads_ctx = ctx;
 }
 
 void memory_store_slow(struct memory_store *memory, unsigned us)

@@ -27,6 +27,9 @@ void memory_store_plain(struct memory_store *memory);
 /* Called before each object a listing reports; NULL: none. */
 void memory_store_hook(struct memory_store *memory, void (*fn)(void *ctx, struct qf_str name),
                        void *ctx);
+/* Called once, when so many objects have been read whole. */
+void memory_store_after_reads(struct memory_store *memory, unsigned reads, void (*fn)(void *ctx),
+                              void *ctx);
 /* Microseconds each page of a listing takes, a thousand objects or none. */
 void memory_store_slow(struct memory_store *memory, unsigned us);
 

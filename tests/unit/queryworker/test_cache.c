@@ -122,7 +122,7 @@ static void bench_free(struct bench *bench)
 
 static struct qw_hold *acquire(struct bench *bench, const struct pb_segment *segments, size_t count)
 {
-    return qw_cache_acquire(bench->cache, segments, count, bench);
+    return qw_cache_acquire(bench->cache, segments, count, QF_STR(""), bench);
 }
 
 /* Acquire and wait: all of it must be there. */

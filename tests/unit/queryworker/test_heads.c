@@ -172,7 +172,7 @@ static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
     struct pb_heads heads = {
         .inputs = inputs, .count = count, .match = QF_STR("{a=\"b\"}"), .min_ts = 1, .max_ts = 2
     };
-    struct qw_hold *hold = qw_cache_acquire(bench->cache, NULL, 0, bench);
+    struct qw_hold *hold = qw_cache_acquire(bench->cache, NULL, 0, QF_STR(""), bench);
 
     for (size_t i = 0; i < count; i++)
         inputs[i] = (struct pb_head){ .partition = 3,

@@ -152,6 +152,9 @@ TEST(what_is_small_needs_no_file)
     CHECK(!qw_spool_crowded(spool));
     CHECK(qf_str_is(qw_shelf_bytes(item), "six by")); /* who has it reads on */
     qw_shelf_drop(item);
+    CHECK(keep(spool, &a, "one")); /* less than half: what was acknowledged goes all the same */
+    CHECK(qw_spool_crowded(spool));
+    qw_spool_remove(spool, &a);
     CHECK(keep(spool, &b, "and five"));
     done(spool);
 }

@@ -4,6 +4,8 @@
 
 #include "base/pure/labels.h"
 #include "segments/annex/files.h"
+#include "segments/store/turn.h"
+#include "segments/write/remove.h"
 #include "tests/lib/segments/memory_store.h"
 #include "tests/lib/test.h"
 
@@ -196,10 +198,11 @@ TEST(merged_files_have_what_the_files_had_and_are_fewer)
     }
 }
 
-/* At whatever put or removal the store fails: nothing is lost, and the next merge ends it. */
+/* At whatever put or removal the store fails: nothing is lost, and the next merge ends it. Each of two days is a word that it
+ * merges, a file, and a look at that word. */
 TEST(a_merge_that_ends_anywhere_loses_nothing)
 {
-    for (unsigned puts = 0; puts < 4; puts++) {
+    for (unsigned puts = 0; puts < 8; puts++) {
         QF_CLEANUP(rig_done) struct rig rig = new_rig();
         struct sg_annex_merge options = { .store = rig.store,
                                           .tenant = QF_STR("t"),
@@ -210,11 +213,11 @@ TEST(a_merge_that_ends_anywhere_loses_nothing)
         for (int i = 0; i < 40; i++)
             put(&rig, i * DAY_MS / 20, "", "", 0);
         before = describe(&rig, SG_ANNEX_EXEMPLARS);
-        if (puts < 3)
+        if (puts < 7)
             memory_store_fail_puts(rig.memory, puts, QF_EIO);
         else
             memory_store_fail_removals(rig.memory, QF_EIO);
-        CHECK_EQ(sg_annex_merge(&options, &merged, NULL), puts == 2 ? QF_OK : QF_EIO);
+        CHECK_EQ(sg_annex_merge(&options, &merged, NULL), puts == 6 ? QF_OK : QF_EIO);
         memory_store_fail_puts(rig.memory, 0, QF_OK);
         memory_store_fail_removals(rig.memory, QF_OK);
         after = describe(&rig, SG_ANNEX_EXEMPLARS);
@@ -242,5 +245,58 @@ TEST(a_damaged_file_is_left_alone)
                      QF_STR("PFANNEX"));
     merged = merge(&rig, DAY_MS, false);
     CHECK(merged.damaged == 1 && merged.inputs == 2 && merged.outputs == 1);
+    CHECK_EQ(count_files(&rig, SG_ANNEX_EXEMPLARS, INT64_MIN, INT64_MAX), 2);
+}
+
+/* --- in turn with removals --- */
+
+static void remove_all(void *ctx)
+{
+    const struct rig *rig = ctx;
+    struct sg_remove_options options = { .store = rig->store,
+                                         .tenant = QF_STR("t"),
+                                         .min_ts = INT64_MIN,
+                                         .max_ts = INT64_MAX,
+                                         .for_good = true };
+    struct sg_remove_result result;
+    struct qf_err err = { 0 };
+
+    CHECK_OK(sg_remove(&options, &result, &err), &err);
+    CHECK_EQ(result.gone.annexes, 3);
+}
+
+/* The files were read, then they went: what was merged of them is not put. */
+TEST(what_was_removed_while_it_was_merged_stays_away)
+{
+    QF_CLEANUP(rig_done) struct rig rig = new_rig();
+
+    for (int i = 0; i < 3; i++)
+        put(&rig, 1000 * i, "", "", 0);
+    memory_store_after_reads(rig.memory, 3, remove_all, &rig);
+    CHECK_EQ(merge(&rig, DAY_MS, false).outputs, 0);
+    CHECK_EQ(count_files(&rig, SG_ANNEX_EXEMPLARS, INT64_MIN, INT64_MAX), 0);
+}
+
+TEST(what_is_being_removed_is_not_merged)
+{
+    QF_CLEANUP(rig_done) struct rig rig = new_rig();
+    struct sg_annex_merge options = { .store = rig.store,
+                                      .tenant = QF_STR("t"),
+                                      .before_ms = 2 * DAY_MS };
+    struct sg_annex_merged merged;
+    struct sg_turn *turn;
+    struct qf_err err = { 0 };
+
+    for (int i = 0; i < 3; i++) {
+        put(&rig, 1000 * i, "", "", 0);
+        put(&rig, DAY_MS + 1000 * i, "", "", 0);
+    }
+    CHECK_OK(sg_turn_remove(rig.store, QF_STR("t"), 0, DAY_MS - 1, NULL, NULL, NULL, &turn, &err),
+             &err);
+    CHECK_EQ(sg_annex_merge(&options, &merged, &err), QF_EBUSY);
+    CHECK(merged.inputs == 3 && merged.outputs == 1); /* the other day */
+    CHECK_EQ(count_files(&rig, SG_ANNEX_EXEMPLARS, INT64_MIN, INT64_MAX), 4);
+    (void)sg_turn_end(turn);
+    (void)merge(&rig, 2 * DAY_MS, false);
     CHECK_EQ(count_files(&rig, SG_ANNEX_EXEMPLARS, INT64_MIN, INT64_MAX), 2);
 }

@@ -1,5 +1,5 @@
 /* test_turn.c - merging and removing take turns: what was removed does not come back. */
-#include "segments/write/turn.h"
+#include "segments/store/turn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* turn.c - merging segments and removing them take turns. */
-#include "segments/write/turn.h"
+#include "segments/store/turn.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static qf_rc wait_for_merges(struct sg_turn *turn, struct others *others, struct
         if (others->call && others->call->cancel &&
             atomic_load_explicit(others->call->cancel, memory_order_relaxed))
             return qf_err_set(err, QF_ECANCELED, "canceled");
-        sg_turn_tick(turn, others->call);
+        (void)!sg_turn_tick(turn, others->call, NULL);
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -147,10 +147,13 @@ qf_rc sg_turn_remove(struct sg_store *store, struct qf_str tenant, int64_t min_t
     return rc;
 }
 
-void sg_turn_tick(struct sg_turn *turn, const struct sg_store_call *call)
+qf_rc sg_turn_tick(struct sg_turn *turn, const struct sg_store_call *call, struct qf_err *err)
 {
-    if (sg_lease_due(turn->lease))
+    if (sg_lease_left_ms(turn->lease) > 0 && sg_lease_due(turn->lease))
         (void)!sg_lease_renew(turn->lease, call, NULL);
+    return sg_lease_left_ms(turn->lease) > 0
+               ? QF_OK
+               : qf_err_set(err, QF_ETIMEOUT, "the lease was not renewed in time");
 }
 
 qf_rc sg_turn_check(struct sg_turn *turn, const struct sg_store_call *call, struct qf_err *err)
