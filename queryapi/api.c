@@ -137,15 +137,15 @@ static qf_rc start_tenants(struct api *api, struct qf_err *err)
 {
     const struct qa_api_options *o = api->options;
     struct qa_tenants_options tenants = {
-        .limits.of = { [QA_LIMIT_QUERIES] =
+        .limits.of = { [QF_LIMIT_QUERIES] =
                            share(api, o->tenant_queries_max, o->queries_active_max),
-                       [QA_LIMIT_QUEUED] = o->tenant_queue_max,
-                       [QA_LIMIT_STREAMS] = o->tenant_streams_max,
-                       [QA_LIMIT_WORK] = o->tenant_work_max,
-                       [QA_LIMIT_SAMPLES] = o->query_samples_max,
-                       [QA_LIMIT_MEMORY] = share(api, o->tenant_memory_bytes, api->purse.limit),
-                       [QA_LIMIT_SPOOL] = share(api, o->tenant_spool_bytes, o->spool_bytes),
-                       [QA_LIMIT_RETENTION] = (uint64_t)o->retention_ms },
+                       [QF_LIMIT_QUEUED] = o->tenant_queue_max,
+                       [QF_LIMIT_STREAMS] = o->tenant_streams_max,
+                       [QF_LIMIT_WORK] = o->tenant_work_max,
+                       [QF_LIMIT_SAMPLES] = o->query_samples_max,
+                       [QF_LIMIT_MEMORY] = share(api, o->tenant_memory_bytes, api->purse.limit),
+                       [QF_LIMIT_SPOOL] = share(api, o->tenant_spool_bytes, o->spool_bytes),
+                       [QF_LIMIT_RETENTION] = (uint64_t)o->retention_ms },
         .file = o->limits_file,
         .purse = &api->purse,
     };

@@ -20,7 +20,7 @@ struct qa_api_options {
     const char *ingest_key_file, *ingest_ca_file; /* see qa_asker_options */
     const char *key_file;                         /* API keys, or NULL */
     const char *audit_file;                       /* "-": stdout; NULL: no audit log */
-    const char *limits_file;                      /* tenants' limits (tenant/limits.h), or NULL */
+    const char *limits_file; /* tenants' limits (base/pure/limits.h), or NULL */
     const char *cors_origin;
     const char *flags_json; /* what it was started with, for /api/v1/status/flags; or NULL */
     struct qa_features features;

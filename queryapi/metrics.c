@@ -24,9 +24,13 @@ static const char *const qa_fresh_outcomes[] = { "ok", "below_floor", "failed", 
 static const char *const qa_affinity[] = { "hit", "miss", NULL };
 static const char *const qa_fetch_errors[] = { "io", "checksum", "expired", "spool", NULL };
 static const char *const qa_tenant_limits[] = {
-#define QA_LIMIT(id, name, unit) name,
-#include "queryapi/tenant/limits.def"
-#undef QA_LIMIT
+#define QF_LIMIT(id, name, unit) name,
+#define QF_WRITE_LIMIT(id, name, unit)
+#define QF_SETTING(id, name, unit)
+#include "base/pure/limits.def"
+#undef QF_SETTING
+#undef QF_WRITE_LIMIT
+#undef QF_LIMIT
     NULL,
 };
 static const char *const qa_audit_results[] = { "written", "lost", NULL };

@@ -16,10 +16,10 @@ static bool fits(uint64_t others, uint64_t bytes, uint64_t max)
 /* The tenant's artifacts are too large: because of this query alone, or of all its queries. */
 static qf_rc tenant_has_no_spool(struct qa_query *query, uint64_t of_query)
 {
-    uint64_t max = query->limits.of[QA_LIMIT_SPOOL];
+    uint64_t max = query->limits.of[QF_LIMIT_SPOOL];
     bool alone = of_query > max;
 
-    query->limit = QA_LIMIT_SPOOL;
+    query->limit = QF_LIMIT_SPOOL;
     (void)snprintf(query->co.reason, sizeof(query->co.reason),
                    alone ? "the query's results on workers are larger than its tenant may have: "
                            "%" PRIu64 " bytes (spool)"
@@ -36,7 +36,7 @@ static qf_rc announce(const struct qa_coord *coord, struct qa_query *query, stru
 {
     uint64_t others = query->co.announced_bytes - item->announced_bytes;
     uint64_t max = coord->options.query_artifact_bytes_max;
-    uint64_t share = query->limits.of[QA_LIMIT_SPOOL];
+    uint64_t share = query->limits.of[QF_LIMIT_SPOOL];
     struct qa_tenant *tenant = query->tenant;
 
     if (!fits(others, bytes, max)) {

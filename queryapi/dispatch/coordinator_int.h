@@ -76,6 +76,8 @@ struct endpoint {
     bool draining;       /* as it said last */
     uint32_t background_slots, background_running; /* as it said last */
     unsigned dials_failed;                         /* since it was last connected */
+    qf_time_ms unreached_since;                    /* the first of them */
+    bool unreached_told;                           /* in the log */
     char last_error[ENDPOINT_ERROR_MAX]; /* why it is not connected; empty: it is, or is new */
 };
 

@@ -127,7 +127,7 @@ void co_update_metrics(struct qa_coord *coord)
     qf_metric_set(m->spool_bytes, 0, (double)atomic_load(&coord->spool_bytes));
 #define COUNT(metric, index, field)                                                                \
     qf_metric_add(m->metric, (index), (double)(now->field - seen->field))
-    COUNT(tenant_limits, QA_LIMIT_WORK, kept);
+    COUNT(tenant_limits, QF_LIMIT_WORK, kept);
     COUNT(work_assigned, 0, assigned);
     COUNT(work_accepted, 0, accepted);
     COUNT(work_rejected, 0, rejected);
@@ -144,7 +144,7 @@ void co_update_metrics(struct qa_coord *coord)
     COUNT(work_blamed, 0, blamed);
 #undef COUNT
     *seen = *now;
-    qf_metric_add(m->tenant_limits, QA_LIMIT_QUERIES,
+    qf_metric_add(m->tenant_limits, QF_LIMIT_QUERIES,
                   (double)(wc_life_stats(coord->life)->held - coord->held_seen));
     coord->held_seen = wc_life_stats(coord->life)->held;
 }

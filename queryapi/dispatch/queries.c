@@ -77,7 +77,7 @@ static void log_outcome(const struct qa_query *query, double total)
 
 static void count_limit(struct qa_coord *coord, const struct qa_query *query)
 {
-    if (query->limit != QA_LIMIT__COUNT)
+    if (query->limit != QF_LIMIT__COUNT)
         qf_metric_add(coord->options.metrics->tenant_limits, query->limit, 1);
 }
 
@@ -162,16 +162,16 @@ static struct wc_tenant_id tenant_of(const struct qa_query *query)
                                                 : qf_hash_bytes(query->ask.tenant) };
 }
 
-static uint32_t limit_of(const struct qa_query *query, enum qa_limit limit)
+static uint32_t limit_of(const struct qa_query *query, enum qf_limit limit)
 {
     return (uint32_t)QF_MIN(query->limits.of[limit], (uint64_t)UINT32_MAX);
 }
 
 static struct wc_tenant_share share_of(const struct qa_query *query)
 {
-    return (struct wc_tenant_share){ .active_max = limit_of(query, QA_LIMIT_QUERIES),
-                                     .queued_max = limit_of(query, QA_LIMIT_QUEUED),
-                                     .streams_max = limit_of(query, QA_LIMIT_STREAMS) };
+    return (struct wc_tenant_share){ .active_max = limit_of(query, QF_LIMIT_QUERIES),
+                                     .queued_max = limit_of(query, QF_LIMIT_QUEUED),
+                                     .streams_max = limit_of(query, QF_LIMIT_STREAMS) };
 }
 
 void co_submit(struct qa_coord *coord, struct qa_query *query)
@@ -205,7 +205,7 @@ enum { WHY_BYTES = 120 };
 
 static void say_streams(struct qa_query *query, uint32_t streams, char why[WHY_BYTES])
 {
-    query->limit = QA_LIMIT_STREAMS;
+    query->limit = QF_LIMIT_STREAMS;
     (void)snprintf(why, WHY_BYTES,
                    "too many answers of this tenant wait for their readers: %" PRIu32 " (streams)",
                    streams);
@@ -215,13 +215,13 @@ static void say_streams(struct qa_query *query, uint32_t streams, char why[WHY_B
 static void refuse_tenant(struct qa_coord *coord, struct qa_query *query)
 {
     struct wc_life_tenant_view has = wc_life_tenant(coord->life, tenant_of(query));
-    uint64_t streams_max = query->limits.of[QA_LIMIT_STREAMS];
+    uint64_t streams_max = query->limits.of[QF_LIMIT_STREAMS];
     char why[WHY_BYTES];
 
     if (streams_max && has.streams >= streams_max) {
         say_streams(query, has.streams, why);
     } else {
-        query->limit = QA_LIMIT_QUEUED;
+        query->limit = QF_LIMIT_QUEUED;
         (void)snprintf(why, sizeof(why),
                        "too many queries of this tenant are waiting: %" PRIu32 " (queued)",
                        has.queued);
@@ -413,7 +413,7 @@ static void work(struct qa_coord *coord, struct qa_query *query)
                                       .begin = { .items = items,
                                                  .count = query->item_count,
                                                  .tenant = tenant_of(query),
-                                                 .sent_max = limit_of(query, QA_LIMIT_WORK) } },
+                                                 .sent_max = limit_of(query, QF_LIMIT_WORK) } },
                             .items = items });
 }
 

@@ -12,8 +12,10 @@
 
 #define CHECKSUM_TEXT 40
 
-/* Dials that fail before somebody is told. */
+/* Dials that fail, and for how long, before somebody is told: a worker that is being started takes a
+ * moment. */
 #define DIALS_TOLD 3
+#define UNREACHED_TOLD_MS 3000
 
 /* --- endpoints --- */
 
@@ -131,8 +133,14 @@ void co_closed(void *ctx, uint64_t session, const char *why, bool broke)
             co_lane_lost(coord, endpoint->worker, broke && !endpoint->draining);
     } else {
         /* A worker that is being started takes a moment: told once it looks like more than that. */
-        bool told = ++endpoint->dials_failed == DIALS_TOLD && !coord->stopping;
+        qf_time_ms now = qf_clock_mono_ms();
+        bool told;
 
+        if (++endpoint->dials_failed == 1)
+            endpoint->unreached_since = now;
+        told = !endpoint->unreached_told && endpoint->dials_failed >= DIALS_TOLD &&
+               now - endpoint->unreached_since >= UNREACHED_TOLD_MS && !coord->stopping;
+        endpoint->unreached_told |= told;
         QF_LOG_AT(told ? QF_LOG_LEVEL_WARN : QF_LOG_LEVEL_DEBUG, "worker cannot be reached",
                   QF_KV_STR("address", endpoint->address), QF_KV_STR("reason", why),
                   QF_KV_U64("dials", endpoint->dials_failed));
@@ -205,6 +213,7 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
     endpoint->connected = true;
     endpoint->draining = false;
     endpoint->dials_failed = 0;
+    endpoint->unreached_told = false;
     endpoint->last_error[0] = '\0';
     if (endpoint->lost_ns)
         qf_metric_observe(coord->options.metrics->reconnect_seconds,

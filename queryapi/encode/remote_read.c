@@ -4,70 +4,17 @@
 #include "base/pure/crc32c.h"
 #include "base/pure/number.h"
 #include "base/pure/varint.h"
+#include "queryapi/encode/fields.h"
 #include "queryapi/encode/xor_chunk.h"
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 enum { ENCODING_XOR = 1 };
-
-/* --- fields --- */
-
-static void put_number(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, (const char *)bytes, qf_varint_put(bytes, value));
-}
-
-static void put_tag(struct qf_strbuf *buf, unsigned field, unsigned type)
-{
-    put_number(buf, field << 3 | type);
-}
-
-/* What is zero is not written, as proto3 has it. */
-static void put_uint(struct qf_strbuf *buf, unsigned field, uint64_t value)
-{
-    if (!value)
-        return;
-    put_tag(buf, field, VARINT);
-    put_number(buf, value);
-}
-
-static void put_bits(struct qf_strbuf *buf, uint64_t value)
-{
-    char bytes[8];
-
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (char)(value >> 8 * i);
-    qf_strbuf_add(buf, bytes, sizeof(bytes));
-}
-
-static void put_double(struct qf_strbuf *buf, unsigned field, double value)
-{
-    if (!qf_double_bits(value))
-        return;
-    put_tag(buf, field, FIXED64);
-    put_bits(buf, qf_double_bits(value));
-}
-
-static void put_bytes(struct qf_strbuf *buf, unsigned field, struct qf_str bytes)
-{
-    put_tag(buf, field, BYTES);
-    put_number(buf, bytes.len);
-    qf_strbuf_str(buf, bytes);
-}
-
-static void put_inner(struct qf_strbuf *buf, unsigned field, struct qf_strbuf *inner)
-{
-    put_bytes(buf, field, qf_strbuf_view(inner));
-    qf_strbuf_reset(inner);
-}
 
 static void put_labels(struct qf_strbuf *buf, struct qf_labels labels, struct qf_strbuf *inner)
 {
     for (size_t i = 0; i < labels.count; i++) {
-        put_bytes(inner, 1, labels.items[i].name);
-        put_bytes(inner, 2, labels.items[i].value);
-        put_inner(buf, 1, inner);
+        qa_put_bytes(inner, 1, labels.items[i].name);
+        qa_put_bytes(inner, 2, labels.items[i].value);
+        qa_put_inner(buf, 1, inner);
     }
 }
 
@@ -79,9 +26,9 @@ static void put_spans(struct qf_strbuf *buf, unsigned field, const struct pq_spa
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf inner = QF_STRBUF_INIT;
 
     for (size_t i = 0; i < count; i++) {
-        put_uint(&inner, 1, qf_zigzag(spans[i].offset));
-        put_uint(&inner, 2, spans[i].length);
-        put_inner(buf, field, &inner);
+        qa_put_uint(&inner, 1, qf_zigzag(spans[i].offset));
+        qa_put_uint(&inner, 2, spans[i].length);
+        qa_put_inner(buf, field, &inner);
     }
 }
 
@@ -89,10 +36,10 @@ static void put_doubles(struct qf_strbuf *buf, unsigned field, const double *val
 {
     if (!count)
         return;
-    put_tag(buf, field, BYTES);
-    put_number(buf, count * sizeof(*values));
+    qa_put_tag(buf, field, QA_WIRE_BYTES);
+    qa_put_number(buf, count * sizeof(*values));
     for (size_t i = 0; i < count; i++)
-        put_bits(buf, qf_double_bits(values[i]));
+        qa_put_bits(buf, qf_double_bits(values[i]));
 }
 
 static uint64_t hint_number(enum pq_reset_hint hint)
@@ -113,19 +60,17 @@ static uint64_t hint_number(enum pq_reset_hint hint)
 /* Counts are floats: the fields of a oneof are written also if they are zero. */
 static void put_histogram(struct qf_strbuf *buf, const struct pq_histogram *h, int64_t ts)
 {
-    put_tag(buf, 2, FIXED64);
-    put_bits(buf, qf_double_bits(h->count));
-    put_double(buf, 3, h->sum);
-    put_uint(buf, 4, (uint32_t)qf_zigzag(h->schema));
-    put_double(buf, 5, h->zero_threshold);
-    put_tag(buf, 7, FIXED64);
-    put_bits(buf, qf_double_bits(h->zero_count));
+    qa_put_fixed(buf, 2, h->count);
+    qa_put_double(buf, 3, h->sum);
+    qa_put_uint(buf, 4, (uint32_t)qf_zigzag(h->schema));
+    qa_put_double(buf, 5, h->zero_threshold);
+    qa_put_fixed(buf, 7, h->zero_count);
     put_spans(buf, 8, h->negative_spans, h->negative_span_count);
     put_doubles(buf, 10, h->negative_buckets, h->negative_bucket_count);
     put_spans(buf, 11, h->positive_spans, h->positive_span_count);
     put_doubles(buf, 13, h->positive_buckets, h->positive_bucket_count);
-    put_uint(buf, 14, hint_number(h->reset_hint));
-    put_uint(buf, 15, (uint64_t)ts);
+    qa_put_uint(buf, 14, hint_number(h->reset_hint));
+    qa_put_uint(buf, 15, (uint64_t)ts);
     put_doubles(buf, 16, h->custom_values, h->custom_value_count);
 }
 
@@ -154,10 +99,10 @@ static void put_series(struct qf_strbuf *buf, const struct pq_result_series *ser
         if (histogram) {
             put_histogram(inner, histogram, series->ts[i]);
         } else {
-            put_double(inner, 1, series->values[i]);
-            put_uint(inner, 2, (uint64_t)series->ts[i]);
+            qa_put_double(inner, 1, series->values[i]);
+            qa_put_uint(inner, 2, (uint64_t)series->ts[i]);
         }
-        put_inner(buf, histogram ? 4 : 2, inner);
+        qa_put_inner(buf, histogram ? 4 : 2, inner);
     }
 }
 
@@ -169,9 +114,9 @@ void qa_read_result(struct qf_strbuf *buf, const struct pq_result *result)
 
     for (size_t i = 0; i < result->series_count; i++) {
         put_series(&one, &result->series[i], &inner);
-        put_inner(&all, 1, &one);
+        qa_put_inner(&all, 1, &one);
     }
-    put_inner(buf, 1, &all);
+    qa_put_inner(buf, 1, &all);
 }
 
 /* --- chunks --- */
@@ -186,11 +131,11 @@ static void put_chunks(struct qf_strbuf *buf, const struct pq_result_series *ser
         size_t count = QF_MIN(to - from, (size_t)QA_XOR_SAMPLES);
 
         qa_xor_chunk(series->ts + from, series->values + from, count, &data);
-        put_uint(&chunk, 1, (uint64_t)series->ts[from]);
-        put_uint(&chunk, 2, (uint64_t)series->ts[from + count - 1]);
-        put_uint(&chunk, 3, ENCODING_XOR);
-        put_inner(&chunk, 4, &data);
-        put_inner(buf, 2, &chunk);
+        qa_put_uint(&chunk, 1, (uint64_t)series->ts[from]);
+        qa_put_uint(&chunk, 2, (uint64_t)series->ts[from + count - 1]);
+        qa_put_uint(&chunk, 3, ENCODING_XOR);
+        qa_put_inner(&chunk, 4, &data);
+        qa_put_inner(buf, 2, &chunk);
         from += count;
     }
 }
@@ -204,9 +149,9 @@ void qa_read_frame(struct qf_strbuf *buf, const struct pq_result_series *series,
 
     put_labels(&one, series->labels, &message);
     put_chunks(&one, series, from, to);
-    put_inner(&message, 1, &one);
-    put_uint(&message, 2, index);
-    put_number(buf, message.len);
+    qa_put_inner(&message, 1, &one);
+    qa_put_uint(&message, 2, index);
+    qa_put_number(buf, message.len);
     crc = qf_crc32c(qf_strbuf_view(&message));
     for (int shift = 24; shift >= 0; shift -= 8)
         qf_strbuf_putc(buf, (char)(crc >> shift));

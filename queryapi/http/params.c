@@ -134,7 +134,7 @@ qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err
     return QF_OK;
 }
 
-/* "now-1h" and "e-1h": the part behind the word, subtracted from @base. */
+/* "now-1h", "e-1h" and "-1h": the part behind the word, subtracted from @base. */
 static bool parse_before(struct qf_str text, const char *word, qf_time_ms base, qf_time_ms *ret_ms)
 {
     size_t len = strlen(word);
@@ -164,13 +164,17 @@ qf_rc qa_param_when(const char *name, struct qf_str text, qf_time_ms now, qf_tim
             number /= 1000;
         if (seconds_to_ms(number, ret_ms))
             return QF_OK;
-    } else if (qf_time_parse_rfc3339(text, ret_ms) || parse_before(text, "now", now, ret_ms)) {
+    } else if (qf_time_parse_rfc3339(text, ret_ms) || parse_before(text, "now", now, ret_ms) ||
+               (text.len && parse_before(text, "", now, ret_ms))) {
         return QF_OK;
     } else if (end != QF_TIME_NEVER && parse_before(text, "e", end, ret_ms)) {
         return QF_OK;
     }
-    return qf_err_set(err, QF_EINVAL, "cannot parse \"%s\": \"%.*s\" is not a time", name,
-                      QF_STR_ARG(qf_str_sub(text, 0, 100)));
+    return qf_err_set(err, QF_EINVAL,
+                      "cannot parse \"%s\": \"%.*s\" is not a time. Times are now, -30m, now-30m, "
+                      "%s2026-01-31T12:00:00Z or Unix seconds",
+                      name, QF_STR_ARG(qf_str_sub(text, 0, 50)),
+                      end == QF_TIME_NEVER ? "" : "e-30m (before the end), ");
 }
 
 int64_t qa_default_step(int64_t range_ms)

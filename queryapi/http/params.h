@@ -29,7 +29,7 @@ QF_MUST_CHECK qf_rc qa_param_lookback(struct qf_str text, int64_t *ret_ms, struc
 QF_MUST_CHECK qf_rc qa_param_limit(struct qf_str text, uint64_t *ret_limit, struct qf_err *err);
 
 /* The SSE endpoint's times: RFC 3339, Unix seconds or milliseconds (from 1e11 on), "now",
- * "now-1h", "e-1h" (before @end; only if @end is not QF_TIME_NEVER). */
+ * "now-1h" or "-1h", "e-1h" (before @end; only if @end is not QF_TIME_NEVER). The error says so. */
 QF_MUST_CHECK qf_rc qa_param_when(const char *name, struct qf_str text, qf_time_ms now,
                                   qf_time_ms end, qf_time_ms *ret_ms, struct qf_err *err);
 

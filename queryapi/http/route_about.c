@@ -40,6 +40,7 @@ static bool check_selectors(struct qh_visit *visit, const char *name, const char
 {
     const struct qh_params *params = &visit->request->params;
     struct qf_arena *arena = visit->request->arena;
+    size_t bytes = 0;
 
     for (size_t i = 0; i < params->count; i++) {
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
@@ -48,7 +49,10 @@ static bool check_selectors(struct qh_visit *visit, const char *name, const char
         size_t count;
 
         if (!qf_str_is(params->items[i].name, name) ||
-            (params->items[i].value.len == 0 && where[0]) || /* an optional one */
+            (params->items[i].value.len == 0 && where[0])) /* an optional one */
+            continue;
+        bytes += params->items[i].value.len;
+        if (qa_check_short(bytes, &cause) == QF_OK &&
             pq_parse_selector(arena, params->items[i].value, &(struct pq_parse_options){ 0 },
                               &matchers, &count, &cause) == QF_OK)
             continue;

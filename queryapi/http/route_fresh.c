@@ -66,12 +66,12 @@ static void ask_all(struct qh_visit *visit, struct qa_annex_ask *ask, const char
 /* What is behind the tenant's retention does not exist. */
 static int64_t oldest_of(const struct qa_query_env *env, struct qf_str tenant)
 {
-    struct qa_limits limits;
+    struct qf_limits limits;
 
     if (!env->tenants)
         return INT64_MIN;
     limits = qa_tenants_limits(env->tenants, tenant);
-    return qa_limits_oldest(&limits, qf_clock_wall_ms());
+    return qf_limits_oldest(&limits, qf_clock_wall_ms());
 }
 
 static struct qa_annex_ask *new_ask(struct qh_visit *visit, enum sg_annex_kind kind)
@@ -181,6 +181,8 @@ static qf_rc read_exemplars(struct qh_visit *visit, struct qa_annex_ask *ask, st
         rc = qf_err_set(err, QF_EINVAL, "end timestamp must not be before start timestamp");
     if (rc == QF_OK)
         rc = qa_check_text(query, err);
+    if (rc == QF_OK)
+        rc = qa_check_short(query.len, err);
     if (rc)
         return rc;
     ask->min_ts = QF_MAX(ask->min_ts, start);

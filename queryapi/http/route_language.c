@@ -1,7 +1,12 @@
 /* route_language.c - what needs no data: the language itself, and what Prometheus has and we do not.
  */
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
 #include "base/pure/number.h"
+#include "base/sys/pool.h"
 #include "promql/parse.h"
+#include "queryapi/encode/error.h"
 #include "queryapi/http/params.h"
 #include "queryapi/http/routes_int.h"
 
@@ -10,22 +15,59 @@
 #define PRINTED_BYTES_MAX ((size_t)8 << 20)
 #define LANGUAGE_MEMORY_MAX ((size_t)128 << 20)
 
-/* What one request may use, paid from what all queries may use together: many at once find no room
- * rather than take it. */
-static struct qf_purse purse_of(const struct qh_visit *visit)
+/* A megabyte of text takes a processor a tenth of a second, for which every other connection of an HTTP
+ * thread would wait: longer ones than this are parsed and printed on the pool, so many at once. */
+#define SHORT_BYTES ((size_t)16 << 10)
+#define LONG_AT_ONCE 8
+
+typedef void print_fn(struct qf_strbuf *buf, const struct pq_expr *expr);
+
+/* A query to parse and print. Its memory is paid from what all queries may use together: many at once
+ * find no room rather than take it. */
+struct job {
+    const struct qa_query_env *env;
+    print_fn *print;
+    struct qf_str text;
+    enum qh_coding coding;
+    struct qh_stream *stream;
+    struct qf_purse purse;
+    struct qf_arena *arena;
+    atomic_uint *running; /* to be counted down at its end; or NULL */
+};
+
+static struct job *job_new(const struct qh_visit *visit, print_fn *print)
 {
     const struct qa_query_env *env = qa_routes_of(visit)->env;
+    struct job *job = qf_xcalloc(1, sizeof(*job));
 
-    return (struct qf_purse){ .limit = QF_MIN(env->memory_bytes_max, LANGUAGE_MEMORY_MAX),
-                              .parent = env->purse };
+    *job = (struct job){ .env = env,
+                         .print = print,
+                         .text = qh_visit_param(visit, "query"),
+                         .coding = visit->request->coding,
+                         .stream = qh_stream_ref(visit->stream),
+                         .purse = { .limit = QF_MIN(env->memory_bytes_max, LANGUAGE_MEMORY_MAX),
+                                    .parent = env->purse } };
+    job->arena = qf_arena_new_from(&job->purse);
+    return job;
+}
+
+static void job_free(struct job *job)
+{
+    (void)qf_arena_free(job->arena);
+    (void)qh_stream_drop(job->stream);
+    if (job->running)
+        atomic_fetch_sub(job->running, 1);
+    free(job);
 }
 
 /* Say what went wrong; that it was others who had the memory, if so. */
-static void fail(struct qh_visit *visit, const struct qf_purse *purse, struct qf_err *err)
+static void job_fail(struct job *job, struct qf_err *err)
 {
-    if (err->rc == QF_ELIMIT && qf_purse_empty_ancestor(purse))
+    if (err->rc == QF_ELIMIT && qf_purse_empty_ancestor(&job->purse)) {
+        *err = (struct qf_err){ 0 };
         (void)qf_err_set(err, QF_EUNAVAILABLE, "other queries use all memory: try again");
-    visit->route->fail(visit, err);
+    }
+    qa_answer_error(job->stream, QA_FORMAT_JSON, err->rc, err->msg);
 }
 
 static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
@@ -38,28 +80,25 @@ static void print_pretty(struct qf_strbuf *buf, const struct pq_expr *expr)
 }
 
 /* Parse the query and print it into @body. */
-static qf_rc print_query(struct qh_visit *visit, struct qf_arena *arena,
-                         void (*print)(struct qf_strbuf *, const struct pq_expr *),
-                         struct qf_strbuf *body, struct qf_err *err)
+static qf_rc print_query(struct job *job, struct qf_strbuf *body, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = { .limit = PRINTED_BYTES_MAX };
-    struct qf_str query = qh_visit_param(visit, "query");
     struct qf_err cause = { 0 };
     struct pq_expr *expr;
-    qf_rc rc = qa_check_text(query, err);
+    qf_rc rc = qa_check_text(job->text, err);
 
     if (rc != QF_OK)
         return rc;
-    rc = pq_parse(arena, query, &qa_routes_of(visit)->env->features.parse, &expr, &cause);
+    rc = pq_parse(job->arena, job->text, &job->env->features.parse, &expr, &cause);
     if (rc == QF_EPARSE) {
-        pq_parse_error_print(&text, query, &cause);
+        pq_parse_error_print(&text, job->text, &cause);
         return qf_err_set(err, rc, "invalid parameter \"query\": %s", qf_strbuf_cstr(&text));
     }
     if (rc != QF_OK)
         return qf_err_set(err, rc, "%s", cause.msg);
-    if (!qf_arena_charge(arena, 3 * PRINTED_BYTES_MAX))
+    if (!qf_arena_charge(job->arena, 3 * PRINTED_BYTES_MAX))
         return qf_err_set(err, QF_ELIMIT, "the query needs more memory than its limit");
-    print(&text, expr);
+    job->print(&text, expr);
     if (text.overflowed)
         return qf_err_set(err, QF_ELIMIT, "the answer would be longer than %zu bytes",
                           PRINTED_BYTES_MAX);
@@ -69,20 +108,53 @@ static qf_rc print_query(struct qh_visit *visit, struct qf_arena *arena,
     return QF_OK;
 }
 
-/* format_query and parse_query: parse, and print in one form or the other. */
-static void handle_parsed(struct qh_visit *visit,
-                          void (*print)(struct qf_strbuf *, const struct pq_expr *))
+static void job_run(void *arg)
 {
-    struct qf_purse purse = purse_of(visit);
-    struct qf_arena *arena = qf_arena_new_from(&purse);
+    struct job *job = arg;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
     struct qf_err err = { 0 };
 
-    if (print_query(visit, arena, print, &body, &err) == QF_OK)
-        qh_visit_json(visit, 200, qf_strbuf_view(&body));
-    else
-        fail(visit, &purse, &err);
-    (void)qf_arena_free(arena);
+    if (qh_stream_gone(job->stream)) {
+        job_free(job);
+        return;
+    }
+    if (print_query(job, &body, &err) == QF_OK) {
+        qh_stream_allow(job->stream, job->coding);
+        qh_stream_answer(job->stream, 200, "application/json", qf_strbuf_view(&body));
+    } else {
+        job_fail(job, &err);
+    }
+    job_free(job);
+}
+
+/* To the pool, with a text of its own: the request may be over sooner. */
+static qf_rc job_send(struct job *job, atomic_uint *running, struct qf_err *err)
+{
+    job->text = qf_arena_str(job->arena, job->text);
+    if (!job->text.data)
+        return qf_err_set(err, QF_ELIMIT, "the query needs more memory than its limit");
+    if (atomic_fetch_add(running, 1) >= LONG_AT_ONCE) {
+        atomic_fetch_sub(running, 1);
+        return qf_err_set(err, QF_EBUSY, "too many long queries are printed at once: try again");
+    }
+    job->running = running;
+    if (!qf_pool_submit(job->env->helpers, job_run, job))
+        return qf_err_set(err, QF_EBUSY, "too many queries at once: try again");
+    return QF_OK;
+}
+
+/* format_query and parse_query: parse, and print in one form or the other. */
+static void handle_parsed(struct qh_visit *visit, print_fn *print)
+{
+    struct job *job = job_new(visit, print);
+    struct qf_err err = { 0 };
+
+    if (job->text.len <= SHORT_BYTES || !job->env->helpers) {
+        job_run(job);
+    } else if (job_send(job, &qa_routes_of(visit)->long_texts, &err) != QF_OK) {
+        job_fail(job, &err);
+        job_free(job);
+    }
 }
 
 static void handle_format_query(struct qh_visit *visit)

@@ -101,16 +101,18 @@ static void handle_read(struct qh_visit *visit)
     qa_visit_submit(visit, &ask, rc, &err);
 }
 
-static bool has_text(struct qf_str header, struct qf_str text)
+/* A selector of everything, which selects nothing here: as in Prometheus, nobody is given a whole storage. */
+static bool is_empty(struct qf_str match)
 {
-    return header.len && memmem(header.data, header.len, text.data, text.len);
+    match = qf_str_trim(match);
+    return qf_str_starts(match, QF_STR("{")) && qf_str_ends(match, QF_STR("}")) && match.len >= 2 &&
+           !qf_str_trim(qf_str_sub(match, 1, match.len - 1)).len;
 }
 
 static void handle_federate(struct qh_visit *visit)
 {
     const struct qh_params *params = &visit->request->params;
     struct qa_ask ask = qa_visit_ask(visit, QA_QUERY_FEDERATE);
-    struct qf_str accept = qh_request_header(visit->request, "Accept");
     struct qf_str *matches =
         QF_ARENA_ARRAY(visit->request->arena, struct qf_str, params->count + 1);
     struct qf_err err = { 0 };
@@ -119,11 +121,11 @@ static void handle_federate(struct qh_visit *visit)
     if (!matches)
         rc = qf_err_set(&err, QF_ELIMIT, "the request is too large");
     for (size_t i = 0; matches && i < params->count; i++)
-        if (qf_str_is(params->items[i].name, "match[]"))
+        if (qf_str_is(params->items[i].name, "match[]") && !is_empty(params->items[i].value))
             matches[ask.match_count++] = params->items[i].value;
     ask.matches = matches;
     ask.text = ask.match_count ? matches[0] : QF_STR("");
-    ask.takes_utf8 = has_text(accept, QF_STR("text/plain;version=1.0.0;escaping=allow-utf-8"));
+    ask.exposition = qa_exposition_choose(qh_request_header(visit->request, "Accept"));
     ask.end_ms = qf_clock_wall_ms();
     ask.start_ms = ask.end_ms - FEDERATE_MS + 1;
     qa_visit_submit(visit, &ask, rc, &err);

@@ -28,6 +28,14 @@ qf_rc qa_check_text(struct qf_str text, struct qf_err *err)
     return QF_OK;
 }
 
+qf_rc qa_check_short(size_t len, struct qf_err *err)
+{
+    if (len > QA_TEXT_AT_ONCE_MAX)
+        return qf_err_set(err, QF_ELIMIT, "longer than the limit of %zu bytes for this endpoint",
+                          QA_TEXT_AT_ONCE_MAX);
+    return QF_OK;
+}
+
 struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind)
 {
     struct qa_ask ask = { .kind = kind, .tenant = visit->tenant };

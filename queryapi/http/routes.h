@@ -20,8 +20,9 @@ struct qa_routes {
     size_t host_count;
     const char *flags_json; /* {"name":"value",...}, or NULL: for /api/v1/status/flags */
     qf_time_ms started_ms;
-    size_t thread_count; /* of those that serve queries, as far as flags say */
-    atomic_bool ready;   /* /readyz */
+    size_t thread_count;    /* of those that serve queries, as far as flags say */
+    atomic_bool ready;      /* /readyz */
+    atomic_uint long_texts; /* queries that the pool parses and prints now */
 };
 
 /* For struct qh_listener_options: @ctx is a struct qa_routes. */

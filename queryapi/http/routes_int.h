@@ -28,6 +28,11 @@ void qa_fail_events(struct qh_visit *visit, const struct qf_err *err);
 /* QF_EINVAL for a query that is not text. */
 QF_MUST_CHECK qf_rc qa_check_text(struct qf_str text, struct qf_err *err);
 
+/* Texts that are parsed on the thread of the connection are no longer than this together: others wait for
+ * it. QF_ELIMIT. */
+#define QA_TEXT_AT_ONCE_MAX ((size_t)64 << 10)
+QF_MUST_CHECK qf_rc qa_check_short(size_t len, struct qf_err *err);
+
 /* The beginning of an ask: who asks for what kind of answer. Its strings are the request's. */
 struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind);
 /* Have a copy of @ask answered; or say what is wrong with it, if @rc is not QF_OK. */

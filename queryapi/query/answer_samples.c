@@ -1,11 +1,12 @@
-/* answer_samples.c - raw samples: the two forms of remote read, and the newest of each series as text for who
- * federates. */
+/* answer_samples.c - raw samples: the two forms of remote read, and the newest of each series in the forms
+ * that a Prometheus scrapes. */
 #include <stdlib.h>
 
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "queryapi/encode/block.h"
 #include "queryapi/encode/exposition.h"
+#include "queryapi/encode/family.h"
 #include "queryapi/encode/remote_read.h"
 #include "queryapi/query/answer_int.h"
 
@@ -148,7 +149,16 @@ static int by_name(const void *a, const void *b)
     return order ? order : qf_labels_cmp(x, y);
 }
 
-/* Series whose newest sample is a value, those of one metric together, each once. */
+/* Whether the newest sample of a series can be told in the form that was asked for. */
+static bool is_told(const struct qa_query *query, const struct pq_result_series *series)
+{
+    if (!qf_labels_get(series->labels, QF_STR(QF_METRIC_NAME)).len || !qa_family_takes(series))
+        return false;
+    return query->ask.exposition.protobuf ||
+           !pq_histogram_at(series->histograms, series->count - 1);
+}
+
+/* Series whose newest sample is told, those of one metric together, each once. */
 static qf_rc choose_newest(struct qa_query *query, struct qf_err *err)
 {
     struct qa_answer *answer = query->answer;
@@ -164,9 +174,7 @@ static qf_rc choose_newest(struct qa_query *query, struct qf_err *err)
         for (size_t s = 0; s < answer->results[i].series_count; s++) {
             const struct pq_result_series *series = &answer->results[i].series[s];
 
-            if (qf_labels_get(series->labels, QF_STR(QF_METRIC_NAME)).len &&
-                !qf_is_stale(series->values[series->count - 1]) &&
-                !pq_histogram_at(series->histograms, series->count - 1))
+            if (is_told(query, series))
                 answer->newest[count++] = series;
         }
     }
@@ -178,29 +186,41 @@ static qf_rc choose_newest(struct qa_query *query, struct qf_err *err)
     return QF_OK;
 }
 
+/* The next sample as text, or family of samples; how many series it told. */
+static size_t write_newest(struct qa_query *query)
+{
+    struct qa_answer *answer = query->answer;
+    const struct pq_result_series *const *series = answer->newest + answer->at;
+    size_t last = series[0]->count - 1;
+    struct qf_str before = QF_STR("");
+
+    if (query->ask.exposition.protobuf)
+        return qa_family_put(&answer->piece, series, answer->count - answer->at,
+                             query->ask.exposition.escaping);
+    if (answer->at)
+        before = qf_labels_get(series[-1]->labels, QF_STR(QF_METRIC_NAME));
+    qa_exposition_sample(&answer->piece, series[0]->labels, before, query->ask.exposition.escaping,
+                         series[0]->values[last], series[0]->ts[last]);
+    return 1;
+}
+
 qf_rc qa_answer_federation(struct qa_query *query, struct qf_err *err)
 {
     struct qa_answer *answer = query->answer;
     qf_rc rc = QF_OK;
 
-    answer->content_type = query->ask.takes_utf8 ? QA_EXPOSITION_UTF8_TYPE : QA_EXPOSITION_TYPE;
+    answer->content_type = qa_exposition_type(query->ask.exposition);
     if (!answer->collected) {
         rc = collect(query, err);
         if (rc == QF_OK)
             rc = choose_newest(query, err);
     }
-    for (; rc == QF_OK && answer->at < answer->count; answer->at++) {
-        const struct pq_result_series *series = answer->newest[answer->at];
-        struct qf_str before = answer->at ? qf_labels_get(answer->newest[answer->at - 1]->labels,
-                                                          QF_STR(QF_METRIC_NAME))
-                                          : QF_STR("");
-
+    while (rc == QF_OK && answer->at < answer->count) {
         if (!qa_answer_flush(query, false)) {
             query->next = QA_NEXT_ROOM;
             return QF_OK;
         }
-        qa_exposition_sample(&answer->piece, series->labels, before, query->ask.takes_utf8,
-                             series->values[series->count - 1], series->ts[series->count - 1]);
+        answer->at += write_newest(query);
     }
     if (rc == QF_OK)
         end_bytes(query);

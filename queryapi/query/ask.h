@@ -9,6 +9,7 @@
 #include "base/pure/arena.h"
 #include "base/pure/slice.h"
 #include "queryapi/encode/error.h"
+#include "queryapi/encode/exposition.h"
 
 enum qa_query_kind {
 #define QA_KIND(kind, name, asks, format) QA_QUERY_##kind,
@@ -44,7 +45,7 @@ struct qa_ask {
     size_t match_count;
     const struct qa_ask_range *ranges; /* of remote read: one for each match; NULL: start to end */
     bool takes_chunks, takes_samples;  /* of remote read: the forms of its answer */
-    bool takes_utf8;                   /* of federation: any names */
+    struct qa_exposition exposition;   /* of federation: the form of its answer */
     struct qf_str label;               /* of label values */
     struct qf_str traceparent;         /* of the request, or empty */
 };

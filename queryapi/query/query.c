@@ -46,12 +46,12 @@ struct qa_query *qa_query_new(const struct qa_query_env *env, const struct qa_as
     query->purse.parent = env->purse;
     query->samples_max = env->samples_max;
     query->oldest_ts = INT64_MIN;
-    query->limit = QA_LIMIT__COUNT;
+    query->limit = QF_LIMIT__COUNT;
     if (env->tenants) {
         query->tenant = qa_tenants_take(env->tenants, ask->tenant, &query->limits);
         query->purse.parent = &query->tenant->purse;
-        query->samples_max = query->limits.of[QA_LIMIT_SAMPLES];
-        query->oldest_ts = qa_limits_oldest(&query->limits, qf_clock_wall_ms());
+        query->samples_max = query->limits.of[QF_LIMIT_SAMPLES];
+        query->oldest_ts = qf_limits_oldest(&query->limits, qf_clock_wall_ms());
     }
     query->arena = qf_arena_new_from(&query->purse);
     query->ask = qa_ask_copy(query->arena, ask);
@@ -129,7 +129,7 @@ static qf_rc tenant_has_no_memory(struct qa_query *query, struct qf_err *err)
 {
     bool alone = qf_purse_used(&query->tenant->purse) <= qf_purse_used(&query->purse);
 
-    query->limit = QA_LIMIT_MEMORY;
+    query->limit = QF_LIMIT_MEMORY;
     return qf_err_set(err, alone ? QF_ELIMIT : QF_EBUSY,
                       alone ? "the query needs more memory than its tenant may have: %" PRIu64
                               " bytes (memory)"
@@ -235,7 +235,7 @@ static const char *name_limit(struct qa_query *query, const char *message, char 
 {
     if (strcmp(message, PQ_TOO_MANY_SAMPLES) != 0)
         return message;
-    query->limit = QA_LIMIT_SAMPLES;
+    query->limit = QF_LIMIT_SAMPLES;
     if (query->samples_max == query->env->samples_max)
         return message;
     (void)snprintf(buf, size, "%s: this tenant may load %" PRIu64 " (samples)", message,

@@ -121,7 +121,7 @@ struct qa_query {
     const struct qa_query_env *env;
     struct qa_tenant *tenant;     /* held; NULL if there are no limits */
     struct qa_audit_entry *audit; /* held; NULL if there is no audit log */
-    struct qa_limits limits;      /* its tenant's, when it was asked */
+    struct qf_limits limits;      /* its tenant's, when it was asked */
     uint64_t samples_max;         /* 0: none */
     int64_t oldest_ts; /* its tenant's retention, when it was asked: earlier samples do not exist */
     struct qh_stream *stream;
@@ -147,7 +147,7 @@ struct qa_query {
     qf_rc rc; /* how it ended */
     struct qf_err err;
     char told[200];      /* what the client heard of an error */
-    enum qa_limit limit; /* its tenant's that was met; QA_LIMIT__COUNT: none */
+    enum qf_limit limit; /* its tenant's that was met; QF_LIMIT__COUNT: none */
     struct qa_timings timings;
     uint64_t points;
 

@@ -1,7 +1,7 @@
 /* tenants.h - tenants that have queries: what each may have, and what it has.
  *
  * A tenant is known as long as something holds it, so there are no more of them than queries. Its
- * limits are those of the flags, or of the file of limits (limits.h), which is read again when it has
+ * limits are those of the flags, or of the file of limits (base/pure/limits.h), which is read again when it has
  * changed; a query keeps those it began with, memory counts at once. */
 #ifndef QUERYAPI_TENANT_TENANTS_H
 #define QUERYAPI_TENANT_TENANTS_H
@@ -10,14 +10,12 @@
 
 #include "base/pure/purse.h"
 #include "base/pure/tenant.h"
-#include "queryapi/tenant/limits.h"
+#include "base/pure/limits.h"
 
 struct qa_tenants;
 
-#define QA_LIMITS_FILE_BYTES_MAX ((size_t)16 << 20)
-
 struct qa_tenants_options {
-    struct qa_limits limits; /* of those that the file does not name */
+    struct qf_limits limits; /* of those that the file does not name */
     const char *file;        /* or NULL */
     struct qf_purse *purse;  /* of all queries; outlives all tenants */
 };
@@ -33,8 +31,8 @@ QF_MUST_CHECK qf_rc qa_tenants_refresh(struct qa_tenants *tenants, bool *ret_cha
                                        struct qf_err *err);
 
 /* What the tenant called @name may have now. Any thread. */
-struct qa_limits qa_tenants_limits(struct qa_tenants *tenants, struct qf_str name);
-/* As qa_limits_retentions(), of now. Any thread. */
+struct qf_limits qa_tenants_limits(struct qa_tenants *tenants, struct qf_str name);
+/* As qf_limits_retentions(), of now. Any thread. */
 uint64_t qa_tenants_retentions(struct qa_tenants *tenants);
 
 struct qa_tenant {
@@ -50,7 +48,7 @@ struct qa_tenant {
 
 /* The tenant called @name, held, with its limits of now. Any thread. */
 struct qa_tenant *qa_tenants_take(struct qa_tenants *tenants, struct qf_str name,
-                                  struct qa_limits *ret_limits);
+                                  struct qf_limits *ret_limits);
 /* Any thread. Accepts NULL, returns NULL. */
 struct qa_tenant *qa_tenant_drop(struct qa_tenant *tenant);
 

@@ -14,6 +14,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "differential"), os.path.join(HERE, "..", "lib")]
 import dataset  # noqa: E402
+import federation  # noqa: E402
 import judge  # noqa: E402
 import known  # noqa: E402
 import questions  # noqa: E402
@@ -39,6 +40,45 @@ def compare_all(ours, theirs, requests, show):
     return same, explained, found
 
 
+def worlds(args):
+    """(series of both servers, questions about them), without those that nothing was asked of."""
+    yield from ((series, chosen) for series, requests in (
+        (lambda: dataset.build(args.seed) + questions.more_series(), questions.everything()),
+        (federation.series, federation.requests()),
+    ) if (chosen := [r for r in requests if not args.family or r.family in args.family][::args.every]))
+
+
+def start(args, folder, series):
+    return Servers(args, folder, series(), flags=["--cors-origin=*"])
+
+
+def compare_world(args, series, requests):
+    folder, servers = tempfile.mkdtemp(prefix="promfabric-clients-"), None
+    try:
+        ours, theirs = args.ours, args.theirs
+        if not (ours and theirs):
+            servers = start(args, folder, series)
+            ours, theirs = servers.ours, servers.theirs
+        return compare_all(ours, theirs, requests, args.show)
+    finally:
+        if servers:
+            servers.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def hold(args):
+    """Start the servers of the first questions, say where, and wait for an end."""
+    with tempfile.TemporaryDirectory(prefix="promfabric-clients-") as folder:
+        series, _ = next(worlds(args))
+        servers = start(args, folder, series)
+        try:
+            print(f"--ours {servers.ours} --theirs {servers.theirs}  data {folder}", flush=True)
+            while True:
+                time.sleep(1)
+        finally:
+            servers.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--promfabric")
@@ -52,31 +92,19 @@ def main():
     parser.add_argument("--theirs", help="a Prometheus that runs and has the data")
     parser.add_argument("--hold", action="store_true", help="start both, print where, wait for an end")
     args = parser.parse_args()
-    requests = [r for r in questions.everything() if not args.family or r.family in args.family][::args.every]
-
-    folder = tempfile.mkdtemp(prefix="promfabric-clients-")
-    servers = None
-    try:
-        ours, theirs = args.ours, args.theirs
-        if not (ours and theirs):
-            series = dataset.build(args.seed) + questions.more_series()
-            servers = Servers(args, folder, series, flags=["--cors-origin=*"])
-            ours, theirs = servers.ours, servers.theirs
-        if args.hold:
-            print(f"--ours {ours} --theirs {theirs}  data {folder}", flush=True)
-            while True:
-                time.sleep(1)
-        same, explained, found = compare_all(ours, theirs, requests, args.show)
-    finally:
-        if servers:
-            servers.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    if args.hold:
+        hold(args)
+    same, explained, found, asked = 0, collections.Counter(), [], 0
+    for series, requests in worlds(args):
+        asked += len(requests)
+        more_same, more_explained, more_found = compare_world(args, series, requests)
+        same, explained, found = same + more_same, explained + more_explained, found + more_found
     for family, count in sorted(collections.Counter(f for f, _ in found).items()):
         print(f"  {family}: {count} differ")
     for name, why, _ in known.RULES:
         if explained[name]:
             print(f"  {name}: {explained[name]}, {why}")
-    print(f"{len(requests)} pairs: {same} identical, {sum(explained.values())} explained, {len(found)} not")
+    print(f"{asked} pairs: {same} identical, {sum(explained.values())} explained, {len(found)} not")
     return 1 if found else 0
 
 

@@ -5,6 +5,7 @@ lookback, series that appear and end, stale markers, NaN and infinities, equal v
 numbers."""
 import math
 import random
+import re
 
 import native
 import remote_write
@@ -152,13 +153,20 @@ def quoted(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def plain(name):
+    """@name, in quotes if it is no plain word."""
+    return name if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name) else quoted(name)
+
+
 def openmetrics(series):
     """All samples as untyped OpenMetrics text, grouped by metric as the format wants it."""
     out = []
     for s in sorted(series, key=lambda s: (s.labels["__name__"], sorted(s.labels.items()))):
-        labels = ",".join(f"{k}={quoted(v)}" for k, v in sorted(s.labels.items()) if k != "__name__")
+        name = s.labels["__name__"]
+        labels = [f"{plain(k)}={quoted(v)}" for k, v in sorted(s.labels.items()) if k != "__name__"]
+        text = f"{name}{{{','.join(labels)}}}" if plain(name) == name else f"{{{','.join([quoted(name)] + labels)}}}"
         for t, v in s.points:
-            out.append(f"{s.labels['__name__']}{{{labels}}} {fmt(v)} {t / 1000:.3f}")
+            out.append(f"{text} {fmt(v)} {t / 1000:.3f}")
     out.append("# EOF")
     return "\n".join(out) + "\n"
 

@@ -58,9 +58,9 @@ RULES = [
     ("negated", "Prometheus keeps the empty buckets that storage listed when it negates, as their product with NaN shows",
      lambda q, ours, theirs, d: re.search(r"-(native_|[a-z_]*\()", q) and re.search("buckets?|quantile", d + q) and
      evaluated(ours, theirs)),
-    ("negated-hint", "after 3.5 a negated histogram is a gauge",
-     lambda q, ours, theirs, d: re.search(r"-[a-z_]|-1", q) and d.startswith("notes") and
-     notes_but(ours, theirs, "is not a gauge")),
+    ("negated-hint", "after 3.5 a histogram that is negated or a difference is a gauge",
+     lambda q, ours, theirs, d: re.search(r"-[a-z_]|-1|native_\w+ - ", q) and d.startswith("notes") and
+     any(notes_but(ours, theirs, f"is not a {kind}") for kind in ("gauge", "counter"))),
     ("same-in-time", "3.5 refuses to negate or rename series into the same one also if they are never there at the same time, later ones join them",
      lambda q, ours, theirs, d: re.search(r"-[a-z_]*\(|label_(replace|join)", q) and ours[0] == "ok" and
      "vector cannot contain metrics with the same labelset" in str(theirs[1])),

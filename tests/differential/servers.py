@@ -41,8 +41,8 @@ class Servers:
             self.start_prometheus(os.path.join(folder, "head"))
             remote_write.send(self.theirs, series)
             self.start_prometheus(self.snapshot())
-            stored = remote_read.fetch(self.theirs, "native_.*", dataset.START_S * 1000,
-                                       (dataset.START_S + dataset.DURATION_S + 600) * 1000)
+            stored = remote_read.fetch(self.theirs, "native_.*", min(s.points[0][0] for s in series),
+                                       max(s.points[-1][0] for s in series))
             self.start_promfabric(dataset.as_stored(series, stored), flags)
         except BaseException:
             self.stop()

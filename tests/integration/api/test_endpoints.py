@@ -593,7 +593,10 @@ class Events(EndpointTest):
         code, out, err = self.terminal("up{")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("parse error", err)
-        self.assertEqual(self.terminal("--end=bogus", "up"), (1, "", 'error: cannot parse "end": "bogus" is not a time\n'))
+        self.assertEqual(self.terminal("--end=bogus", "up"), (1, "", (
+            'error: cannot parse "end": "bogus" is not a time. Times are now, -30m, now-30m, 2026-01-31T12:00:00Z or Unix seconds\n')))
+        self.assertIn('"soon" is not a time. Times are now, -30m,', self.terminal("--start", "soon", "up")[2])
+        self.assertEqual(self.terminal("--start", "-30m", "--csv", "1")[0], 0)
 
     def test_charts_of_the_terminal_client(self):
         asked = (f"--end={END}", "--start=e-10m", "up")

@@ -48,6 +48,7 @@ class Errors(unittest.TestCase):
         os.makedirs(tenant + "/date=2023-11-14" + "/deep" * 40)
         text = self.check(fabric, "deep")
         self.assertIn("the store cannot be listed (query ", text)
+        self.assertNotIn("deep", text)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from read_protocol import fields, from_frames, from_samples, read_request  # noq
 END = START + 3600
 MS = 1000
 HISTOGRAM = "{{schema:1 sum:10 count:13 z_bucket:2 z_bucket_w:0.001 offset:-1 buckets:[1 2 3] n_buckets:[4 1]}}"
+CUSTOM = "{{schema:-53 count:10 sum:30 custom_values:[1 2 3] buckets:[1 2 3 4]}}"
 
 
 def name_is(name):
@@ -139,7 +140,7 @@ class Read(FabricTest):
 class Server:
     """A real Prometheus with this configuration."""
 
-    def __init__(self, config):
+    def __init__(self, config, *flags):
         self.folder = tempfile.mkdtemp(prefix="pf-prom-")
         with open(f"{self.folder}/prometheus.yml", "w") as file:
             file.write(config)
@@ -148,7 +149,7 @@ class Server:
         self.log = open(f"{self.folder}/log", "w")
         self.process = subprocess.Popen(
             [BIN / "prometheus", f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/tsdb",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=self.log, stderr=self.log)
+             f"--web.listen-address=127.0.0.1:{port}", *flags], stdout=self.log, stderr=self.log)
         wait_for("Prometheus", self.is_ready, 60)
 
     def is_ready(self):
@@ -209,7 +210,7 @@ class Federate(FabricTest):
         super().setUpClass()
         cls.now = int(time.time()) // STEP * STEP
         cls.lines_now = ['fresh{job="a",instance="i"} 0+1x40', 'fresh{job="b"} 1e6x40', 'gone 1x38 stale', 'level{v="q\\"\\\\\\n"} NaN -1e300x39',
-                         f"native {HISTOGRAM}x40", 'old 1x10', '{"a.b\u00e9","c d"="e"} 5x40']
+                         f"native {HISTOGRAM}x40", f"custom {CUSTOM}x40", 'old 1x10', '{"a.b\u00e9","c d"="e"} 5x40']
         load(cls.fabric.store, cls.lines_now, shards=2, start=cls.now - 40 * STEP)
 
     def text(self, *matches):
@@ -218,7 +219,7 @@ class Federate(FabricTest):
 
     def test_the_newest_sample_of_each_series(self):
         ts = self.now * MS
-        status, kind, text = self.text('{__name__=~"fresh|gone|level|native|old"}', "fresh", "nothing")
+        status, kind, text = self.text('{__name__=~"fresh|gone|level|native|custom|old"}', "fresh", "nothing")
         self.assertEqual((status, kind.split(";")[0]), (200, "text/plain"))
         self.assertEqual(text, (
             "# TYPE fresh untyped\n"
@@ -232,6 +233,7 @@ class Federate(FabricTest):
         self.assertEqual(headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8; escaping=allow-utf-8")
         self.assertEqual(body.decode(), f'# TYPE "a.b\u00e9" untyped\n{{"a.b\u00e9","c d"="e",instance=""}} 5 {ts}\n')
         self.assertEqual(self.text()[::2], (200, ""))
+        self.assertEqual(self.text("{}", "{ }")[::2], (200, ""))
         self.assertEqual(self.text("nothing")[::2], (200, ""))
         for bad in ("up{", "sum(up)", ""):
             status, kind, text = self.text(bad)
@@ -254,6 +256,21 @@ class Federate(FabricTest):
         self.assertEqual([s["value"][1] for s in up], ["1"])
         raw = server.data("/api/v1/query", {"query": "fresh{job=\"a\"}[10m]", "time": self.now + 60})["result"]
         self.assertEqual(raw[0]["values"], [[self.now, "40"]])  # its own time
+
+    @need_prometheus
+    def test_a_prometheus_scrapes_native_histograms(self):
+        """It asks for protobuf, which has a form for them; those of custom bounds have none and cost the others nothing."""
+        server = Server(
+            "scrape_configs:\n- job_name: fed\n  honor_labels: true\n  scrape_interval: 1s\n  metrics_path: /federate\n"
+            "  params:\n    'match[]': ['{__name__=~\"fresh|native|custom\"}']\n"
+            f"  static_configs:\n  - targets: ['127.0.0.1:{self.fabric.api_port}']\n", "--enable-feature=native-histograms")
+        self.addCleanup(server.close)
+        wait_for("a scrape", lambda: server.data("/api/v1/query", {"query": "native"})["result"], 60)
+        ours = self.fabric.data("/api/v1/query", {"query": "native", "time": self.now})["result"]
+        theirs = server.data("/api/v1/query", {"query": "native", "time": self.now})["result"]
+        self.assertEqual(ours[0]["histogram"], theirs[0]["histogram"])
+        told = server.data("/api/v1/query", {"query": "scrape_samples_scraped", "time": self.now + 60})["result"]
+        self.assertEqual([s["value"][1] for s in told], ["3"])
 
 
 if __name__ == "__main__":

@@ -93,10 +93,15 @@ class Keys(unittest.TestCase):
         fabric = Fabric(1, (f"--api-keys={folder}/keys",))
         self.addCleanup(fabric.close)
 
-        def status(key):
-            return fabric.get("/api/v1/workers", headers={"Authorization": f"Bearer {key}"})[0]
+        def status(path, key):
+            return fabric.get(path, headers={"Authorization": f"Bearer {key}"})[0]
 
-        self.assertEqual((status("alpha"), status("root")), (403, 200))
+        for path in ("/api/v1/workers", "/api/v1/workers?watch=1", "/api/v1/ingest", "/api/v1/quarantine",
+                     "/api/v1/compaction", "/api/v1/status/flags", "/api/v1/status/config",
+                     "/api/v1/status/runtimeinfo"):
+            self.assertEqual(status(path, "alpha"), 403, path)
+            if "watch" not in path:  # a stream that does not end
+                self.assertIn(status(path, "root"), (200, 503), path)
 
     def test_a_key_opens_its_tenant(self):
         folder = tempfile.mkdtemp(prefix="pf-keys-")
@@ -193,10 +198,14 @@ class Tls(unittest.TestCase):
         fabric.wait_workers(1)
         self.assertEqual(len(fabric.query("up", START + 300)["result"]), 2)
 
-        def status(path, certificate):
+        os.mkdir(f"{self.folder}/other")
+        make_certificates(f"{self.folder}/other")
+
+        def status(path, folder):
+            """With the certificate of a folder, or with none."""
             context = ssl.create_default_context(cafile=f"{self.folder}/ca.crt")
-            if certificate:
-                context.load_cert_chain(f"{self.folder}/tls.crt", f"{self.folder}/tls.key")
+            if folder:
+                context.load_cert_chain(f"{folder}/tls.crt", f"{folder}/tls.key")
             connection = http.client.HTTPSConnection("localhost", fabric.http_ports[0],
                                                      context=context, timeout=20)
             connection.request("GET", path)
@@ -205,9 +214,10 @@ class Tls(unittest.TestCase):
             return got
 
         token = "/artifacts/" + "0" * 32
-        self.assertEqual(status(token, certificate=False), 403)
-        self.assertEqual(status(token, certificate=True), 404)
-        self.assertEqual(status("/livez", certificate=False), 200)
+        self.assertEqual(status(token, None), 403)
+        self.assertEqual(status(token, f"{self.folder}/other"), 403)  # signed by somebody else
+        self.assertEqual(status(token, self.folder), 404)
+        self.assertEqual(status("/livez", None), 200)
 
     def test_workers_found_by_address_have_a_name_of_their_own(self):
         make_certificate(self.folder, "named", "fabric", "DNS:workers.internal")

@@ -67,7 +67,8 @@ class Up(unittest.TestCase):
         want = self.query(url, f"--end={END}", "sum by (job) (rate(http_requests_total[5m]))")
         self.assertEqual(want.returncode, 0, want.stderr)
         self.assertEqual(len(want.stdout.splitlines()), 2)
-        _api, *workers, _ingest = self.children()
+        self.assertTrue(self.text().startswith("promfabric is up: "), self.text())  # no warning before it
+        *workers, _ingest, _api = self.children()
         self.assertEqual(len(workers), 2)
         os.kill(workers[0], signal.SIGKILL)
         wait_for("a new worker", lambda: len(self.children()) == 4 and
@@ -115,7 +116,7 @@ class Up(unittest.TestCase):
         self.assertTrue(self.write("taken 42"))
         children = self.children()
         self.assertEqual(len(children), 5)
-        os.kill(children[-1], signal.SIGKILL)
+        os.kill(children[-2], signal.SIGKILL)  # the API was started last
         wait_for("an acknowledgement", lambda: self.write("taken 43"))
         self.assertIn("43", wait_for("an answer", lambda: self.query(url, "taken").stdout))
         wait_for("a new node", lambda: len(self.children()) == 5)
@@ -222,10 +223,10 @@ class Up(unittest.TestCase):
         load(f"{self.folder}/store", standard_lines())
         url = self.start("--workers=1", f"--store={self.folder}/store", "--drain-timeout=60s")
         asked = subprocess.Popen([BINARY, "query", f"--url={url}", f"--start={START + 7000}",
-                                  f"--end={START + 7150}", "--step=1s", LONG],
+                                  f"--end={START + 7010}", "--step=1s", LONG],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for("its work", lambda: b'"running":0' not in urllib.request.urlopen(
-            f"{url}/monitor/scaling").read() or asked.poll() is not None)
+        wait_for("its work", lambda: json.load(urllib.request.urlopen(
+            f"{url}/monitor/scaling"))["work"]["running"] or asked.poll() is not None)
         self.end()
         out, err = asked.communicate(timeout=30)
         self.assertEqual((asked.returncode, err), (0, ""))

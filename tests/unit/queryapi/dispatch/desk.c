@@ -39,7 +39,7 @@ struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue
     return desk;
 }
 
-void desk_limit(struct desk *desk, const struct qa_limits *limits)
+void desk_limit(struct desk *desk, const struct qf_limits *limits)
 {
     struct qa_tenants_options options = { .limits = *limits };
 

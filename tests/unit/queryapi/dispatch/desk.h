@@ -38,7 +38,7 @@ extern struct desk *desk_now;
 
 struct desk *desk_new(size_t queries_max, size_t active_max, size_t tenant_queue_max);
 /* From now on tenants have these limits. */
-void desk_limit(struct desk *desk, const struct qa_limits *limits);
+void desk_limit(struct desk *desk, const struct qf_limits *limits);
 void desk_freep(struct desk **desk);
 void desk_note(const char *fmt, ...) QF_PRINTF(1, 2);
 /* What happened since the last call. */

@@ -33,7 +33,7 @@ TEST(a_tenant_has_its_own_places)
     DESK(8, 4);
     struct qh_stream *clients[3];
 
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_QUERIES] = 1 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_QUERIES] = 1 } });
     desk->items = 0;
     clients[0] = desk_ask(desk, "a");
     clients[1] = desk_ask(desk, "a");
@@ -58,7 +58,7 @@ TEST(refusals_name_the_tenants_limit)
     const char *answer;
 
     desk_limit(desk,
-               &(struct qa_limits){ .of = { [QA_LIMIT_QUERIES] = 1, [QA_LIMIT_QUEUED] = 1 } });
+               &(struct qf_limits){ .of = { [QF_LIMIT_QUERIES] = 1, [QF_LIMIT_QUEUED] = 1 } });
     for (int i = 0; i < 3; i++)
         clients[i] = desk_ask(desk, "a");
     answer = desk_answer(clients[2]);
@@ -77,7 +77,7 @@ TEST(slow_readers_of_a_tenant_are_its_own)
     struct qh_stream *clients[3];
     const char *answer;
 
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_STREAMS] = 1 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_STREAMS] = 1 } });
     desk->items = 0;
     desk->pauses = 1;
     clients[0] = desk_ask(desk, "a");
@@ -102,7 +102,7 @@ TEST(slow_readers_refuse_what_their_tenant_has_queued)
     const char *answer;
 
     desk_limit(desk,
-               &(struct qa_limits){ .of = { [QA_LIMIT_QUERIES] = 1, [QA_LIMIT_STREAMS] = 1 } });
+               &(struct qf_limits){ .of = { [QF_LIMIT_QUERIES] = 1, [QF_LIMIT_STREAMS] = 1 } });
     desk->items = 0;
     desk->pauses = 1;
     clients[0] = desk_ask(desk, "a");
@@ -126,7 +126,7 @@ TEST(work_of_a_tenant_waits_for_its_own)
     DESK(8, 4);
     struct qh_stream *clients[2];
 
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_WORK] = 1 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_WORK] = 1 } });
     desk->items = 2;
     desk_worker_up(desk, 1);
     clients[0] = desk_ask(desk, "a");
@@ -150,7 +150,7 @@ TEST(artifacts_of_a_tenant_have_a_limit)
     struct qh_stream *clients[3];
     const char *answer;
 
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_SPOOL] = 100 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_SPOOL] = 100 } });
     desk_worker_up(desk, 1);
     clients[0] = desk_ask(desk, "a");
     desk_turn(desk);
@@ -177,7 +177,7 @@ TEST(artifacts_of_a_tenants_queries_add_up)
     struct qh_stream *clients[2];
     const char *answer;
 
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_SPOOL] = 100 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_SPOOL] = 100 } });
     desk->items = 2;
     desk_worker_up(desk, 1);
     clients[0] = desk_ask(desk, "a");
@@ -204,7 +204,7 @@ TEST(samples_of_a_tenant_are_named)
     const char *answer;
 
     desk->env.samples_max = 1000;
-    desk_limit(desk, &(struct qa_limits){ .of = { [QA_LIMIT_SAMPLES] = 7 } });
+    desk_limit(desk, &(struct qf_limits){ .of = { [QF_LIMIT_SAMPLES] = 7 } });
     client = desk_ask(desk, "a");
     qa_query_fail(desk->coord->slots[0], QF_ELIMIT,
                   "query processing would load too many samples into memory in query execution");

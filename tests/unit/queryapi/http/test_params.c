@@ -52,6 +52,10 @@ TEST(the_event_stream_takes_relative_times)
     CHECK_EQ(ms, now);
     CHECK_OK(qa_param_when("e", QF_STR("now-1h"), now, QF_TIME_NEVER, &ms, &err), &err);
     CHECK_EQ(ms, now - 3600000);
+    CHECK_OK(qa_param_when("s", QF_STR("-1h30m"), now, 5000000, &ms, &err), &err);
+    CHECK_EQ(ms, now - 5400000);
+    CHECK_OK(qa_param_when("s", QF_STR("-30"), now, 5000000, &ms, &err), &err); /* seconds */
+    CHECK_EQ(ms, -30000);
     CHECK_OK(qa_param_when("s", QF_STR("e-30m"), now, 5000000, &ms, &err), &err);
     CHECK_EQ(ms, 5000000 - 1800000);
     CHECK_OK(qa_param_when("s", QF_STR("1700000000"), now, now, &ms, &err), &err);
@@ -61,6 +65,25 @@ TEST(the_event_stream_takes_relative_times)
     CHECK_EQ(qa_param_when("e", QF_STR("e-1h"), now, QF_TIME_NEVER, &ms, NULL), QF_EINVAL);
     CHECK_EQ(qa_param_when("e", QF_STR("now+1h"), now, QF_TIME_NEVER, &ms, NULL), QF_EINVAL);
     CHECK_EQ(qa_param_when("e", QF_STR("tomorrow"), now, now, &ms, NULL), QF_EINVAL);
+    CHECK_EQ(qa_param_when("e", QF_STR(""), now, now, &ms, NULL), QF_EINVAL);
+    CHECK_EQ(qa_param_when("e", QF_STR("-"), now, now, &ms, NULL), QF_EINVAL);
+}
+
+TEST(what_is_no_time_is_told_what_one_looks_like)
+{
+    char text[300];
+    struct qf_err err = { 0 };
+    int64_t ms;
+
+    CHECK_EQ(qa_param_when("s", QF_STR("yesterday"), 0, 0, &ms, &err), QF_EINVAL);
+    CHECK_STR(err.msg,
+              "cannot parse \"s\": \"yesterday\" is not a time. Times are now, -30m, now-30m, "
+              "e-30m (before the end), 2026-01-31T12:00:00Z or Unix seconds");
+    memset(text, 'x', sizeof(text));
+    err = (struct qf_err){ 0 };
+    CHECK_EQ(qa_param_when("from", (struct qf_str){ text, sizeof(text) }, 0, 0, &ms, &err),
+             QF_EINVAL);
+    CHECK(strstr(err.msg, "or Unix seconds"));
 }
 
 TEST(the_step_follows_the_range)

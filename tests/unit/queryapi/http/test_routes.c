@@ -2,6 +2,7 @@
  * and no network. Queries here need no worker; what workers do is the integration tests' subject. */
 #include "queryapi/http/routes.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -246,6 +247,110 @@ TEST(a_query_that_does_not_fit_its_memory_is_refused)
     f.env.memory_bytes_max = 10;
     CHECK(strstr(get(&f, "/api/v1/query", "query=1"), "the query needs more memory than it may"));
     CHECK_EQ(qa_coord_query_count(f.routes.coord), 0);
+    teardown(&f);
+}
+
+/* What a printed query takes is paid from what all queries have together, before it is printed. */
+TEST(printing_finds_no_room_where_others_have_it)
+{
+    struct qf_purse shared = { .limit = 40 << 20 };
+    struct fixture f;
+
+    setup(&f);
+    f.env.memory_bytes_max = 64 << 20;
+    f.env.purse = &shared;
+    CHECK(strstr(get(&f, "/api/v1/format_query", "query=up"), "200 application/json"));
+    CHECK(qf_purse_take(&shared, 20 << 20));
+    CHECK(strstr(get(&f, "/api/v1/format_query", "query=up"), "503 application/json"));
+    CHECK(strstr(f.text.data, "other queries use all memory"));
+    qf_purse_give(&shared, 20 << 20);
+    teardown(&f);
+}
+
+/* A task that keeps a thread of the pool until it is told to end. */
+static void hold(void *arg)
+{
+    const atomic_bool *ended = arg;
+
+    while (!atomic_load(ended))
+        (void)usleep(1000);
+}
+
+/* Ask for @text to be parsed; what comes of it is in the stream. */
+static struct qh_stream *parse(struct fixture *f, struct qf_str text)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 20);
+    struct qh_param param = { QF_STR("query"), qf_arena_str(arena, text) };
+    struct qh_request request = { .arena = arena,
+                                  .method = QH_METHOD_POST,
+                                  .path = QF_STR("/api/v1/parse_query"),
+                                  .params = { .items = &param, .count = 1 } };
+    struct qh_stream *stream = answers_stream(1 << 20);
+
+    qa_routes_handle(&f->routes, &request, stream);
+    return stream;
+}
+
+/* Parsing a megabyte takes long: the thread of the connection must not do it, or all of its other
+ * connections wait. How many wait for the pool has a bound. */
+TEST(long_queries_are_parsed_and_printed_on_the_pool)
+{
+    struct qf_strbuf sum = QF_STRBUF_INIT;
+    struct qh_stream *streams[8], *beyond, *small;
+    struct qh_stream_head head;
+    atomic_bool ended = false;
+    struct fixture f;
+
+    setup(&f);
+    f.env.helpers = f.pool;
+    f.env.memory_bytes_max = 64 << 20;
+    qf_strbuf_puts(&sum, "{__name__=~\"");
+    for (int i = 0; i < 20000; i++)
+        qf_strbuf_putc(&sum, 'x');
+    qf_strbuf_puts(&sum, "\"}");
+    CHECK(qf_pool_submit(f.pool, hold, &ended) && qf_pool_submit(f.pool, hold, &ended));
+    for (size_t i = 0; i < 8; i++)
+        streams[i] = parse(&f, qf_strbuf_view(&sum));
+    beyond = parse(&f, qf_strbuf_view(&sum));
+    small = parse(&f, QF_STR("up"));
+    answers_read(small, &f.text);
+    CHECK(strstr(f.text.data, "200 application/json"));
+    qf_strbuf_reset(&f.text);
+    answers_read(beyond, &f.text);
+    CHECK(strstr(f.text.data, "429 application/json"));
+    for (size_t i = 0; i < 8; i++)
+        CHECK(!qh_stream_head(streams[i], &head));
+    atomic_store(&ended, true);
+    for (size_t i = 0; i < 8; i++) {
+        qf_strbuf_reset(&f.text);
+        answers_read(streams[i], &f.text);
+        CHECK(strstr(f.text.data, "200 application/json"));
+        CHECK(strstr(f.text.data, "xxxxxxxx"));
+        (void)qh_stream_drop(streams[i]);
+    }
+    (void)qh_stream_drop(beyond);
+    (void)qh_stream_drop(small);
+    for (int naps = 0; atomic_load(&f.routes.long_texts) && naps < 10000; naps++)
+        (void)usleep(1000); /* an answer is there a moment before its place is free */
+    CHECK_EQ(atomic_load(&f.routes.long_texts), 0);
+    qf_strbuf_done(&sum);
+    teardown(&f);
+}
+
+/* What has no place on the pool is short. */
+TEST(texts_that_are_parsed_at_once_are_short)
+{
+    struct qf_strbuf form = QF_STRBUF_INIT;
+    struct fixture f;
+
+    setup(&f);
+    qf_strbuf_puts(&form, "match%5B%5D=%7Ba%3D%22");
+    for (int i = 0; i < 70000; i++)
+        qf_strbuf_putc(&form, 'x');
+    qf_strbuf_puts(&form, "%22%7D");
+    CHECK(strstr(get(&f, "/api/v1/rules", qf_strbuf_cstr(&form)), "400 application/json"));
+    CHECK(strstr(f.text.data, "longer than the limit of 65536 bytes"));
+    qf_strbuf_done(&form);
     teardown(&f);
 }
 

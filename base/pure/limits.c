@@ -1,5 +1,5 @@
 /* limits.c - the file of tenants' limits. */
-#include "queryapi/tenant/limits.h"
+#include "base/pure/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,33 +11,37 @@
 #include "base/pure/tenant.h"
 #include "base/pure/vec.h"
 
-enum unit { COUNT, BYTES, AGE };
+enum unit { COUNT, BYTES, AGE, SWITCH };
 
 static const struct {
     const char *name;
     enum unit unit;
-} kinds[QA_LIMIT__COUNT] = {
-#define QA_LIMIT(id, name, unit) { name, unit },
-#include "queryapi/tenant/limits.def"
-#undef QA_LIMIT
+} kinds[QF_LIMIT__COUNT] = {
+#define QF_LIMIT(id, name, unit) { name, unit },
+#define QF_WRITE_LIMIT(id, name, unit) { name, unit },
+#define QF_SETTING(id, name, unit) { name, unit },
+#include "base/pure/limits.def"
+#undef QF_SETTING
+#undef QF_WRITE_LIMIT
+#undef QF_LIMIT
 };
 
 struct row {
     char tenant[QF_TENANT_MAX + 1];
-    struct qa_limits limits; /* 0: not said */
+    struct qf_limits limits; /* 0: not said */
 };
 
-struct qa_limits_table {
+struct qf_limits_table {
     QF_VEC(struct row) rows;
     struct qf_map index; /* tenant -> row; made once all rows are there */
 };
 
-const char *qa_limit_name(enum qa_limit limit)
+const char *qf_limit_name(enum qf_limit limit)
 {
     return kinds[limit].name;
 }
 
-struct qa_limits_table *qa_limits_free(struct qa_limits_table *table)
+struct qf_limits_table *qf_limits_free(struct qf_limits_table *table)
 {
     if (!table)
         return NULL;
@@ -61,23 +65,26 @@ static const char *read_value(enum unit unit, struct qf_str text, uint64_t *ret_
                                                              : "a limit is a size, such as 512MiB";
     case AGE:
         if (qf_str_is(text, "forever"))
-            age = QA_RETENTION_FOREVER;
+            age = QF_RETENTION_FOREVER;
         else if (qf_duration_parse(text, &age) != QF_DURATION_OK || age <= 0)
             return "a retention is a duration such as 30d, or forever";
         *ret_value = (uint64_t)age;
         return NULL;
+    case SWITCH:
+        *ret_value = qf_str_is(text, "on") ? QF_SWITCH_ON : QF_SWITCH_OFF;
+        return qf_str_is(text, "on") || qf_str_is(text, "off") ? NULL : "a switch is on or off";
     }
     return "no such limit";
 }
 
 /* "NAME=VALUE" into @limits; what is wrong with it, or NULL. */
-static const char *read_limit(struct qf_str word, struct qa_limits *limits)
+static const char *read_limit(struct qf_str word, struct qf_limits *limits)
 {
     const char *equals = memchr(word.data, '=', word.len);
     size_t len = equals ? (size_t)(equals - word.data) : word.len;
     struct qf_str name = qf_str_sub(word, 0, len), text = qf_str_sub(word, len + 1, word.len);
 
-    for (int i = 0; i < QA_LIMIT__COUNT; i++) {
+    for (int i = 0; i < QF_LIMIT__COUNT; i++) {
         if (!qf_str_is(name, kinds[i].name))
             continue;
         return limits->of[i] ? "the same limit twice"
@@ -87,7 +94,7 @@ static const char *read_limit(struct qf_str word, struct qa_limits *limits)
 }
 
 /* What is wrong with the line, or NULL. Comments and blank lines are fine. */
-static const char *add_line(struct qa_limits_table *table, struct qf_str line)
+static const char *add_line(struct qf_limits_table *table, struct qf_str line)
 {
     const char *comment = line.len ? memchr(line.data, '#', line.len) : NULL;
     struct qf_str word;
@@ -107,14 +114,14 @@ static const char *add_line(struct qa_limits_table *table, struct qf_str line)
         if (wrong)
             return wrong;
     }
-    if (table->rows.count == QA_LIMITS_LINES_MAX)
+    if (table->rows.count == QF_LIMITS_LINES_MAX)
         return "too many tenants";
     QF_VEC_PUSH(&table->rows, row);
     return NULL;
 }
 
 /* False: a tenant is there twice. Keys are the rows' own, which do not move any more. */
-static bool make_index(struct qa_limits_table *table)
+static bool make_index(struct qf_limits_table *table)
 {
     for (size_t i = 0; i < table->rows.count; i++) {
         bool added = false;
@@ -126,9 +133,9 @@ static bool make_index(struct qa_limits_table *table)
     return true;
 }
 
-struct qa_limits_table *qa_limits_parse(struct qf_str text, const char *name, struct qf_err *err)
+struct qf_limits_table *qf_limits_parse(struct qf_str text, const char *name, struct qf_err *err)
 {
-    struct qa_limits_table *table = qf_xcalloc(1, sizeof(*table));
+    struct qf_limits_table *table = qf_xcalloc(1, sizeof(*table));
     size_t number = 0;
 
     while (text.len) {
@@ -139,21 +146,21 @@ struct qa_limits_table *qa_limits_parse(struct qf_str text, const char *name, st
         number++;
         if (wrong) {
             (void)qf_err_set(err, QF_EINVAL, "%s:%zu: %s", name, number, wrong);
-            return qa_limits_free(table);
+            return qf_limits_free(table);
         }
         text = qf_str_sub(text, end ? len + 1 : len, text.len);
     }
     if (make_index(table))
         return table;
     (void)qf_err_set(err, QF_EINVAL, "%s: the same tenant twice", name);
-    return qa_limits_free(table);
+    return qf_limits_free(table);
 }
 
-int64_t qa_limits_oldest(const struct qa_limits *limits, int64_t now_ms)
+int64_t qf_limits_oldest(const struct qf_limits *limits, int64_t now_ms)
 {
-    uint64_t age = limits->of[QA_LIMIT_RETENTION];
+    uint64_t age = limits->of[QF_LIMIT_RETENTION];
 
-    return age == 0 || age >= (uint64_t)QA_RETENTION_FOREVER ? INT64_MIN : now_ms - (int64_t)age;
+    return age == 0 || age >= (uint64_t)QF_RETENTION_FOREVER ? INT64_MIN : now_ms - (int64_t)age;
 }
 
 /* Whatever the order of rows is. */
@@ -164,28 +171,28 @@ static uint64_t hash_retention(const char *tenant, uint64_t age)
     return qf_hash_bytes((struct qf_str){ (const char *)parts, sizeof(parts) }) | 1;
 }
 
-uint64_t qa_limits_retentions(const struct qa_limits_table *table, const struct qa_limits *others)
+uint64_t qf_limits_retentions(const struct qf_limits_table *table, const struct qf_limits *others)
 {
-    uint64_t age = others->of[QA_LIMIT_RETENTION], hash = age ? hash_retention("", age) : 0;
+    uint64_t age = others->of[QF_LIMIT_RETENTION], hash = age ? hash_retention("", age) : 0;
     bool any = age != 0;
 
     for (size_t i = 0; table && i < table->rows.count; i++) {
         const struct row *row = &table->rows.items[i];
 
-        age = row->limits.of[QA_LIMIT_RETENTION];
+        age = row->limits.of[QF_LIMIT_RETENTION];
         hash += age ? hash_retention(row->tenant, age) : 0;
         any |= age != 0;
     }
     return any && !hash ? 1 : hash;
 }
 
-struct qa_limits qa_limits_of(const struct qa_limits_table *table, struct qf_str tenant,
-                              const struct qa_limits *others)
+struct qf_limits qf_limits_of(const struct qf_limits_table *table, struct qf_str tenant,
+                              const struct qf_limits *others)
 {
     const uint64_t *row = table ? qf_map_get(&table->index, tenant) : NULL;
-    struct qa_limits limits = *others;
+    struct qf_limits limits = *others;
 
-    for (int i = 0; row && i < QA_LIMIT__COUNT; i++)
+    for (int i = 0; row && i < QF_LIMIT__COUNT; i++)
         if (table->rows.items[*row].limits.of[i])
             limits.of[i] = table->rows.items[*row].limits.of[i];
     return limits;
