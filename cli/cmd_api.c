@@ -73,16 +73,18 @@ static const struct cli_flag flags[] = {
     { "tenant-queue", CLI_FLAG_U64, &o.tenant_queue_max, "N", "512",
       "queries of one tenant that wait; beyond it 429" },
     { "tenant-queries", CLI_FLAG_U64, &o.tenant_queries_max, "N", "0",
-      "of --queries-active those of one tenant; its others wait. 0: three quarters, all without "
-      "--api-keys" },
+      "queries of one tenant that are active at once; its others wait. 0: three quarters of "
+      "--queries-active with --api-keys, else all" },
     { "tenant-streams", CLI_FLAG_U64, &o.tenant_streams_max, "N", "256",
       "answers of one tenant that wait for slow readers; beyond it 429. 0: no limit" },
     { "tenant-work", CLI_FLAG_U64, &o.tenant_work_max, "N", "4096",
-      "work items of one tenant with workers; its others wait. 0: no limit" },
+      "work items of one tenant that workers have at once; its others wait. 0: no limit" },
     { "tenant-memory", CLI_FLAG_BYTES, &o.tenant_memory_bytes, "BYTES", "0",
-      "of --queries-memory that of one tenant; beyond it 429. 0: as above" },
+      "memory that queries of one tenant may use together; beyond it 429. 0: three quarters of "
+      "--queries-memory with --api-keys, else all" },
     { "tenant-spool", CLI_FLAG_BYTES, &o.tenant_spool_bytes, "BYTES", "0",
-      "of --spool-bytes those of one tenant; beyond it 429. 0: as above" },
+      "artifacts of one tenant's queries together; beyond it 429. 0: three quarters of "
+      "--spool-bytes with --api-keys, else all" },
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: queries, queued, "
       "streams, work, samples, memory, spool, retention; read again when it changes" },
@@ -97,23 +99,22 @@ static const struct cli_flag flags[] = {
       "of "
       "several APIs one at a time does" },
     { "compact-interval", CLI_FLAG_DURATION, &o.compact_interval_ms, "DURATION", "10m",
-      "how long after all was done it is looked again" },
+      "how often to look for segments to merge, once all were merged" },
     { "compact-settle", CLI_FLAG_DURATION, &o.compact_settle_ms, "DURATION", "1h",
-      "leave segments alone that are younger, and windows that ended since; at most 1h" },
+      "merge a segment only when it was written, and its time window ended, this long ago; at "
+      "most 1h" },
     { "compact-grace", CLI_FLAG_DURATION, &o.compact_grace_ms, "DURATION", "2h",
-      "delete replaced segments so much later; longer than listing the store takes, twice, and "
-      "than "
-      "a query" },
+      "delete replaced segments this much later; must be longer than any query, and than "
+      "listing the store twice" },
     { "compact-file-size", CLI_FLAG_BYTES, &o.compact_file_bytes, "BYTES", "512MiB",
-      "segments of this size are large enough" },
+      "segments of this size are not merged any further" },
     { "compact-memory", CLI_FLAG_BYTES, &o.compact_memory_bytes, "BYTES", "256MiB",
       "memory that a job may need; no more than --background-memory of the workers" },
     { "compact-jobs", CLI_FLAG_U64, &o.compact_jobs, "N", "0",
-      "jobs with workers at once; 0: as many as these have slots for" },
+      "merges that workers do at once; 0: as many as they have slots for" },
     { "compact-wakes-workers", CLI_FLAG_BOOL, &o.compact_wakes, NULL, NULL,
-      "count jobs as work in /monitor/scaling, so that they wake and keep workers; else they wait "
-      "for "
-      "workers that queries woke" },
+      "count merges as work in /monitor/scaling, so that an autoscaler starts and keeps workers "
+      "for them; else they wait for workers that queries started" },
     { "query-memory", CLI_FLAG_BYTES, &o.query_memory_bytes, "BYTES", "1GiB",
       "memory one query may use in this process; beyond it 422" },
     { "queries-memory", CLI_FLAG_BYTES, &o.queries_memory_bytes, "BYTES", "0",
@@ -125,17 +126,17 @@ static const struct cli_flag flags[] = {
     { "query-points", CLI_FLAG_U64, &o.points_max, "N", "11000", "steps of a range query" },
     { "query-work-items", CLI_FLAG_U64, &o.items_max, "N", "4096", "work items of one query" },
     { "query-cost-max", CLI_FLAG_DURATION, &o.query_cost_max_ms, "DURATION", "0s",
-      "queries expected to keep workers scanning for longer, all together, are refused with the "
-      "estimate (422); 0s: none" },
+      "queries whose scans are estimated to take longer, added up over all workers, are refused "
+      "with the estimate (422); 0s: none" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
       "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
     { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
       "a work item that takes FACTOR times as long as expected is sent to a second worker; 0: "
       "never" },
     { "quarantine-after", CLI_FLAG_U64, &quarantine_after, "N", "2",
-      "a segment that N workers died of is not read for a while; 0: always" },
+      "a segment that N workers died of is not read for --quarantine-time; 0: it is always read" },
     { "quarantine-time", CLI_FLAG_DURATION, &o.quarantine_ms, "DURATION", "10m",
-      "how long it is not read" },
+      "how long such a segment is not read" },
     { "query-artifact-bytes", CLI_FLAG_BYTES, &o.query_artifact_bytes, "BYTES", "2GiB",
       "artifacts of one query" },
     { "enable-feature", CLI_FLAG_LIST, &features, "NAME", NULL,
@@ -153,11 +154,11 @@ static const struct cli_flag flags[] = {
       "threads that plan and evaluate; 0: one more than there are cores" },
     { "http-connections", CLI_FLAG_U64, &connections_max, "N", "2048", "open connections" },
     { "http-connections-per-address", CLI_FLAG_U64, &address_connections_max, "N", "1024",
-      "those of one address; beyond it they are closed. 0: no limit of its own" },
+      "open connections of one client address; further ones are closed. 0: no limit" },
     { "http-bodies-bytes", CLI_FLAG_BYTES, &o.bodies_bytes_max, "BYTES", "256MiB",
       "bodies of all requests together; beyond it 503" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "2MiB",
-      "size of a request's body" },
+      "size of one request's body; beyond it 413" },
     { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
       "connections without progress are closed" },
     { "sse-keepalive", CLI_FLAG_DURATION, &o.keepalive_ms, "DURATION", "5s",

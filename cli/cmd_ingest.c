@@ -18,7 +18,8 @@ static const struct cli_flag flags[] = {
     { "bootstrap", CLI_FLAG_BOOL, &o.bootstrap, NULL, NULL,
       "make a new cluster of this node alone; does nothing if --data has one" },
     { "peer", CLI_FLAG_LIST, &peers, "NAME=HOST:PORT", NULL,
-      "where another node of the cluster is dialled; repeatable" },
+      "where another node of the cluster is dialled; repeatable. This node's own name is passed "
+      "over" },
     { "http-listen", CLI_FLAG_STR, &o.http_listen, "HOST:PORT", "127.0.0.1:8083",
       "queues, administration, metrics and probes; port 0 takes a free one" },
     { "peer-listen", CLI_FLAG_STR, &o.peer_listen, "HOST:PORT", "127.0.0.1:8084",
@@ -34,7 +35,8 @@ static const struct cli_flag flags[] = {
     { "request-bytes", CLI_FLAG_BYTES, &o.request_bytes_max, "BYTES", "32MiB",
       "size of a request with samples, decompressed" },
     { "write-memory", CLI_FLAG_BYTES, &o.write_memory_bytes, "BYTES", "512MiB",
-      "of all requests with samples that are worked on, about; more are refused" },
+      "memory of all requests with samples that are being processed, roughly; further ones are "
+      "refused" },
     { "write-threads", CLI_FLAG_U64, &o.write_threads, "N", "2",
       "threads that decode and check samples" },
     { "out-of-order", CLI_FLAG_DURATION, &o.out_of_order_ms, "DURATION", "2h",
@@ -50,14 +52,15 @@ static const struct cli_flag flags[] = {
     { "segment-shards", CLI_FLAG_U64, &o.segment_shards, "N", "4",
       "series of a range are spread over so many segments, a power of two" },
     { "query-timeout", CLI_FLAG_DURATION, &o.query_timeout_ms, "DURATION", "2m",
-      "the longest that a query of any API may take: what it was planned with stays readable "
-      "here" },
+      "at least --query-timeout of every API: what a query was planned with stays readable for "
+      "this long" },
     { "head-read-threads", CLI_FLAG_U64, &o.head_read_threads, "N", "2",
-      "threads that read what is fresh for queries" },
+      "threads that read fresh samples for queries" },
     { "head-reads", CLI_FLAG_U64, &o.head_reads_max, "N", "256",
-      "such reads that wait or are under way, of one tenant half of them; more are refused" },
+      "reads of fresh samples that wait or run at once, at most half of them of one tenant; "
+      "more are refused" },
     { "head-read-memory", CLI_FLAG_BYTES, &o.head_read_bytes, "BYTES", "256MiB",
-      "memory of such reads together" },
+      "memory of all reads of fresh samples together" },
     { "floor-age", CLI_FLAG_DURATION, &o.floor_age_ms, "DURATION", "24h",
       "samples older than this are refused once nothing older waits for the store, so that queries "
       "of older times need no ingest node; 0: never" },
@@ -65,40 +68,59 @@ static const struct cli_flag flags[] = {
       "memory for what is not in the store yet: beyond it ranges are closed early, beyond twice as "
       "much samples are refused; 0: no bound" },
     { "data-bytes", CLI_FLAG_BYTES, &o.data_bytes_max, "BYTES", "64GiB",
-      "of --data: with more waiting for the store samples are refused" },
+      "if more than this in --data waits for the store, samples are refused" },
     { "tenant-series", CLI_FLAG_U64, &o.tenant_series_max, "N", "5000000",
-      "series of a tenant in one partition between two ranges; samples of more are refused" },
+      "active series of a tenant in the cluster; samples of more are refused; 0: no limit" },
+    { "series-idle", CLI_FLAG_DURATION, &o.series_idle_ms, "DURATION", "10m",
+      "a series without a sample for so long is not active any more" },
     { "tenant-samples-rate", CLI_FLAG_U64, &o.tenant_samples_rate, "N", "0",
-      "samples a second of a tenant in one partition; 0: no limit" },
+      "samples a second of a tenant in the cluster; 0: no limit" },
+    { "tenant-bytes-rate", CLI_FLAG_BYTES, &o.tenant_bytes_rate, "BYTES", "0",
+      "of samples with their labels, decompressed, a second of a tenant in the cluster; 0: no "
+      "limit" },
+    { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
+      "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: samples-rate, "
+      "bytes-rate, series, labels, label-name-bytes, label-value-bytes, ha-pairs; read again when "
+      "it changes; may be the API's" },
+    { "ha-pairs", CLI_FLAG_BOOL, &o.ha_pairs, NULL, NULL,
+      "of replicas that send the same series one is written; for one tenant: ha-pairs=on or off in "
+      "--tenant-limits" },
+    { "ha-cluster-label", CLI_FLAG_STR, &o.ha_cluster_label, "NAME", "cluster",
+      "with --ha-pairs: replicas with the same value of this label send the same series" },
+    { "ha-replica-label", CLI_FLAG_STR, &o.ha_replica_label, "NAME", "__replica__",
+      "with --ha-pairs: the label that names the replica; it is not stored" },
+    { "ha-failover", CLI_FLAG_DURATION, &o.ha_failover_ms, "DURATION", "30s",
+      "another replica takes over when its samples are newer than the last of the elected one by "
+      "this" },
     { "labels-max", CLI_FLAG_U64, &o.labels_max, "N", "64", "labels of a series" },
     { "label-name-bytes", CLI_FLAG_BYTES, &o.label_name_bytes_max, "BYTES", "1KiB",
       "size of a label's name, and of a metric's" },
     { "label-value-bytes", CLI_FLAG_BYTES, &o.label_value_bytes_max, "BYTES", "8KiB",
       "size of a label's value" },
     { "write-leader-wait", CLI_FLAG_DURATION, &o.write_leader_wait_ms, "DURATION", "800ms",
-      "how long a request with samples waits for a partition to have a leader, and a leader that "
-      "its "
-      "majority cannot be heard of for a majority" },
+      "how long a request with samples waits for its partition to have a leader, and for that "
+      "leader to reach a majority" },
     { "record-bytes-max", CLI_FLAG_BYTES, &o.record_bytes_max, "BYTES", "1MiB",
       "size of one record; at most 16MiB" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "16MiB",
       "size of a request's body" },
     { "http-bodies-bytes", CLI_FLAG_BYTES, &o.bodies_bytes_max, "BYTES", "256MiB",
-      "of all bodies that are being read or worked on" },
+      "size of all bodies together that are being read or processed; further requests are "
+      "refused" },
     { "http-threads", CLI_FLAG_U64, &o.http_threads, "N", "4", "threads of the HTTP server" },
     { "http-connections", CLI_FLAG_U64, &o.connections_max, "N", "2048", "connections at once" },
     { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
       "connections without progress are closed" },
     { "requests-max", CLI_FLAG_U64, &o.requests_max, "N", "8192",
-      "requests about queues that wait at once; more are refused" },
+      "requests about queues that wait at once; further ones are refused" },
     { "disk-reserve", CLI_FLAG_BYTES, &o.reserve_bytes, "BYTES", "64MiB",
-      "of the disk, that records leave to everything else" },
+      "disk space that logs leave free" },
     { "log-file-bytes", CLI_FLAG_BYTES, &o.log_file_bytes, "BYTES", "64MiB",
-      "size of a file of a log: what is no longer kept goes file by file" },
+      "size of one file of a log; old records are deleted a whole file at a time" },
     { "leader-wait", CLI_FLAG_DURATION, &o.leader_wait_ms, "DURATION", "2s",
       "how long a request waits for a queue to have a leader" },
     { "election-timeout", CLI_FLAG_DURATION, &o.election_ms, "DURATION", "1s",
-      "a leader that is silent for so long, up to twice so long, is replaced" },
+      "a leader that is silent for this long, up to twice as long, is replaced" },
     { "drain-timeout", CLI_FLAG_DURATION, &o.drain_timeout_ms, "DURATION", "20s",
       "after SIGTERM: the longest wait for requests under way" },
     { "http-tls-cert", CLI_FLAG_STR, &o.http_tls_cert, "FILE", NULL,
@@ -116,11 +138,12 @@ static const struct cli_flag flags[] = {
 
 static const struct cli_spec spec = {
     .usage = "promfabric ingest [FLAG...]",
-    .summary =
-        "Takes samples (remote write, text) and keeps them and other queues, durable, alone or\n"
-        "with other nodes. Start the first node of a cluster\n"
-        "with --bootstrap, the others without, and add them with promfabric queue members.\n"
-        "SIGTERM drains: leadership is handed over, requests are answered, then it exits.",
+    .summary = "Takes samples (remote write, OTLP, text) and keeps them and other queues, durable, "
+               "alone or\n"
+               "with other nodes. Start the first node of a cluster\n"
+               "with --bootstrap, the others without, and add them with promfabric queue members;\n"
+               "or start all without, and make them a cluster with promfabric queue form.\n"
+               "SIGTERM drains: leadership is handed over, requests are answered, then it exits.",
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
@@ -169,8 +192,14 @@ static bool check_write_options(void)
         o.label_name_bytes_max > UINT64_C(1) << 20)
         return cli_bad(
             "--labels-max: 1 to 256; --label-name-bytes, --label-value-bytes: 1 to 1MiB");
-    if (o.tenant_series_max < 1 || o.tenant_series_max > UINT64_C(1) << 23)
-        return cli_bad("--tenant-series: 1 to 8388608");
+    if (!*o.ha_cluster_label || !*o.ha_replica_label ||
+        strcmp(o.ha_cluster_label, o.ha_replica_label) == 0 ||
+        strcmp(o.ha_replica_label, "__name__") == 0)
+        return cli_bad("--ha-cluster-label, --ha-replica-label: two names of labels");
+    if (o.ha_failover_ms < 1000 || o.ha_failover_ms > INT64_C(3600) * 1000)
+        return cli_bad("--ha-failover: 1s to 1h");
+    if (o.series_idle_ms < 1000 || o.series_idle_ms > INT64_C(24) * 3600 * 1000)
+        return cli_bad("--series-idle: 1s to 24h");
     if (o.seal_age_ms < 1000)
         return cli_bad("--seal-age: at least 1s");
     if (o.seal_bytes < UINT64_C(1) << 16)

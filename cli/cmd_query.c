@@ -21,7 +21,7 @@ static bool json_out, csv, explain;
 static const struct cli_flag flags[] = {
     CLI_WEB_FLAGS(web, "http://127.0.0.1:8080", "the API"),
     { "start", CLI_FLAG_STR, &start, "TIME", NULL,
-      "first time of a range: RFC 3339, Unix seconds, now-1h, e-1h" },
+      "first time of a range: RFC 3339, Unix seconds, -1h, now-1h, e-1h (before the end)" },
     { "end", CLI_FLAG_STR, &end, "TIME", "now", "last time, or the time of an instant query" },
     { "step", CLI_FLAG_STR, &step, "DURATION", NULL, "distance of a range's points" },
     { "json", CLI_FLAG_BOOL, &json_out, NULL, NULL,

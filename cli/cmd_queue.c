@@ -8,7 +8,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/base64.h"
 #include "base/pure/duration.h"
-#include "cli/web.h"
+#include "cli/queue_form.h"
 
 int cli_queue(int argc, char **argv);
 
@@ -19,7 +19,8 @@ int cli_queue(int argc, char **argv);
 static struct cli_web web;
 static bool json_out, follow, delete_on_consume;
 static const char *consumer, *level, *retention, *consumer_expiry, *add, *promote, *demote,
-    *remove_member, *transfer;
+    *remove_member, *transfer, *replace;
+static int64_t wait_ms;
 static uint64_t max, from, offset, retention_bytes;
 
 static const struct cli_flag flags[] = {
@@ -48,15 +49,24 @@ static const struct cli_flag flags[] = {
       "members: it no longer belongs to the cluster" },
     { "transfer", CLI_FLAG_STR, &transfer, "NODE", NULL,
       "members NAME: hand the leadership of a queue to this node" },
+    { "replace", CLI_FLAG_STR, &replace, "NODE", NULL,
+      "form: this node lost its folder and comes back with an empty one" },
+    { "wait", CLI_FLAG_DURATION, &wait_ms, "DURATION", "5m",
+      "form: how long nodes may take to start and to catch up" },
 };
 
 static const struct cli_spec spec = {
-    .usage = "promfabric queue ls|show|tail|offer|create|delete|offsets|members [FLAG...] [NAME]",
+    .usage = "promfabric queue ls|show|tail|offer|create|delete|offsets|members|form [FLAG...] "
+             "[NAME|URL...]",
     .summary =
         "ls lists queues; show NAME tells all about one; tail NAME prints its records; offer NAME\n"
         "[RECORD...] appends records, or each line of the input; create NAME and delete NAME;\n"
         "offsets NAME shows consumers, or sets one; members shows and changes who is in the "
-        "cluster.",
+        "cluster;\n"
+        "form URL... makes one cluster of the nodes at these URLs, or what is missing of it. It "
+        "can "
+        "be\n"
+        "run again at any time: nodes that are in it stay as they are.",
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
@@ -418,9 +428,13 @@ static int run(const char *word, const char *name, int rest, char **records)
     if (strcmp(word, "members") == 0)
         return members(name);
     if (!name) {
-        fprintf(stderr, "error: the name of a queue is needed; try promfabric queue --help\n");
+        fprintf(stderr, "error: the name of a queue, or URLs of nodes, are needed; try promfabric "
+                        "queue --help\n");
         return 2;
     }
+    if (strcmp(word, "form") == 0)
+        return cli_queue_form(&web, (const char *const *)(records - 1), (size_t)rest + 1, replace,
+                              wait_ms);
     if (strcmp(word, "show") == 0)
         return show(name);
     if (strcmp(word, "tail") == 0)
@@ -445,8 +459,8 @@ int cli_queue(int argc, char **argv)
     if (parsed == CLI_PARSED_HELP)
         return 0;
     if (parsed == CLI_PARSED_OK && !positional) {
-        fprintf(stderr, "error: what to do? ls, show, tail, offer, create, delete, offsets or "
-                        "members; try promfabric queue --help\n");
+        fprintf(stderr, "error: what to do? ls, show, tail, offer, create, delete, offsets, "
+                        "members or form; try promfabric queue --help\n");
         return 2;
     }
     if (parsed == CLI_PARSED_BAD || !cli_web_read_key(&web))

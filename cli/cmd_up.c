@@ -37,6 +37,7 @@ int cli_up(int argc, char **argv);
 #define ARGS_MAX (2 * WORKERS_MAX + 48)
 /* A child that dies at once is started again only after a pause. */
 #define RESTART_PAUSE_MS 500
+#define WORKERS_TIMEOUT_MS 5000
 #define READY_TIMEOUT_MS 30000
 
 static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
@@ -97,6 +98,7 @@ struct child {
     pid_t pid; /* 0: not running */
     qf_time_ms start_at;
     char name[32];
+    char http[32]; /* of a worker: where it says that it is ready */
 };
 
 static struct child
@@ -263,7 +265,8 @@ static void describe_children(void)
         add_arg(worker, "worker");
         add_arg(worker, "--store=%s", store);
         add_arg(worker, "--control-listen=127.0.0.1:%d", control);
-        add_arg(worker, "--http-listen=127.0.0.1:%d", free_port());
+        (void)snprintf(worker->http, sizeof(worker->http), "127.0.0.1:%d", free_port());
+        add_arg(worker, "--http-listen=%s", worker->http);
         add_arg(worker, "--worker-id=%s", worker->name);
         add_arg(worker, "--spool=%s/%s", state, worker->name);
         add_arg(worker, "--drain-timeout=%llds",
@@ -478,13 +481,34 @@ static bool ingest_ready(void)
 /* How starting went. */
 enum start { START_SERVES, START_STOPPED /* a signal came first */, START_FAILED };
 
+/* Start all but the API, which would warn of workers that it cannot reach yet, and wait for the
+ * workers a little. False: a signal came first. */
+static bool start_others(int signal_fd)
+{
+    qf_time_ms deadline = qf_clock_mono_ms() + WORKERS_TIMEOUT_MS;
+
+    for (size_t i = 1; i < child_count; i++)
+        start(&children[i]);
+    for (size_t i = 1; i < first_ingest; i++) {
+        while (!is_ready(children[i].http)) {
+            if (wait_signal(signal_fd, 20))
+                return false;
+            reap(true);
+            if (children[i].pid == 0 || qf_clock_mono_ms() > deadline)
+                return true; /* the API may know why, and is not kept from saying so */
+        }
+    }
+    return true;
+}
+
 /* Start everything and say so once it serves. */
 static enum start bring_up(const char *address, int signal_fd)
 {
     qf_time_ms deadline = qf_clock_mono_ms() + READY_TIMEOUT_MS;
 
-    for (size_t i = 0; i < child_count; i++)
-        start(&children[i]);
+    if (!start_others(signal_fd))
+        return START_STOPPED;
+    start(&children[0]);
     while (!is_ready(address) || !ingest_ready()) {
         if (wait_signal(signal_fd, 50))
             return START_STOPPED;

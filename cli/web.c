@@ -9,7 +9,7 @@
 #include "base/pure/alloc.h"
 
 #define BODY_BYTES_MAX ((size_t)256 << 20)
-#define TIMEOUT_S 60L
+#define TIMEOUT_MS 60000L
 #define KEY_BYTES_MAX ((size_t)16 << 10)
 
 void cli_web_param(struct qf_strbuf *path, const char *name, const char *value)
@@ -65,7 +65,8 @@ static struct curl_slist *add_header(struct curl_slist *headers, const char *nam
     return curl_slist_append(headers, qf_strbuf_cstr(&line));
 }
 
-static json_t *read_answer(const struct cli_web *web, long status, const struct qf_strbuf *body)
+static json_t *read_answer(const struct cli_web *web, long status, const struct qf_strbuf *body,
+                           struct qf_strbuf *why)
 {
     json_t *answer = json_loadb(body->data ? body->data : "", body->len, 0, NULL);
     const char *message = json_string_value(json_object_get(answer, "message"));
@@ -73,10 +74,10 @@ static json_t *read_answer(const struct cli_web *web, long status, const struct 
     if (status >= 200 && status < 300 && answer)
         return answer;
     if (message)
-        fprintf(stderr, "error: %s\n", message);
+        qf_strbuf_puts(why, message);
     else
-        fprintf(stderr, "error: %s answered HTTP status %ld%s\n", web->url, status,
-                status == 200 ? ", but no JSON: is it an ingest node?" : "");
+        qf_strbuf_printf(why, "%s answered HTTP status %ld%s", web->url, status,
+                         status == 200 ? ", but no JSON: is it an ingest node?" : "");
     json_decref(answer);
     return NULL;
 }
@@ -115,7 +116,8 @@ static void set_body(CURL *easy, const struct cli_web_request *request)
     (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.data ? request->body.data : "");
 }
 
-json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request)
+json_t *cli_web_try(const struct cli_web *web, const struct cli_web_request *request,
+                    long timeout_ms, struct qf_strbuf *why)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = { .limit = BODY_BYTES_MAX };
     char problem[CURL_ERROR_SIZE] = "";
@@ -128,19 +130,28 @@ json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *req
     CURLcode code;
 
     set_body(easy, request);
-    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT, TIMEOUT_S);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_bytes);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, problem);
     code = curl_easy_perform(easy);
     (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     if (code != CURLE_OK)
-        fprintf(stderr, "error: %s: %s\n", web->url,
-                problem[0] ? problem : curl_easy_strerror(code));
+        qf_strbuf_printf(why, "%s: %s", web->url, problem[0] ? problem : curl_easy_strerror(code));
     else
-        answer = read_answer(web, status, &body);
+        answer = read_answer(web, status, &body, why);
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
+    return answer;
+}
+
+json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf why = QF_STRBUF_INIT;
+    json_t *answer = cli_web_try(web, request, TIMEOUT_MS, &why);
+
+    if (!answer)
+        fprintf(stderr, "error: %s\n", qf_strbuf_cstr(&why));
     return answer;
 }
 

@@ -13,17 +13,17 @@ struct cli_web {
     const char *url, *tenant, *api_key, *api_key_file, *tls_ca;
     char *key_of_file; /* cli_web_read_key() */
 };
-#define CLI_WEB_FLAGS(web, standard, what)                                                          \
-    { "url", CLI_FLAG_STR, &(web).url, "URL", standard, what },                                     \
-        { "tenant", CLI_FLAG_STR, &(web).tenant, "NAME", NULL, "sent as X-Scope-OrgID" },           \
-        { "api-key",      CLI_FLAG_STR,                                                             \
-          &(web).api_key, "KEY",                                                                    \
-          NULL,           "sent as Authorization: Bearer; others can see it among the processes" }, \
-        { "api-key-file", CLI_FLAG_STR, &(web).api_key_file,                                        \
-          "FILE",         NULL,         "the key is the first line of this file" },                 \
-    {                                                                                               \
-        "tls-ca", CLI_FLAG_STR, &(web).tls_ca, "FILE", NULL,                                        \
-            "believe these authorities (PEM) instead of the system's"                               \
+#define CLI_WEB_FLAGS(web, standard, what)                                                         \
+    { "url", CLI_FLAG_STR, &(web).url, "URL", standard, what },                                    \
+        { "tenant", CLI_FLAG_STR, &(web).tenant, "NAME", NULL, "sent as X-Scope-OrgID" },          \
+        { "api-key",      CLI_FLAG_STR,                                                            \
+          &(web).api_key, "KEY",                                                                   \
+          NULL,           "sent as Authorization: Bearer; others see it in the process list" },    \
+        { "api-key-file", CLI_FLAG_STR, &(web).api_key_file,                                       \
+          "FILE",         NULL,         "the key is the first line of this file" },                \
+    {                                                                                              \
+        "tls-ca", CLI_FLAG_STR, &(web).tls_ca, "FILE", NULL,                                       \
+            "trust these authorities (PEM) instead of the system's"                                \
     }
 
 /* After the flags: if a key file is named, its first line is the key, without white space around it.
@@ -46,6 +46,10 @@ void cli_web_param(struct qf_strbuf *path, const char *name, const char *value);
 
 /* The answer, json_decref() it; NULL, and one line was printed to stderr: no answer, or an error. */
 json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request);
+
+/* The same within @timeout_ms and silently: NULL, and @why has the line. */
+json_t *cli_web_try(const struct cli_web *web, const struct cli_web_request *request,
+                    long timeout_ms, struct qf_strbuf *why);
 
 /* POST, and only the status of the answer; 0: there was none within @timeout_ms. Prints nothing. */
 long cli_web_post(const struct cli_web *web, const struct cli_web_request *request,

@@ -12,6 +12,7 @@
 #include "base/net/address.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "base/sys/limits_file.h"
 #include "base/sys/log.h"
 #include "base/sys/signals.h"
 #include "ingest/accept/accept.h"
@@ -25,7 +26,7 @@
 
 #define TICK_MS 250
 #define CLOSE_MS 2200
-#define KEYS_INTERVAL_MS 1000
+#define FILES_INTERVAL_MS 1000
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
 #define ACCEPT_QUEUE 1024
@@ -47,8 +48,9 @@ struct ingest {
     struct in_fresh *fresh;
     struct qf_pool *pool;
     struct qh_tenants *tenants;
-    qf_time_ms keys_due_ms;
-    qf_rc keys_rc;
+    struct qf_limits_file *limits;
+    qf_time_ms files_due_ms;
+    qf_rc keys_rc, limits_rc;
     struct in_routes routes;
     struct qh_listener *listener;
     /* Set once it is there. The node's thread ends before it goes. */
@@ -159,6 +161,24 @@ static qf_rc make_http_base(struct ingest *ingest, char *out, size_t size, struc
     return QF_OK;
 }
 
+/* The names and addresses of --peer, but for this node's own: all nodes of a cluster may be given one list.
+ * The number of them; free() each name. */
+static size_t read_peers(const struct ingest *ingest, struct qp_address *addresses)
+{
+    const struct in_options *options = ingest->options;
+    size_t count = 0;
+
+    for (size_t i = 0; i < options->peer_count; i++) {
+        const char *peer = options->peers[i], *equals = strchr(peer, '=');
+        struct qf_str name = { peer, (size_t)(equals - peer) };
+
+        if (!qf_str_is(name, ingest->name))
+            addresses[count++] =
+                (struct qp_address){ qf_xmemdup0(name.data, name.len), equals + 1 };
+    }
+    return count;
+}
+
 static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -166,24 +186,17 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
     struct qp_options peer = { .name = ingest->name,
                                .cluster = qn_cluster(ingest->node),
                                .listen = options->peer_listen,
-                               .peer_count = options->peer_count,
                                .tls_ca_file = options->peer_tls_ca,
                                .tls_cert_file = options->peer_tls_cert,
                                .tls_key_file = options->peer_tls_key,
                                .tls_peer_name = options->peer_tls_name,
-                               .records = IN_RECORDS_BELOW };
+                               .records = IN_RECORDS_ELECT };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
     char *base = ingest->routes.http_base;
     qf_rc rc = make_http_base(ingest, base, sizeof(ingest->routes.http_base), err);
 
-    for (size_t i = 0; i < options->peer_count; i++) {
-        const char *equals = strchr(options->peers[i], '=');
-
-        addresses[i] = (struct qp_address){
-            qf_xmemdup0(options->peers[i], (size_t)(equals - options->peers[i])), equals + 1
-        };
-    }
+    peer.peer_count = read_peers(ingest, addresses);
     peer.http_base = base;
     peer.peers = addresses;
     if (rc == QF_OK)
@@ -193,7 +206,7 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
         ingest->routes.peers = peers;
         atomic_store(&ingest->peers, peers);
     }
-    for (size_t i = 0; i < options->peer_count; i++)
+    for (size_t i = 0; i < peer.peer_count; i++)
         free((char *)addresses[i].name);
     free(addresses);
     return rc;
@@ -227,8 +240,10 @@ static void answer_question(void *ctx, uint32_t partition, uint64_t queue_id,
     for (; of.member_count < QF_MIN((size_t)members.count, QF_COUNT_OF(of.members));
          of.member_count++)
         of.members[of.member_count] = members.items[of.member_count].name;
-    if (!question.len || question.data[0] != IN_QUESTION_STATUS ||
-        in_status_answer(question, ledger, &of, &ask->answer.text) != QF_OK)
+    if (question.len && question.data[0] == IN_QUESTION_ELECTED)
+        in_elected_answer(question, ledger, &ask->answer.text);
+    else if (!question.len || question.data[0] != IN_QUESTION_STATUS ||
+             in_status_answer(question, ledger, &of, &ask->answer.text) != QF_OK)
         (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED,
                          "a question that this version does not know");
 }
@@ -292,9 +307,10 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
     const struct in_partitions_options partitions = {
         .limits = { .out_of_order_ms = options->out_of_order_ms,
                     .future_ms = options->future_ms,
-                    .series_max = (uint32_t)options->tenant_series_max,
-                    .samples_rate = options->tenant_samples_rate,
-                    .metadata_max = METADATA_MAX },
+                    .metadata_max = METADATA_MAX,
+                    .ha_failover_ms = options->ha_failover_ms,
+                    .idle_ms = options->series_idle_ms },
+        .tenants = ingest->limits,
         .seal_age_ms = options->seal_age_ms,
         .seal_bytes = options->seal_bytes,
         .floor_age_ms = options->floor_age_ms,
@@ -348,9 +364,8 @@ static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
         .node = ingest->node,
         .request_bytes_max = options->request_bytes_max,
         .memory_bytes_max = options->write_memory_bytes,
-        .labels_max = (size_t)options->labels_max,
-        .name_bytes_max = (size_t)options->label_name_bytes_max,
-        .value_bytes_max = (size_t)options->label_value_bytes_max,
+        .tenants = ingest->limits,
+        .ha = { qf_str_from(options->ha_cluster_label), qf_str_from(options->ha_replica_label) },
         .threads = (size_t)options->write_threads,
         .queue_max = ACCEPT_QUEUE,
     };
@@ -364,6 +379,23 @@ static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
 }
 
 /* --- start --- */
+
+static qf_rc read_limits(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct qf_limits limits = {
+        .of = { [QF_LIMIT_SAMPLES_RATE] = options->tenant_samples_rate,
+                [QF_LIMIT_BYTES_RATE] = options->tenant_bytes_rate,
+                [QF_LIMIT_SERIES] = options->tenant_series_max,
+                [QF_LIMIT_LABELS] = options->labels_max,
+                [QF_LIMIT_NAME_BYTES] = options->label_name_bytes_max,
+                [QF_LIMIT_VALUE_BYTES] = options->label_value_bytes_max,
+                [QF_LIMIT_HA_PAIRS] = options->ha_pairs ? QF_SWITCH_ON : QF_SWITCH_OFF }
+    };
+
+    ingest->limits = qf_limits_file_new(options->limits_file, &limits, err);
+    return ingest->limits ? QF_OK : err->rc;
+}
 
 static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
 {
@@ -442,6 +474,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
     qf_rc rc = name_node(ingest, err);
 
     if (rc == QF_OK)
+        rc = read_limits(ingest, err);
+    if (rc == QF_OK)
         rc = start_node(ingest, err);
     if (rc == QF_OK)
         rc = start_accept(ingest, err);
@@ -456,21 +490,40 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
 
 /* --- run --- */
 
-static void refresh_keys(struct ingest *ingest, qf_time_ms now)
+static void refresh_keys(struct ingest *ingest)
 {
     struct qf_err err = { 0 };
     bool changed;
-    qf_rc rc;
+    qf_rc rc = qh_tenants_refresh(ingest->tenants, &changed, &err);
 
-    if (now < ingest->keys_due_ms)
-        return;
-    ingest->keys_due_ms = now + KEYS_INTERVAL_MS;
-    rc = qh_tenants_refresh(ingest->tenants, &changed, &err);
     if (rc == QF_OK && changed)
         QF_LOG_INFO("API keys read again", QF_KV_STR("file", ingest->options->key_file));
     if (rc != QF_OK && ingest->keys_rc == QF_OK)
         QF_LOG_WARN("API keys cannot be read, those read before stay", QF_KV_STR("error", err.msg));
     ingest->keys_rc = rc;
+}
+
+static void refresh_limits(struct ingest *ingest)
+{
+    struct qf_err err = { 0 };
+    bool changed;
+    qf_rc rc = qf_limits_file_refresh(ingest->limits, &changed, &err);
+
+    if (rc == QF_OK && changed)
+        QF_LOG_INFO("tenants' limits read again", QF_KV_STR("file", ingest->options->limits_file));
+    if (rc != QF_OK && ingest->limits_rc == QF_OK)
+        QF_LOG_WARN("tenants' limits cannot be read, those read before stay",
+                    QF_KV_STR("error", err.msg));
+    ingest->limits_rc = rc;
+}
+
+static void refresh_files(struct ingest *ingest, qf_time_ms now)
+{
+    if (now < ingest->files_due_ms)
+        return;
+    ingest->files_due_ms = now + FILES_INTERVAL_MS;
+    refresh_keys(ingest);
+    refresh_limits(ingest);
 }
 
 static void tick(struct ingest *ingest)
@@ -479,7 +532,7 @@ static void tick(struct ingest *ingest)
     struct in_head_figures heads = in_heads_figures(ingest->heads);
 
     qh_listener_tick(ingest->listener);
-    refresh_keys(ingest, qf_clock_mono_ms());
+    refresh_files(ingest, qf_clock_mono_ms());
     atomic_store(&ingest->data_bytes, atomic_load(&figures->log_bytes) + heads.file_bytes);
     atomic_store(&ingest->head_bytes, heads.memory_bytes);
     atomic_store(&ingest->routes.ready,
@@ -553,6 +606,7 @@ static void stop(struct ingest *ingest)
     ingest->heads = in_heads_free(ingest->heads);
     ingest->pool = qf_pool_free(ingest->pool);
     ingest->tenants = qh_tenants_free(ingest->tenants);
+    ingest->limits = qf_limits_file_free(ingest->limits);
     ingest->data = qn_data_close(ingest->data);
     in_metrics_done(&ingest->metrics);
 }

@@ -32,7 +32,12 @@ struct in_options {
     uint64_t new_partitions; /* of a new cluster, if `partitions` is 0 */
     uint64_t request_bytes_max, write_memory_bytes, write_threads;
     uint64_t labels_max, label_name_bytes_max, label_value_bytes_max;
-    uint64_t tenant_series_max, tenant_samples_rate;
+    uint64_t tenant_series_max, tenant_samples_rate, tenant_bytes_rate; /* 0: no limit */
+    const char *limits_file; /* tenants' limits (base/pure/limits.h), or NULL */
+    int64_t series_idle_ms;
+    bool ha_pairs; /* of tenants that the file says nothing of */
+    const char *ha_cluster_label, *ha_replica_label;
+    int64_t ha_failover_ms;
     int64_t out_of_order_ms, future_ms, seal_age_ms, floor_age_ms, write_leader_wait_ms;
     uint64_t seal_bytes, data_bytes_max, head_bytes_max;
     const char *store;        /* of segments; NULL: nothing is sealed */

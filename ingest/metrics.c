@@ -2,8 +2,19 @@
 #include "ingest/metrics.h"
 
 static const char *const in_status_classes[] = { "2xx", "4xx", "5xx", NULL };
-static const char *const in_protocols[] = { "remote_write_1", "remote_write_2", "text",
-                                            "openmetrics", NULL };
+static const char *const in_protocols[] = {
+    "remote_write_1", "remote_write_2", "text", "openmetrics", "otlp", "otlp_json", "influx", NULL
+};
+static const char *const in_write_limits[] = {
+#define QF_LIMIT(id, name, unit)
+#define QF_WRITE_LIMIT(id, name, unit) name,
+#define QF_SETTING(id, name, unit)
+#include "base/pure/limits.def"
+#undef QF_SETTING
+#undef QF_WRITE_LIMIT
+#undef QF_LIMIT
+    NULL,
+};
 static const char *const in_sample_kinds[] = { "float", "histogram", NULL };
 static const char *const in_range_states[] = { "open", "closed", "sealed", NULL };
 static const char *const in_seal_hows[] = { "put", "present", NULL };

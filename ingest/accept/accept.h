@@ -2,6 +2,7 @@
  *
  *     decode, check          on a pool of threads, within bounds of bytes and memory
  *     split by partition     by the hash that decides a series' shard
+ *     elect                  of pairs of senders: whose samples they are (ingest/core/ha.h)
  *     write                  one ask per partition that is touched; the leader of each appends
  *     answer                 when every partition has committed, or one could not
  *
@@ -13,14 +14,18 @@
 #include <stdatomic.h>
 
 #include "ingest/accept/body.h"
+#include "ingest/accept/door.h"
+#include "ingest/core/ha.h"
+#include "ingest/core/influx.h"
 #include "ingest/core/outcome.h"
 #include "queue/node/node.h"
 
 struct in_accept_options {
     struct qn_node *node;
-    uint64_t request_bytes_max; /* of a body, decompressed */
-    uint64_t memory_bytes_max;  /* of all requests that are worked on, about */
-    size_t labels_max, name_bytes_max, value_bytes_max;
+    uint64_t request_bytes_max;     /* of a body, decompressed */
+    uint64_t memory_bytes_max;      /* of all requests that are worked on, about */
+    struct qf_limits_file *tenants; /* what each may send; borrowed */
+    struct in_ha_labels ha;         /* of tenants that have pairs of senders */
     size_t threads, queue_max;
 };
 
@@ -28,19 +33,26 @@ enum in_protocol {
     IN_PROTOCOL_WRITE_1,
     IN_PROTOCOL_WRITE_2,
     IN_PROTOCOL_TEXT,
-    IN_PROTOCOL_OPEN_METRICS
+    IN_PROTOCOL_OPEN_METRICS,
+    IN_PROTOCOL_OTLP, /* protobuf */
+    IN_PROTOCOL_OTLP_JSON,
+    IN_PROTOCOL_INFLUX,
+    IN_PROTOCOL__COUNT
 };
 
 struct in_write {
     enum in_protocol protocol;
     enum in_body_coding coding;
     struct qf_str tenant, body;
-    struct qf_str key; /* Idempotency-Key; empty: none */
+    struct qf_str key;                  /* Idempotency-Key; empty: none */
+    enum in_influx_precision precision; /* of times; INFLUX */
 };
 
 /* What the sender hears. */
 struct in_written {
     int status;                /* of HTTP */
+    int64_t wait_ms;           /* 429, 503: when to try again; 0: soon */
+    bool whole;                /* the request as a whole was refused, not parts of it */
     struct in_outcome outcome; /* of the whole request */
     char message[600];         /* "" if all is well */
 };
@@ -49,9 +61,12 @@ typedef void in_written_fn(void *ctx, const struct in_written *written);
 
 /* Counted here, read by anyone. */
 struct in_accept_figures {
-    atomic_uint_fast64_t requests[IN_PROTOCOL_OPEN_METRICS + 1];
+    atomic_uint_fast64_t requests[IN_PROTOCOL__COUNT];
     atomic_uint_fast64_t samples, histograms, exemplars; /* written, as senders were told */
     atomic_uint_fast64_t refused;                        /* samples and histograms */
+    atomic_uint_fast64_t limited[QF_WRITE_LIMITS];       /* of these, here, by limit */
+    atomic_uint_fast64_t turned_away; /* requests not looked at: the tenant was over its rates */
+    atomic_uint_fast64_t ha_dropped; /* samples acknowledged and dropped: of replicas not elected */
     atomic_uint_fast64_t body_bytes, decoded_bytes;
     atomic_uint_fast64_t memory_bytes; /* now */
 };

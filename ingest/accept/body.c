@@ -3,12 +3,16 @@
 
 #include <snappy-c.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "base/pure/alloc.h"
 
 /* A block of snappy cannot hold more than this per byte: an element of three bytes copies 64. */
 #define SNAPPY_RATIO 22
 #define GZIP_STEP ((size_t)64 << 10)
+/* How far back a zstd frame may refer, as a power of two: the memory that it takes to read it. What senders
+ * use at their highest levels. */
+#define ZSTD_WINDOW_LOG_MAX 25
 
 uint64_t in_body_length(enum in_body_coding coding, struct qf_str body)
 {
@@ -19,6 +23,11 @@ uint64_t in_body_length(enum in_body_coding coding, struct qf_str body)
     if (coding == IN_BODY_SNAPPY &&
         snappy_uncompressed_length(body.data, body.len, &length) == SNAPPY_OK)
         return length;
+    if (coding == IN_BODY_ZSTD) {
+        unsigned long long said = ZSTD_getFrameContentSize(body.data, body.len);
+
+        return said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR ? 0 : said;
+    }
     return 0;
 }
 
@@ -85,6 +94,44 @@ static qf_rc decode_gzip(struct qf_str body, size_t bytes_max, struct qf_strbuf 
     return rc;
 }
 
+/* One frame after the other, until nothing is left. */
+static qf_rc decompress_all(ZSTD_DCtx *ctx, struct qf_str body, size_t bytes_max,
+                            struct qf_strbuf *buf, struct qf_err *err)
+{
+    ZSTD_inBuffer in = { body.data, body.len, 0 };
+    size_t left = 1, step = ZSTD_DStreamOutSize();
+
+    while (in.pos < in.size || left) {
+        ZSTD_outBuffer out = { .size = step };
+
+        (void)qf_strbuf_reserve(buf, step);
+        out.dst = buf->data + buf->len;
+        left = ZSTD_decompressStream(ctx, &out, &in);
+        if (ZSTD_isError(left))
+            return qf_err_set(err, QF_EPARSE, "the body is not zstd: %s", ZSTD_getErrorName(left));
+        buf->len += out.pos;
+        if (buf->len > bytes_max)
+            return too_long(bytes_max, err);
+        if (left && in.pos == in.size && out.pos < out.size)
+            return qf_err_set(err, QF_EPARSE, "the body ends within its zstd frame");
+    }
+    return QF_OK;
+}
+
+static qf_rc decode_zstd(struct qf_str body, size_t bytes_max, struct qf_strbuf *buf,
+                         struct qf_err *err)
+{
+    ZSTD_DCtx *ctx = ZSTD_createDCtx();
+    qf_rc rc = QF_EINTERNAL;
+
+    if (ctx && !ZSTD_isError(ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX)))
+        rc = decompress_all(ctx, body, bytes_max, buf, err);
+    else
+        (void)qf_err_set(err, rc, "zstd");
+    (void)ZSTD_freeDCtx(ctx);
+    return rc;
+}
+
 qf_rc in_body_decode(enum in_body_coding coding, struct qf_str body, size_t bytes_max,
                      struct qf_strbuf *buf, struct qf_err *err)
 {
@@ -93,6 +140,8 @@ qf_rc in_body_decode(enum in_body_coding coding, struct qf_str body, size_t byte
         return decode_snappy(body, bytes_max, buf, err);
     case IN_BODY_GZIP:
         return decode_gzip(body, bytes_max, buf, err);
+    case IN_BODY_ZSTD:
+        return decode_zstd(body, bytes_max, buf, err);
     case IN_BODY_PLAIN:
         break;
     }

@@ -8,6 +8,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "base/sys/limits_file.h"
 #include "base/sys/log.h"
 #include "ingest/head/head.h"
 
@@ -41,7 +42,11 @@ struct in_partitions {
     struct in_partition_figures figures;
     _Atomic(struct qn_node *) node;
     atomic_uint_fast64_t seal_round;
-    uint64_t series[QN_PARTITIONS_MAX], open[QN_PARTITIONS_MAX]; /* of the node's thread */
+    /* Of the node's thread. */
+    struct in_quota *quota;
+    uint64_t limits_version;
+    uint32_t led;
+    uint64_t series[QN_PARTITIONS_MAX], active[QN_PARTITIONS_MAX], open[QN_PARTITIONS_MAX];
 };
 
 static void add(atomic_uint_fast64_t *figure, uint64_t amount)
@@ -55,11 +60,19 @@ static qf_rc restore(void *ctx, uint64_t index, struct qf_str state, struct qf_e
 {
     struct partition *partition = ctx;
     struct in_ledger *ledger = NULL;
+    qf_rc rc = QF_OK;
 
     (void)index;
     if (!state.len)
         ledger = in_ledger_new();
-    else if (in_ledger_decode(state, &ledger) != QF_OK)
+    else
+        rc = in_ledger_decode(state, &ledger);
+    if (rc == QF_EUNSUPPORTED)
+        return qf_err_set(err, rc,
+                          "the state of partition %" PRIu32 " in the snapshot was written by a "
+                          "newer version: start that one",
+                          partition->number);
+    if (rc)
         return qf_err_set(err, QF_ECORRUPT,
                           "the state of partition %" PRIu32 " in the snapshot cannot be read",
                           partition->number);
@@ -93,6 +106,8 @@ static void note_applied(struct partition *partition, const struct in_record *re
     case IN_BELOW:
         add(&figures->belows, 1);
         break;
+    case IN_ELECT:
+        break;
     }
 }
 
@@ -101,7 +116,7 @@ static void note_applied(struct partition *partition, const struct in_record *re
 static void note_odd(struct partition *partition, uint64_t index, const struct in_record *record)
 {
     add(&partition->all->figures.bad, 1);
-    if (record->kind == IN_SAMPLES || record->kind == IN_BELOW)
+    if (record->kind == IN_SAMPLES || record->kind == IN_BELOW || record->kind == IN_ELECT)
         partition->odd[partition->odd_next++ % ODD_MAX] = index;
     if (record->kind != IN_SAMPLES)
         return;
@@ -162,11 +177,31 @@ static uint64_t needed_from(void *ctx)
 
 /* --- leading --- */
 
+static struct qf_limits limits_of(void *ctx, struct qf_str tenant)
+{
+    return qf_limits_file_of(((struct in_partitions *)ctx)->options.tenants, tenant);
+}
+
+/* What this node gives out of tenants' limits, and what these are, follow who leads and the file. */
+static void look_at_limits(struct in_partitions *all)
+{
+    struct qn_node *node = atomic_load(&all->node);
+    uint64_t version = qf_limits_file_version(all->options.tenants);
+
+    if (version != all->limits_version)
+        in_quota_renew(all->quota);
+    all->limits_version = version;
+    in_quota_share(all->quota, all->led, QF_MAX(node ? qn_partitions(node) : 0, all->led));
+}
+
 static void lead(void *ctx, uint64_t term)
 {
     struct partition *partition = ctx;
     const struct in_partitions_options *options = &partition->all->options;
 
+    if (partition->leads != (term != 0))
+        partition->all->led += term ? 1 : UINT32_MAX;
+    look_at_limits(partition->all);
     partition->leads = term != 0;
     if (term)
         in_intake_begin(partition->intake, partition->ledger, qf_clock_wall_ms(),
@@ -213,8 +248,11 @@ static enum qn_proposal propose_samples(struct partition *partition, struct qn_a
                       "too much waits to be sealed into the store: is the store reachable?");
     if (is_head_above(partition, 2))
         return refuse(ask, QF_ENOSPC, "the memory for what is not in the store yet is used up");
+    look_at_limits(partition->all);
     verdict = in_intake_take(partition->intake, partition->ledger, batch, qf_clock_wall_ms(),
                              qf_clock_mono_ms(), record, &outcome, ret_pending);
+    for (size_t i = 0; i < QF_WRITE_LIMITS; i++)
+        add(&figures->limited[i], outcome.limited_by[i]);
     switch (verdict) {
     case IN_INTAKE_RECORD:
         add(&figures->taken, outcome.accepted.samples + outcome.accepted.histograms);
@@ -261,19 +299,19 @@ static enum qn_proposal propose_other(struct partition *partition, struct qn_ask
     return *ret_pending ? QN_PROPOSED : refuse(ask, QF_EINVAL, "it is not its turn");
 }
 
-/* A node that does not know the record would go on as if there were none. */
-static bool all_know_below(struct partition *partition, struct qn_ask *ask)
+/* A node that does not know the record would go on as if there were none: @what has to wait. */
+static bool all_know(struct partition *partition, struct qn_ask *ask, uint32_t records,
+                     const char *what)
 {
     const struct in_partitions_options *options = &partition->all->options;
     char name[QC_NAME_SIZE];
 
-    if (in_ledger_knows_below(partition->ledger) || !options->all_know ||
-        options->all_know(options->ctx, ask, IN_RECORDS_BELOW, name))
+    if (!options->all_know || options->all_know(options->ctx, ask, records, name))
         return true;
     (void)qf_err_set(&ask->answer.err, QF_EUNAVAILABLE,
                      "node %s is of an older release, or was not seen since this node started: "
-                     "compaction begins when every node runs this release",
-                     name);
+                     "%s when every node runs this release",
+                     name, what);
     return false;
 }
 
@@ -283,7 +321,8 @@ static enum qn_proposal propose_below(struct partition *partition, struct qn_ask
 {
     uint64_t settled;
 
-    if (!all_know_below(partition, ask))
+    if (!in_ledger_knows_below(partition->ledger) &&
+        !all_know(partition, ask, IN_RECORDS_BELOW, "compaction begins"))
         return QN_ANSWERED;
     *ret_pending = in_intake_below(partition->intake, partition->ledger, wanted, qf_clock_wall_ms(),
                                    qf_clock_mono_ms(), record, &settled);
@@ -291,6 +330,31 @@ static enum qn_proposal propose_below(struct partition *partition, struct qn_ask
         return QN_PROPOSED;
     qf_strbuf_printf(&ask->answer.text, "%" PRIu64, settled);
     return QN_ANSWERED;
+}
+
+static enum qn_proposal propose_elect(struct partition *partition, struct qn_ask *ask,
+                                      const struct in_record *wanted, struct qf_strbuf *record,
+                                      struct in_pending **ret_pending)
+{
+    if (!in_ledger_knows_elect(partition->ledger) &&
+        !all_know(partition, ask, IN_RECORDS_ELECT, "replicas are elected"))
+        return QN_ANSWERED;
+    switch (in_intake_elect(partition->intake, partition->ledger, wanted, qf_clock_wall_ms(),
+                            qf_clock_mono_ms(), record, ret_pending)) {
+    case IN_ELECT_IS:
+        qf_strbuf_putc(&ask->answer.text, '1');
+        return QN_ANSWERED;
+    case IN_ELECT_IS_NOT:
+        qf_strbuf_putc(&ask->answer.text, '0');
+        return QN_ANSWERED;
+    case IN_ELECT_RECORD:
+        return QN_PROPOSED;
+    case IN_ELECT_WAIT:
+        return QN_DEFERRED;
+    case IN_ELECT_FULL:
+        break;
+    }
+    return refuse(ask, QF_EBUSY, "the tenant has too many clusters of senders");
 }
 
 static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf *record,
@@ -316,6 +380,8 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
         proposal = propose_samples(partition, ask, &wanted, record, &pending);
     else if (wanted.kind == IN_BELOW)
         proposal = propose_below(partition, ask, &wanted, record, &pending);
+    else if (wanted.kind == IN_ELECT)
+        proposal = propose_elect(partition, ask, &wanted, record, &pending);
     else
         proposal = propose_other(partition, ask, &wanted, bytes, record, &pending);
     *ret_pending = pending;
@@ -335,12 +401,17 @@ static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_
     struct partition *partition = ctx;
     uint64_t settles = in_pending_settles(pending);
     struct in_outcome outcome;
+    bool replaces, elects = in_pending_elects(pending, &replaces);
 
     in_intake_ended(partition->intake, pending, rc, &outcome);
+    if (elects && replaces && rc == QF_OK)
+        add(&partition->all->figures.failovers, 1);
     if (!answer || rc != QF_OK)
         return;
     if (was_odd(partition, index))
         (void)qf_err_set(&answer->err, QF_EUNAVAILABLE, "the request was not written: try again");
+    else if (elects)
+        qf_strbuf_putc(&answer->text, '1');
     else if (settles)
         qf_strbuf_printf(&answer->text, "%" PRIu64, settles);
     else
@@ -435,19 +506,23 @@ static void tick(void *ctx)
 {
     struct partition *partition = ctx;
     struct in_partitions *all = partition->all;
-    uint64_t series = 0, open = 0;
+    uint64_t series = 0, active = 0, open = 0;
 
     if (partition->leads) {
+        in_intake_tick(partition->intake, qf_clock_mono_ms());
         close_ranges(partition, qf_clock_mono_ms());
         move_floor(partition, qf_clock_mono_ms());
     }
     all->series[partition->number] = partition->leads ? in_intake_series(partition->intake) : 0;
+    all->active[partition->number] = partition->leads ? in_intake_active(partition->intake) : 0;
     all->open[partition->number] = in_intake_open(partition->intake);
     for (size_t i = 0; i < QN_PARTITIONS_MAX; i++) {
         series += all->series[i];
+        active += all->active[i];
         open += all->open[i];
     }
     atomic_store(&all->figures.series, series);
+    atomic_store(&all->figures.active, active);
     atomic_store(&all->figures.open, open);
 }
 
@@ -458,6 +533,8 @@ static void close_partition(void *ctx)
     struct partition *partition = ctx;
 
     partition->all->series[partition->number] = partition->all->open[partition->number] = 0;
+    partition->all->active[partition->number] = 0;
+    partition->all->led -= partition->leads;
     partition->intake = in_intake_free(partition->intake);
     partition->ledger = in_ledger_free(partition->ledger);
     free(partition);
@@ -479,7 +556,7 @@ static bool open_partition(void *ctx, const char *queue, uint64_t id, struct qn_
     partition->number = number;
     partition->queue_id = id;
     partition->ledger = in_ledger_new();
-    partition->intake = in_intake_new(&all->options.limits, seed);
+    partition->intake = in_intake_new(&all->options.limits, all->quota, seed);
     partition->seal_round = atomic_load(&all->seal_round);
     if (all->options.open_head)
         partition->head = all->options.open_head(all->options.ctx, number, id);
@@ -502,11 +579,14 @@ struct in_partitions *in_partitions_new(const struct in_partitions_options *opti
     struct in_partitions *partitions = qf_xcalloc(1, sizeof(*partitions));
 
     partitions->options = *options;
+    partitions->quota = in_quota_new(limits_of, partitions);
     return partitions;
 }
 
 struct in_partitions *in_partitions_free(struct in_partitions *partitions)
 {
+    if (partitions)
+        partitions->quota = in_quota_free(partitions->quota);
     free(partitions);
     return NULL;
 }

@@ -6,7 +6,8 @@
  *                       request, of which the leader makes a record of its own (ingest/core/intake.h)
  *                       and answers an encoded outcome; SEAL closes the tenant's range; SEALED and
  *                       FLOOR are appended if it is their turn; BELOW is answered with the generation
- *                       that is settled, which may be less than was asked for, in decimal digits
+ *                       that is settled, which may be less than was asked for, in decimal digits;
+ *                       ELECT is answered with 1 if the replica's samples are to be written, else 0
  *     QN_QUESTION       the first byte says what: the role's own handlers answer (options.answer)
  *
  * The leader closes ranges by age and size and moves the floor, once a second. Everything here runs
@@ -20,6 +21,7 @@
 #include "queue/node/node.h"
 
 struct in_head;
+struct qf_limits_file;
 
 /* Counted on the node's thread, read by anyone. */
 struct in_partition_figures {
@@ -27,14 +29,18 @@ struct in_partition_figures {
     atomic_uint_fast64_t taken, refused;                 /* samples, by this node as a leader */
     atomic_uint_fast64_t repeated;                       /* requests that were written before */
     atomic_uint_fast64_t seals, sealed, floors, belows;  /* records applied */
-    atomic_uint_fast64_t bad;                            /* records that counted for nothing */
-    atomic_uint_fast64_t series, open; /* numbered; ranges that are open: of partitions led, now */
+    atomic_uint_fast64_t failovers; /* replicas of senders replaced, by this node as a leader */
+    atomic_uint_fast64_t bad;       /* records that counted for nothing */
+    /* Of partitions led, now: series that are numbered, that are active; ranges that are open. */
+    atomic_uint_fast64_t series, active, open;
+    atomic_uint_fast64_t limited[QF_WRITE_LIMITS]; /* samples refused as a leader, by limit */
 };
 
 struct in_partitions_options {
     struct in_intake_limits limits;
-    int64_t seal_age_ms;     /* of an open range */
-    uint64_t seal_bytes;     /* of log, of an open range */
+    struct qf_limits_file *tenants; /* what each may have; borrowed */
+    int64_t seal_age_ms;            /* of an open range */
+    uint64_t seal_bytes;            /* of log, of an open range */
     int64_t floor_age_ms;    /* behind the leader's clock, if nothing older waits; 0: no floor */
     uint64_t data_bytes_max; /* of what waits to be sealed; 0: no bound */
     /* Bytes on the disk that count for data_bytes_max; may be NULL. */

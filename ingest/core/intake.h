@@ -14,6 +14,9 @@
  * way, and a repetition of one under way waits for it (IN_INTAKE_WAIT). So no record of a leader is
  * ever a repetition, and a number that its labels were given with is never lost with one.
  *
+ * Series that had samples within the last idle_ms are active, whatever ranges end meanwhile: they count
+ * for the tenant's limit. A node that begins to lead has seen none: it counts them as they come.
+ *
  * Metadata that the open range has already are not written again, exemplars always.
  *
  * The intake belongs to the thread that owns the ledger, and outlives leaderships. */
@@ -22,19 +25,22 @@
 
 #include "ingest/core/ledger.h"
 #include "ingest/core/outcome.h"
+#include "ingest/core/quota.h"
 
 struct in_intake_limits {
     int64_t out_of_order_ms; /* behind the tenant's greatest time here: refused */
     int64_t future_ms;       /* ahead of the leader's clock: refused */
-    uint32_t series_max;     /* of a tenant in an open range */
-    uint64_t samples_rate;   /* of a tenant, a second; 0: no limit */
     uint32_t metadata_max;   /* of a tenant in an open range; more are passed over */
+    int64_t ha_failover_ms;  /* another replica is elected when the elected one is so far behind */
+    int64_t idle_ms;         /* a series without samples for so long is not active */
 };
 
 struct in_intake;
 
-/* @seed: random, so that nobody can choose labels whose hashes are equal. */
-struct in_intake *in_intake_new(const struct in_intake_limits *limits, uint64_t seed);
+/* @quota, borrowed: what tenants may have (quota.h), shared with other intakes. @seed: random, so that
+ * nobody can choose labels whose hashes are equal. */
+struct in_intake *in_intake_new(const struct in_intake_limits *limits, struct in_quota *quota,
+                                uint64_t seed);
 struct in_intake *in_intake_free(struct in_intake *intake); /* Accepts NULL, returns NULL. */
 
 /* --- on every node --- */
@@ -88,6 +94,22 @@ struct in_pending *in_intake_below(struct in_intake *intake, const struct in_led
                                    struct qf_strbuf *buf, uint64_t *ret_settled);
 /* What such a record settles once it is applied; 0 for any other. */
 uint64_t in_pending_settles(const struct in_pending *pending);
+/* Whether the samples of a replica (ELECT: tenant, cluster, replica, newest_ts) are to be written. The
+ * elected one stays until another has samples that are newer than all of its own by ha_failover_ms; times
+ * are those of samples, so that no clock of ours has a say. Times as for in_intake_take(). */
+enum in_elect_verdict {
+    IN_ELECT_IS,     /* it is the elected one */
+    IN_ELECT_IS_NOT, /* it is not: its samples are dropped */
+    IN_ELECT_RECORD, /* append the record; then in_intake_ended(): once it is applied, it is */
+    IN_ELECT_WAIT,   /* an election of the cluster is under way: ask again when more was applied */
+    IN_ELECT_FULL    /* the tenant has too many clusters */
+};
+enum in_elect_verdict in_intake_elect(struct in_intake *intake, const struct in_ledger *ledger,
+                                      const struct in_record *wanted, int64_t wall_ms,
+                                      int64_t mono_ms, struct qf_strbuf *buf,
+                                      struct in_pending **ret_pending);
+/* Such a record, and whether it replaces a replica. */
+bool in_pending_elects(const struct in_pending *pending, bool *ret_replaces);
 /* Any other record, as it is. */
 struct in_pending *in_intake_pass(struct in_intake *intake);
 
@@ -99,8 +121,11 @@ void in_intake_ended(struct in_intake *intake, struct in_pending *pending, qf_rc
 /* A tenant whose range is open for @age_ms or has @bytes of log; i counts up from 0. False: no more. */
 bool in_intake_due(const struct in_intake *intake, size_t *i, int64_t mono_ms, int64_t age_ms,
                    uint64_t bytes, struct qf_str *ret_tenant);
-/* Series of all open ranges that it knows numbers of. */
+/* Once a second: series that were idle for too long are forgotten, some of them each time. */
+void in_intake_tick(struct in_intake *intake, int64_t mono_ms);
+/* Series of all open ranges that it knows numbers of; active ones. */
 uint64_t in_intake_series(const struct in_intake *intake);
+uint64_t in_intake_active(const struct in_intake *intake);
 /* Ranges that are open, if it leads. */
 uint64_t in_intake_open(const struct in_intake *intake);
 

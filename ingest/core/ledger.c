@@ -34,6 +34,7 @@ struct in_ledger *in_ledger_free(struct in_ledger *ledger)
     for (size_t i = 0; i < ledger->tenant_count; i++) {
         drop_files(ledger->tenants[i], ledger->tenants[i]->file_count);
         free(ledger->tenants[i]->files);
+        in_tenant_drop_elected(ledger->tenants[i]);
         free(ledger->tenants[i]->ranges);
         free(ledger->tenants[i]->name);
         free(ledger->tenants[i]);
@@ -317,6 +318,9 @@ enum in_verdict in_ledger_apply(struct in_ledger *ledger, uint64_t index,
         return apply_floor(ledger, record);
     case IN_BELOW:
         return apply_below(ledger, record);
+    case IN_ELECT:
+        pass_time(ledger, record->time_ms);
+        return in_ledger_elect(ledger, record);
     }
     return IN_OUT_OF_TURN; /* decoding lets no other kind through */
 }

@@ -10,6 +10,7 @@
  *     FLOOR    samples before it count for nothing from now on
  *     BELOW    ranges open above it from now on: whoever merges segments up to there knows that none
  *              comes between them. Counts only if no range that is not sealed is at or below it
+ *     ELECT    the replica is that of its cluster from now on, or still: whoever proposes it has decided
  *
  * A generation is fixed when its range opens; where the same sample is in two ranges, the greater
  * generation wins. It is the time in microseconds, of which ranges have those of the first half of a
@@ -29,7 +30,8 @@ enum {
     IN_TENANTS_MAX = 65536,     /* ever seen in a partition */
     IN_KEYS_MAX = 1 << 16,      /* remembered */
     IN_RECENT_FILES_MAX = 4096, /* of a tenant */
-    IN_VOIDS_MAX = 65536        /* records that counted for nothing; then the oldest is forgotten */
+    IN_VOIDS_MAX = 65536,       /* records that counted for nothing; then the oldest is forgotten */
+    IN_ELECTED_MAX = 1024       /* clusters of senders of a tenant */
 };
 /* Of what a SEAL may ask for: far behind any clock, and far from where numbers end. */
 #define IN_GENERATION_MAX (UINT64_C(1) << 62)
@@ -37,6 +39,8 @@ enum {
 /* What one record adds to the age of keys at most: a calendar that leaps by days makes none old. */
 #define IN_KEY_STEP_MS (INT64_C(60) * 1000)
 #define IN_FILE_LIFE_MS (INT64_C(60) * 60 * 1000)
+/* A cluster of senders that was not heard of for so long makes room for another. */
+#define IN_ELECTED_LIFE_MS (INT64_C(60) * 60 * 1000)
 
 struct in_range {
     uint64_t generation;
@@ -54,6 +58,15 @@ struct in_recent_file {
     int64_t time_ms;
 };
 
+/* Of a cluster of senders, the replica whose samples are written. */
+struct in_elected {
+    char *cluster, *replica;
+    int64_t newest_ts; /* of its samples, as far as the log knows */
+    int64_t since_ms;  /* record time of its election, and of the last record */
+    int64_t time_ms;
+    uint64_t elections; /* of the cluster */
+};
+
 struct in_tenant {
     char *name;
     uint64_t sealed;          /* everything of the tenant up to this index is in the store */
@@ -65,7 +78,9 @@ struct in_tenant {
     size_t range_count, range_capacity;
     struct in_recent_file *files; /* oldest first */
     size_t file_count, file_capacity;
-    uint64_t files_after; /* files of SEALED at or before this index were forgotten */
+    uint64_t files_after;       /* files of SEALED at or before this index were forgotten */
+    struct in_elected *elected; /* in the order of their first election */
+    size_t elected_count, elected_capacity;
 };
 
 struct in_ledger;
@@ -105,6 +120,12 @@ const struct in_range *in_tenant_next_to_seal(const struct in_tenant *tenant);
 uint64_t in_tenant_settled(const struct in_tenant *tenant);
 /* Some tenant had a BELOW: every node of the cluster knows what it is. */
 bool in_ledger_knows_below(const struct in_ledger *ledger);
+/* The replica of @cluster; NULL: none was elected. */
+const struct in_elected *in_tenant_elected(const struct in_tenant *tenant, struct qf_str cluster);
+/* Whether an ELECT of a cluster that has none would find room. */
+bool in_ledger_room_to_elect(const struct in_ledger *ledger, struct qf_str tenant);
+/* Some tenant had an ELECT: every node of the cluster knows what it is. */
+bool in_ledger_knows_elect(const struct in_ledger *ledger);
 /* The request with @key, if it was applied within IN_KEY_LIFE_MS; else NULL. */
 const struct in_key_entry *in_ledger_key(const struct in_ledger *ledger,
                                          const uint8_t key[IN_HASH_BYTES]);
@@ -126,7 +147,8 @@ const struct in_range *in_tenant_range_at(const struct in_tenant *tenant, uint64
 /* The SAMPLES record at @index counted for nothing though a range was open. */
 bool in_ledger_is_void(const struct in_ledger *ledger, uint64_t index);
 
-/* For snapshots: equal ledgers give equal bytes. Decoding is strict. QF_ECORRUPT. */
+/* For snapshots: equal ledgers give equal bytes. Decoding is strict. QF_ECORRUPT; QF_EUNSUPPORTED: of a newer
+ * version. */
 void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger);
 QF_MUST_CHECK qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger);
 

@@ -5,8 +5,9 @@
 #include "base/pure/varint.h"
 #include "ingest/core/ledger_int.h"
 
-/* The second one says up to where BELOW went; as long as there was none, nodes of before it can read it. */
-enum { VERSION = 1, VERSION_BELOW = 2 };
+/* The second one says up to where BELOW went, the third one who was elected; as long as there was neither,
+ * nodes of before it can read it. */
+enum { VERSION = 1, VERSION_BELOW = 2, VERSION_ELECT = 3 };
 
 /* --- writing --- */
 
@@ -36,6 +37,19 @@ static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
     put(buf, amounts->exemplars);
 }
 
+static void put_elected(struct qf_strbuf *buf, const struct in_tenant *tenant)
+{
+    put(buf, tenant->elected_count);
+    for (size_t i = 0; i < tenant->elected_count; i++) {
+        put_text(buf, tenant->elected[i].cluster);
+        put_text(buf, tenant->elected[i].replica);
+        put_signed(buf, tenant->elected[i].newest_ts);
+        put_signed(buf, tenant->elected[i].since_ms);
+        put_signed(buf, tenant->elected[i].time_ms);
+        put(buf, tenant->elected[i].elections);
+    }
+}
+
 static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant, uint64_t version)
 {
     put_text(buf, tenant->name);
@@ -63,11 +77,20 @@ static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant, ui
         put(buf, tenant->files[i].index);
         put_signed(buf, tenant->files[i].time_ms);
     }
+    if (version >= VERSION_ELECT)
+        put_elected(buf, tenant);
+}
+
+static uint64_t version_of(const struct in_ledger *ledger)
+{
+    if (in_ledger_knows_elect(ledger))
+        return VERSION_ELECT;
+    return in_ledger_knows_below(ledger) ? VERSION_BELOW : VERSION;
 }
 
 void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
 {
-    uint64_t version = in_ledger_knows_below(ledger) ? VERSION_BELOW : VERSION;
+    uint64_t version = version_of(ledger);
 
     put(buf, version);
     put(buf, ledger->applied);
@@ -189,6 +212,26 @@ static void get_files(struct cursor *c, struct in_tenant *tenant, uint64_t appli
     }
 }
 
+static void get_elected(struct cursor *c, struct in_tenant *tenant)
+{
+    uint64_t count = get(c, IN_ELECTED_MAX);
+
+    for (uint64_t i = 0; i < count && !c->bad; i++) {
+        struct qf_str cluster = get_text(c);
+        struct qf_str replica = get_text(c);
+        struct in_elected *elected;
+
+        c->bad |= !cluster.len || !replica.len || in_tenant_elected(tenant, cluster);
+        elected = in_tenant_add_elected(tenant);
+        elected->cluster = qf_xmemdup0(cluster.data, cluster.len);
+        elected->replica = qf_xmemdup0(replica.data, replica.len);
+        elected->newest_ts = get_signed(c);
+        elected->since_ms = get_signed(c);
+        elected->time_ms = get_signed(c);
+        elected->elections = get(c, UINT64_MAX);
+    }
+}
+
 static void get_tenant(struct cursor *c, struct in_ledger *ledger)
 {
     size_t before = ledger->tenant_count;
@@ -209,6 +252,8 @@ static void get_tenant(struct cursor *c, struct in_ledger *ledger)
     tenant->files_after = get(c, ledger->applied);
     get_ranges(c, tenant, ledger->applied);
     get_files(c, tenant, ledger->applied);
+    if (c->version >= VERSION_ELECT)
+        get_elected(c, tenant);
 }
 
 static void get_key(struct cursor *c, struct in_ledger *ledger)
@@ -250,7 +295,11 @@ qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
     struct cursor c = { .rest = bytes };
     uint64_t count;
 
-    c.version = get(&c, VERSION_BELOW);
+    c.version = get(&c, UINT64_MAX);
+    if (!c.bad && c.version > VERSION_ELECT) {
+        (void)in_ledger_free(ledger);
+        return QF_EUNSUPPORTED;
+    }
     c.bad |= c.version < VERSION;
     ledger->applied = get(&c, UINT64_MAX - 1);
     ledger->time_ms = get_signed(&c);

@@ -22,6 +22,11 @@ struct in_tenant *in_ledger_make_tenant(struct in_ledger *ledger, struct qf_str 
 struct in_range *in_tenant_add_range(struct in_tenant *tenant);
 struct in_recent_file *in_tenant_add_file(struct in_tenant *tenant);
 
+/* ledger_elected.c */
+enum in_verdict in_ledger_elect(struct in_ledger *ledger, const struct in_record *record);
+struct in_elected *in_tenant_add_elected(struct in_tenant *tenant); /* zeroed */
+void in_tenant_drop_elected(struct in_tenant *tenant);              /* all of them */
+
 /* ledger_past.c */
 void in_ledger_note_void(struct in_ledger *ledger, uint64_t index);
 void in_ledger_forget_voids(struct in_ledger *ledger); /* of what was sealed */

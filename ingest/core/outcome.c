@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/pure/macros.h"
 #include "base/pure/varint.h"
+
+/* No leader says more. */
+#define WAIT_MS_MAX (UINT64_C(3600) * 1000)
 
 static void add(struct in_amounts *sum, const struct in_amounts *more)
 {
@@ -18,6 +22,9 @@ void in_outcome_add(struct in_outcome *sum, const struct in_outcome *more)
     add(&sum->accepted, &more->accepted);
     add(&sum->refused, &more->refused);
     sum->limited |= more->limited;
+    sum->wait_ms = QF_MAX(sum->wait_ms, more->wait_ms);
+    for (size_t i = 0; i < QF_WRITE_LIMITS; i++)
+        sum->limited_by[i] += more->limited_by[i];
     if (!sum->first[0])
         memcpy(sum->first, more->first, sizeof(sum->first));
 }
@@ -41,7 +48,7 @@ void in_outcome_encode(struct qf_strbuf *buf, const struct in_outcome *outcome)
 {
     put_amounts(buf, &outcome->accepted);
     put_amounts(buf, &outcome->refused);
-    put(buf, outcome->limited);
+    put(buf, outcome->limited ? 1 + (uint64_t)outcome->wait_ms : 0);
     qf_strbuf_puts(buf, outcome->first);
 }
 
@@ -65,11 +72,12 @@ qf_rc in_outcome_decode(struct qf_str bytes, struct in_outcome *ret_outcome)
 
     *ret_outcome = (struct in_outcome){ 0 };
     if (!get_amounts(&bytes, &ret_outcome->accepted) ||
-        !get_amounts(&bytes, &ret_outcome->refused) || !get(&bytes, &limited) || limited > 1 ||
-        bytes.len >= sizeof(ret_outcome->first) ||
+        !get_amounts(&bytes, &ret_outcome->refused) || !get(&bytes, &limited) ||
+        limited > 1 + WAIT_MS_MAX || bytes.len >= sizeof(ret_outcome->first) ||
         (bytes.len && memchr(bytes.data, 0, bytes.len) != NULL))
         return QF_ECORRUPT;
-    ret_outcome->limited = limited;
+    ret_outcome->limited = limited > 0;
+    ret_outcome->wait_ms = limited ? (int64_t)limited - 1 : 0;
     if (bytes.len)
         memcpy(ret_outcome->first, bytes.data, bytes.len);
     return QF_OK;

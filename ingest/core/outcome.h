@@ -3,12 +3,17 @@
 #define INGEST_CORE_OUTCOME_H
 
 #include "base/pure/err.h"
+#include "base/pure/limits.h"
 #include "base/pure/strbuf.h"
 #include "ingest/core/request.h"
 
 struct in_outcome {
     struct in_amounts accepted, refused;
     bool limited;    /* something was refused because the tenant has too much of it: may pass */
+    int64_t wait_ms; /* limited: it may pass after this; 0: nobody knows */
+    /* Samples refused, by limit from QF_LIMIT_WRITE_FIRST on. Counted where it is decided: other nodes do
+     * not hear of it. */
+    uint64_t limited_by[QF_WRITE_LIMITS];
     char first[512]; /* what is wrong with the first thing refused; "" if nothing is */
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/pure/varint.h"
 #include "ingest/core/extras.h"
+#include "ingest/core/ha.h"
 #include "promql/histogram/codec.h"
 
 enum { SERIES_FRESH = 1, SERIES_STARTS = 2, SERIES_HISTOGRAMS = 4, SERIES_FLAGS = 7 };
@@ -285,6 +286,15 @@ void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t g
     put_varint(buf, keep_ms);
 }
 
+void in_record_put_elect(struct qf_strbuf *buf, const struct in_record *record)
+{
+    put_head(buf, IN_ELECT, record->tenant);
+    put_varint(buf, qf_zigzag(record->time_ms));
+    put_text(buf, record->cluster);
+    put_text(buf, record->replica);
+    put_varint(buf, qf_zigzag(record->newest_ts));
+}
+
 /* --- reading --- */
 
 static bool get_varint(struct qf_str *rest, uint64_t max, uint64_t *ret_value)
@@ -466,6 +476,19 @@ static bool decode_sealed(struct qf_str *rest, struct in_record *record)
     return true;
 }
 
+/* A name of 1 to IN_HA_NAME_BYTES_MAX bytes of text: the ledger keeps it as a string of C. */
+static bool get_name(struct qf_str *rest, struct qf_str *ret_name)
+{
+    return get_text(rest, ret_name) && ret_name->len > 0 && ret_name->len <= IN_HA_NAME_BYTES_MAX &&
+           !memchr(ret_name->data, 0, ret_name->len);
+}
+
+static bool decode_elect(struct qf_str *rest, struct in_record *record)
+{
+    return get_signed(rest, &record->time_ms) && get_name(rest, &record->cluster) &&
+           get_name(rest, &record->replica) && get_signed(rest, &record->newest_ts);
+}
+
 /* What follows the head. */
 static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
 {
@@ -484,6 +507,8 @@ static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
     case IN_BELOW:
         return get_varint(rest, UINT64_MAX, &record->generation) &&
                get_signed(rest, &record->time_ms) && get_varint(rest, UINT64_MAX, &record->keep_ms);
+    case IN_ELECT:
+        return decode_elect(rest, record);
     }
     return false;
 }
@@ -492,6 +517,7 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
 {
     struct qf_str rest = bytes;
     uint64_t version, kind;
+    bool read;
 
     *ret_record = (struct in_record){ 0 };
     if (!get_varint(&rest, UINT64_MAX, &version))
@@ -500,8 +526,13 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
         return qf_err_set(err, QF_EUNSUPPORTED,
                           "a record of the log has version %llu, this is a node for version %d",
                           (unsigned long long)version, IN_RECORD_VERSION);
-    if (!get_varint(&rest, IN_BELOW, &kind) || kind < IN_SAMPLES ||
-        !get_text(&rest, &ret_record->tenant))
+    read = get_varint(&rest, UINT64_MAX, &kind);
+    if (read && kind > IN_ELECT)
+        return qf_err_set(err, QF_EUNSUPPORTED,
+                          "a record of the log is of kind %llu, which this version does not know: "
+                          "start a newer one",
+                          (unsigned long long)kind);
+    if (!read || kind < IN_SAMPLES || !get_text(&rest, &ret_record->tenant))
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     ret_record->kind = (enum in_record_kind)kind;
     if (!decode_rest(&rest, own, ret_record) || rest.len)

@@ -5,6 +5,7 @@
  *     SEALED   the tenant's range FROM..TO is in the store, in these files
  *     FLOOR    no sample older than this will be accepted or is waiting to be sealed
  *     BELOW    the tenant will have no range of this generation or a smaller one any more
+ *     ELECT    of this cluster of senders the samples of this replica are written (ha.h)
  *
  * Samples name their series by a number that is good within the tenant's open range; the first
  * record of the range that uses a number carries the series' labels. In steady state a sample takes
@@ -28,10 +29,18 @@ enum {
     IN_SERIES_MAX = 1 << 24 /* numbers of series in one range */
 };
 
-enum in_record_kind { IN_SAMPLES = 1, IN_SEAL = 2, IN_SEALED = 3, IN_FLOOR = 4, IN_BELOW = 5 };
+enum in_record_kind {
+    IN_SAMPLES = 1,
+    IN_SEAL = 2,
+    IN_SEALED = 3,
+    IN_FLOOR = 4,
+    IN_BELOW = 5,
+    IN_ELECT = 6
+};
 
-/* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), all. */
-enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2 };
+/* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), up to IN_BELOW,
+ * all. */
+enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2, IN_RECORDS_ELECT = 3 };
 
 /* What makes two requests the same one. */
 struct in_request_key {
@@ -51,7 +60,7 @@ struct in_record {
     struct qf_str tenant; /* FLOOR: empty */
 
     int64_t
-        time_ms; /* SAMPLES, BELOW: when the leader took it, by its clock, never less than before */
+        time_ms; /* SAMPLES, BELOW, ELECT: when the leader took it, by its clock, never less than before */
 
     /* SAMPLES */
     struct in_request_key key;
@@ -69,6 +78,8 @@ struct in_record {
     uint32_t file_count;
     int64_t floor_ms; /* FLOOR */
     uint64_t keep_ms; /* BELOW: files that were sealed so long ago are not told of any more */
+    struct qf_str cluster, replica; /* ELECT */
+    int64_t newest_ts;              /* ELECT: of the replica's samples */
 };
 
 /* --- writing --- */
@@ -108,6 +119,8 @@ void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t 
 void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms);
 void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
                          int64_t time_ms, uint64_t keep_ms);
+/* Of @record: tenant, time_ms, cluster, replica, newest_ts. */
+void in_record_put_elect(struct qf_strbuf *buf, const struct in_record *record);
 
 /* --- reading --- */
 

@@ -66,14 +66,37 @@ QF_PRINTF(2, 3) static void note(struct check *check, const char *fmt, ...)
 
 /* --- labels --- */
 
+/* Why a limit of the tenant refuses a series. */
+static const char too_many_labels[] = "it has too many labels";
+static const char name_too_long[] = "a label's name is too long";
+static const char value_too_long[] = "a label's value is too long";
+static const char metric_too_long[] = "its metric name is too long";
+
+/* Which limit says so; QF_LIMIT__COUNT: none does. */
+static enum qf_limit limit_of(const char *why)
+{
+    if (why == too_many_labels)
+        return QF_LIMIT_LABELS;
+    if (why == name_too_long || why == metric_too_long)
+        return QF_LIMIT_NAME_BYTES;
+    return why == value_too_long ? QF_LIMIT_VALUE_BYTES : QF_LIMIT__COUNT;
+}
+
+static size_t limit_value(const struct in_check_limits *limits, enum qf_limit limit)
+{
+    if (limit == QF_LIMIT_LABELS)
+        return limits->labels_max;
+    return limit == QF_LIMIT_NAME_BYTES ? limits->name_bytes_max : limits->value_bytes_max;
+}
+
 static const char *check_label(const struct qf_label *label, const struct in_check_limits *limits)
 {
     if (label->name.len == 0)
         return "a label has no name";
     if (label->name.len > limits->name_bytes_max)
-        return "a label's name is too long";
+        return name_too_long;
     if (label->value.len > limits->value_bytes_max)
-        return "a label's value is too long";
+        return value_too_long;
     if (!qf_utf8_valid(label->name) || !qf_utf8_valid(label->value))
         return "a label is not UTF-8";
     return NULL;
@@ -107,7 +130,7 @@ static const char *check_labels(struct qf_label *labels, size_t *count,
                                 const struct in_check_limits *limits)
 {
     if (*count > limits->labels_max)
-        return "it has too many labels";
+        return too_many_labels;
     for (size_t i = 0; i < *count; i++) {
         const char *why = check_label(&labels[i], limits);
 
@@ -135,7 +158,7 @@ static const char *check_series_labels(struct in_series *series,
     name = qf_labels_get(in_series_labels(series), QF_STR(QF_METRIC_NAME));
     if (name.len == 0)
         return "it has no metric name";
-    return name.len > limits->name_bytes_max ? "its metric name is too long" : NULL;
+    return name.len > limits->name_bytes_max ? metric_too_long : NULL;
 }
 
 /* --- samples, exemplars, metadata --- */
@@ -222,11 +245,19 @@ static void check_exemplars(struct check *check, struct in_series *series)
 /* Nothing of a series without usable labels can be written. */
 static void refuse_series(struct check *check, const struct in_series *series, const char *why)
 {
+    enum qf_limit limit = limit_of(why);
+
     for (size_t i = 0; i < series->sample_count; i++)
         count_sample(&check->request->refused, &series->samples[i]);
     check->request->refused.exemplars += series->exemplar_count;
     check->request->refused.series++;
-    note(check, "%s", why);
+    if (limit == QF_LIMIT__COUNT) {
+        note(check, "%s", why);
+        return;
+    }
+    check->request->limited_by[limit - QF_LIMIT_WRITE_FIRST] += series->sample_count;
+    note(check, "%s (its limit is %s=%zu)", why, qf_limit_name(limit),
+         limit_value(check->limits, limit));
 }
 
 /* True: there is something left to write. */

@@ -11,6 +11,7 @@
 
 #include "base/pure/arena.h"
 #include "base/pure/labels.h"
+#include "base/pure/limits.h"
 #include "base/pure/metric_type.h"
 #include "promql/value.h"
 
@@ -57,6 +58,8 @@ struct in_request {
     struct in_metadata *metadata;
     size_t metadata_count;
     struct in_amounts accepted, refused; /* after the check */
+    uint64_t
+        limited_by[QF_WRITE_LIMITS]; /* samples refused for a limit, from QF_LIMIT_WRITE_FIRST on */
     char first[512]; /* what is wrong with the first thing refused; "" if nothing is */
 };
 

@@ -1,4 +1,4 @@
-/* series_table.c - the series of an open range by the hash of their labels. */
+/* series_table.c - series by the hash of their labels. */
 #include "ingest/core/series_table.h"
 
 #include <stdlib.h>
@@ -82,6 +82,40 @@ void in_series_table_prefetch(const struct in_series_table *table, struct in_ser
 {
     if (table->capacity)
         __builtin_prefetch(&table->places[(uint32_t)hash.low & (table->capacity - 1)]);
+}
+
+/* Free the place @at; those behind it that would be looked for here move up. */
+static void remove_at(struct in_series_table *table, uint32_t at)
+{
+    uint32_t mask = table->capacity - 1, next = (at + 1) & mask;
+
+    for (; !is_free(&table->places[next]); next = (next + 1) & mask) {
+        uint32_t wanted = (uint32_t)table->places[next].low & mask;
+
+        /* It may move if its search begins at or before the hole. */
+        if (((next - wanted) & mask) < ((next - at) & mask))
+            continue;
+        table->places[at] = table->places[next];
+        at = next;
+    }
+    table->places[at] = (struct in_known_series){ 0 };
+    table->count--;
+}
+
+void in_series_table_sweep(struct in_series_table *table, uint32_t *at, uint32_t places,
+                           uint32_t before_s,
+                           void (*gone)(void *ctx, const struct in_known_series *series), void *ctx)
+{
+    for (; table->capacity && places > 0; places--) {
+        struct in_known_series *place = &table->places[*at & (table->capacity - 1)];
+
+        if (is_free(place) || place->seen_s >= before_s) {
+            *at = (*at + 1) & (table->capacity - 1);
+            continue;
+        }
+        gone(ctx, place);
+        remove_at(table, (uint32_t)(place - table->places)); /* and look at the place again */
+    }
 }
 
 uint64_t in_hash_value(uint64_t seed, struct qf_str bytes)

@@ -327,6 +327,7 @@ void in_head_apply(struct in_head *head, const struct in_ledger *ledger, uint64_
         break;
     case IN_FLOOR:
     case IN_BELOW:
+    case IN_ELECT:
         break;
     }
     in_head_advance(head, index);

@@ -131,3 +131,24 @@ qf_rc in_status_answer(struct qf_str question, const struct in_ledger *ledger,
     add_ranges(buf, tenant, &ask);
     return QF_OK;
 }
+
+void in_elected_answer(struct qf_str question, const struct in_ledger *ledger,
+                       struct qf_strbuf *buf)
+{
+    const struct in_tenant *tenant =
+        in_ledger_tenant(ledger, qf_str_sub(question, 1, question.len));
+
+    for (size_t i = 0; tenant && i < tenant->elected_count; i++) {
+        const struct in_elected *elected = &tenant->elected[i];
+
+        qf_strbuf_puts(buf, ",{\"cluster\":");
+        qf_strbuf_json(buf, qf_str_from(elected->cluster));
+        qf_strbuf_puts(buf, ",\"replica\":");
+        qf_strbuf_json(buf, qf_str_from(elected->replica));
+        qf_strbuf_printf(buf,
+                         ",\"since\":%" PRId64 ",\"heard\":%" PRId64 ",\"newest_sample\":%" PRId64
+                         ",\"elections\":%" PRIu64 "}",
+                         elected->since_ms, elected->time_ms, elected->newest_ts,
+                         elected->elections);
+    }
+}

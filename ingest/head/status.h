@@ -19,8 +19,12 @@
 
 #include "ingest/core/ledger.h"
 
-/* The first byte of such a question. */
-enum { IN_QUESTION_STATUS = 'S' };
+/* The first byte of such a question; of one about elected replicas, which the tenant follows. */
+enum { IN_QUESTION_STATUS = 'S', IN_QUESTION_ELECTED = 'E' };
+
+/* Append the tenant's elected replicas, each an object of JSON with a comma before it. */
+void in_elected_answer(struct qf_str question, const struct in_ledger *ledger,
+                       struct qf_strbuf *buf);
 
 struct in_status_ask {
     struct qf_str tenant;

@@ -77,6 +77,7 @@ static void add_success(struct qf_strbuf *body, const struct qn_ask *ask)
     case QN_DELETE:
     case QN_CHANGE:
     case QN_TRANSFER:
+    case QN_FOUND:
         qf_strbuf_puts(body, "{\"status\":\"ok\"}\n");
         break;
     case QN_WRITE: /* of the node itself, not of HTTP */

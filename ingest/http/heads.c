@@ -231,12 +231,24 @@ void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const jso
     }
 }
 
-void in_round_write(struct qh_visit *visit, struct qf_str record,
+static void ask_all(struct qh_visit *visit, enum qn_verb verb, struct qf_str bytes,
                     void (*whole)(struct in_round *round))
 {
     struct in_round *round = make_round(visit, whole);
     uint32_t count = round ? round->count : 0;
 
     for (uint32_t i = 0; i < count; i++)
-        ask_partition(&round->parts[i], QN_WRITE, record);
+        ask_partition(&round->parts[i], verb, bytes);
+}
+
+void in_round_ask(struct qh_visit *visit, struct qf_str question,
+                  void (*whole)(struct in_round *round))
+{
+    ask_all(visit, QN_QUESTION, question, whole);
+}
+
+void in_round_write(struct qh_visit *visit, struct qf_str record,
+                    void (*whole)(struct in_round *round))
+{
+    ask_all(visit, QN_WRITE, record, whole);
 }

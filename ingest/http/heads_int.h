@@ -38,6 +38,9 @@ void in_round_failed(struct in_round *round, uint32_t partition);
  * number. @covered may be NULL. */
 void in_round_begin(struct qh_visit *visit, struct in_status_ask *ask, const json_t *covered,
                     void (*whole)(struct in_round *round), void *ctx, void (*free_ctx)(void *ctx));
+/* Ask them any other @question. */
+void in_round_ask(struct qh_visit *visit, struct qf_str question,
+                  void (*whole)(struct in_round *round));
 /* Have them all write @record instead. */
 void in_round_write(struct qh_visit *visit, struct qf_str record,
                     void (*whole)(struct in_round *round));

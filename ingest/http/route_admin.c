@@ -56,6 +56,15 @@ static void handle_members(struct qh_visit *visit)
     in_visit_submit(visit, ask);
 }
 
+/* Of this node alone: others are taken in by members. */
+static void handle_cluster(struct qh_visit *visit)
+{
+    struct qn_ask *ask = in_visit_ask(visit, QN_FOUND, QF_STR(QN_META));
+
+    if (ask)
+        in_visit_submit(visit, ask);
+}
+
 static void handle_transfer(struct qh_visit *visit)
 {
     struct qn_ask *ask = in_visit_ask(visit, QN_TRANSFER, visit->rest);
@@ -69,6 +78,7 @@ static void handle_transfer(struct qh_visit *visit)
 static const struct qh_route routes[] = {
     { "/v1/queues", QH_METHOD_GET, false, handle_list, in_fail },
     { "/v1/members", QH_METHOD_POST, false, handle_members, in_fail },
+    { "/v1/cluster", QH_METHOD_POST, false, handle_cluster, in_fail },
     { "/v1/queues/*/status", QH_METHOD_GET, false, handle_show, in_fail },
     { "/v1/queues/*/transfer", QH_METHOD_POST, false, handle_transfer, in_fail },
 };

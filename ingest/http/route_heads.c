@@ -86,7 +86,7 @@ static void add_peers(struct qf_strbuf *body, const struct qp_peer_stat *stats, 
 }
 
 /* Where heads can be read, best first. Followers have less to do than the leader; but they hear of what is committed with its
- * next message, and one that has not refuses a read. So this node comes first if it follows and has heard; if it has not, the leader, which
+ * next message, and one that has not refuses a read: whoever reads asks the next one at once, which costs a round trip. So this node comes first if it follows and has heard; if it has not, the leader, which
  * is sure to have it. */
 static void add_replicas(struct qf_strbuf *body, const struct in_routes *routes, uint32_t partition,
                          const struct qp_peer_stat *stats, size_t count,

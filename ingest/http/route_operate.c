@@ -41,11 +41,17 @@ static void read_write_figures(struct in_routes *routes)
     struct in_partition_figures *partitions = routes->partitions;
     struct in_metrics *m = routes->metrics;
 
-    for (size_t i = 0; i <= IN_PROTOCOL_OPEN_METRICS; i++)
+    for (size_t i = 0; i < IN_PROTOCOL__COUNT; i++)
         qf_metric_set(m->writes, i, (double)atomic_load(&accept->requests[i]));
     qf_metric_set(m->samples_written, 0, (double)atomic_load(&accept->samples));
     qf_metric_set(m->samples_written, 1, (double)atomic_load(&accept->histograms));
     qf_metric_set(m->samples_refused, 0, (double)atomic_load(&accept->refused));
+    for (size_t i = 0; i < QF_WRITE_LIMITS; i++)
+        qf_metric_set(m->samples_limited, i,
+                      (double)atomic_load(&accept->limited[i]) + of(&partitions->limited[i]));
+    qf_metric_set(m->ha_dropped, 0, (double)atomic_load(&accept->ha_dropped));
+    qf_metric_set(m->ha_failovers, 0, of(&partitions->failovers));
+    qf_metric_set(m->turned_away, 0, (double)atomic_load(&accept->turned_away));
     qf_metric_set(m->body_bytes, 0, (double)atomic_load(&accept->body_bytes));
     qf_metric_set(m->decoded_bytes, 0, (double)atomic_load(&accept->decoded_bytes));
     qf_metric_set(m->write_memory, 0, (double)atomic_load(&accept->memory_bytes));
@@ -55,6 +61,7 @@ static void read_write_figures(struct in_routes *routes)
     qf_metric_set(m->ranges_sealed, 0, of(&partitions->sealed));
     qf_metric_set(m->records_void, 0, of(&partitions->bad));
     qf_metric_set(m->series_numbered, 0, of(&partitions->series));
+    qf_metric_set(m->series_active, 0, of(&partitions->active));
 }
 
 static void read_head_figures(struct in_routes *routes)

@@ -11,9 +11,9 @@
 #include "ingest/http/routes_int.h"
 
 static const struct qh_routes *const families[] = {
-    &in_head_routes,  &in_extra_routes,   &in_write_routes,       &in_queue_routes,
-    &in_admin_routes, &in_operate_routes, &in_peer_routes,        &in_watch_routes,
-    &in_node_routes,  &in_below_routes,   &in_whole_queue_routes,
+    &in_head_routes,  &in_extra_routes,   &in_write_routes, &in_queue_routes,
+    &in_admin_routes, &in_operate_routes, &in_peer_routes,  &in_watch_routes,
+    &in_ha_routes,    &in_node_routes,    &in_below_routes, &in_whole_queue_routes,
 };
 
 /* A request whose ask is with the node. */
@@ -149,6 +149,7 @@ void in_visit_submit(struct qh_visit *visit, struct qn_ask *ask)
     struct qf_err err = { 0 };
 
     if (atomic_load(&routes->draining)) {
+        qh_stream_header(visit->stream, "Connection", "close");
         (void)qf_err_set(&err, QF_EUNAVAILABLE, "this node is stopping: ask another one");
         in_fail(visit, &err);
         (void)qn_ask_free(ask);

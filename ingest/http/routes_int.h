@@ -10,6 +10,7 @@ extern const struct qh_routes in_write_routes;   /* samples */
 extern const struct qh_routes in_head_routes;    /* what is fresh, for queries */
 extern const struct qh_routes in_extra_routes;   /* exemplars and metadata, likewise */
 extern const struct qh_routes in_below_routes;   /* which segments are all there, for compactors */
+extern const struct qh_routes in_ha_routes;      /* pairs of senders */
 extern const struct qh_routes in_queue_routes;   /* records and offsets */
 extern const struct qh_routes in_admin_routes;   /* queues and members */
 extern const struct qh_routes in_watch_routes;   /* what changes in meta */

@@ -148,7 +148,7 @@ static struct qn_queue *queue_of(struct qn_node *node, const struct qn_ask *ask)
 
 static bool check_access(struct qn_ask *ask)
 {
-    bool cluster = ask->verb == QN_CHANGE || ask->verb == QN_TRANSFER;
+    bool cluster = ask->verb == QN_CHANGE || ask->verb == QN_TRANSFER || ask->verb == QN_FOUND;
 
     if (ask->operates || (!qn_name_is_system(ask->queue) && !cluster))
         return true;
@@ -212,6 +212,8 @@ static void dispatch(struct qn_node *node, struct qn_ask *ask)
         qn_show_all(node, ask, &ask->answer.text);
         ask->answer.next = node->folded + 1;
         qn_ask_answer(ask);
+    } else if (ask->verb == QN_FOUND) {
+        qn_found(node, ask);
     } else if (!atomic_load(&node->cluster)) {
         qn_ask_fail(ask, QF_EUNAVAILABLE,
                     "this node is in no cluster yet: add it at a member (promfabric queue members "

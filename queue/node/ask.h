@@ -25,6 +25,7 @@ enum qn_verb {
     QN_WRITE,    /* something that its leader makes a record of */
     QN_QUESTION, /* answered by its leader, who confirms itself first */
     QN_LOOK,     /* answered by this node as it is */
+    QN_FOUND,    /* this node, which is in no cluster, makes one of itself alone */
     QN_VERB__COUNT
 };
 

@@ -216,6 +216,8 @@ void qn_fatal(struct qn_node *node, const struct qf_err *err);
 
 /* queue.c: one queue's files and core. */
 qf_rc qn_queue_open_meta(struct qn_node *node, struct qf_err *err);
+/* Make a cluster of this node, which is in none, while it runs. */
+qf_rc qn_queue_found(struct qn_queue *meta, struct qf_err *err);
 /* QF_ENOSPC: there was no room to make it and nothing is left of it, so that it can be tried again. With any
  * other error the node must end. */
 qf_rc qn_queue_open(struct qn_node *node, const struct qn_row *row, struct qf_err *err);
@@ -313,6 +315,7 @@ const char *qn_name_of(const struct qn_queue *queue, uint64_t id); /* NULL: nobo
 bool qn_forward(struct qn_queue *queue, struct qn_ask *ask, const char *leader);
 /* Ask the node that @ask wants to add who it is, and tell it which cluster this is. */
 bool qn_invite(struct qn_node *node, struct qn_ask *ask);
+void qn_found(struct qn_node *node, struct qn_ask *ask);
 
 /* snapshot.c */
 void qn_fetch(struct qn_queue *queue, const struct qc_message *message);

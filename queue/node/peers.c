@@ -183,6 +183,13 @@ static void on_call_ask(struct qn_node *node, struct qn_note *note)
 
 /* --- new nodes --- */
 
+static void is_member_now(struct qn_node *node)
+{
+    QF_LOG_INFO("this node is part of a cluster now", QF_KV_STR("ingest_id", node->name));
+    if (node->options.transport.joined)
+        node->options.transport.joined(node->options.transport.ctx, atomic_load(&node->cluster));
+}
+
 /* A member of cluster @cluster wants this node: from now on it belongs there. */
 static qf_rc join(struct qn_node *node, uint64_t cluster, struct qf_err *err)
 {
@@ -210,10 +217,25 @@ static qf_rc join(struct qn_node *node, uint64_t cluster, struct qf_err *err)
     }
     meta->store.sequence = next;
     atomic_store(&node->cluster, cluster);
-    QF_LOG_INFO("this node is part of a cluster now", QF_KV_STR("ingest_id", node->name));
-    if (node->options.transport.joined)
-        node->options.transport.joined(node->options.transport.ctx, cluster);
+    is_member_now(node);
     return qn_queue_begin(meta, err);
+}
+
+void qn_found(struct qn_node *node, struct qn_ask *ask)
+{
+    struct qf_err err = { 0 };
+
+    if (ask->forwarded) { /* who makes a cluster names the node itself */
+        qn_ask_fail(ask, QF_EDENIED, "ask the node that shall make the cluster");
+    } else if (atomic_load(&node->cluster)) {
+        qn_ask_fail(ask, QF_EEXIST, "this node is in a cluster already");
+    } else if (qn_queue_found(qn_meta(node), &err) != QF_OK) {
+        qn_fatal(node, &err);
+        qn_ask_fail(ask, err.rc, err.msg);
+    } else {
+        is_member_now(node);
+        qn_ask_answer(ask);
+    }
 }
 
 static void on_call_join(struct qn_node *node, struct qn_note *note)

@@ -232,6 +232,17 @@ static qf_rc bootstrap(struct qn_queue *meta, struct qf_err *err)
     return rc;
 }
 
+qf_rc qn_queue_found(struct qn_queue *meta, struct qf_err *err)
+{
+    struct qn_node *node = meta->node;
+    qf_rc rc = bootstrap(meta, err);
+
+    if (rc != QF_OK)
+        return rc;
+    atomic_store(&node->cluster, meta->store.sequence.cluster);
+    return qn_queue_begin(meta, err);
+}
+
 /* The folder knows the name under which its node takes part. */
 static qf_rc check_name(const struct qn_queue *meta, struct qf_err *err)
 {

@@ -79,6 +79,7 @@ void qn_verb_begin(struct qn_queue *queue, struct qn_ask *ask)
     case QN_LIST:
     case QN_SHOW:
     case QN_LOOK:
+    case QN_FOUND:
     case QN_VERB__COUNT:
         qn_ask_fail(ask, QF_EINTERNAL, "not for a leader");
         break;
@@ -119,6 +120,7 @@ static void verb_ended(struct qn_queue *queue, struct qn_ask *ask, const struct 
     case QN_LIST:
     case QN_SHOW:
     case QN_LOOK:
+    case QN_FOUND:
     case QN_VERB__COUNT:
         break;
     }

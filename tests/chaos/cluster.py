@@ -12,12 +12,14 @@ import time
 import urllib.error
 import urllib.request
 
+import compact
 from ageing import LIMITS
 from proxy import Network
 
 HTTP_PORT, CONTROL_PORT, RELAYED = 8080, 7000, 100
 WRITE_PORT, PEER_PORT = 8083, 8084
 DISK_MIB = 24
+JOBS_DISK_MIB = 80  # beside it: a worker takes no background job where less is free
 INGEST_DISK_MIB = 192
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 
@@ -177,14 +179,14 @@ class Worker(Process):
             http_seen, self.control_seen = (relay.port for relay in self.relays)
         self.disk = os.path.join(folder, f"disk-{index}")
         self.spool = os.path.join(self.disk, "spool")
-        self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
+        self.own_disk = host.hosts.disk(self.disk, DISK_MIB + JOBS_DISK_MIB)
         os.makedirs(self.spool, exist_ok=True)
         super().__init__(spawner, host, f"worker-{index}", [
             program, "worker", "--store", store.url, "--worker-id", f"worker-{index}",
             "--http-listen", f"{host.ip}:{http}", "--control-listen", f"{host.ip}:{control}",
             "--advertise-url", f"http://{host.ip}:{http_seen}", "--spool", self.spool,
             "--disk-budget", f"{DISK_MIB - 4}MiB", "--disk-floor", "8MiB", "--slots", "2",
-            "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s",
+            "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s", "--background-rate", compact.RATE,
             # Small artifacts are files, which faults can damage; one worker has them in memory.
             "--artifact-memory", "32MiB" if index == 1 else "0B"],
             os.path.join(folder, f"worker-{index}.log"), store.env)
@@ -201,7 +203,7 @@ class Worker(Process):
 
 
 class Api(Process):
-    def __init__(self, spawner, program, host, folder, store, workers, ingests, index, timeout_s):
+    def __init__(self, spawner, program, host, folder, store, workers, ingests, index, timeout_s, minutes):
         self.http_port = host.port(HTTP_PORT)
         self.disk = os.path.join(folder, f"api-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
@@ -213,6 +215,7 @@ class Api(Process):
                    "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
                    "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s",
                    "--tenant-limits", limits, "--retention-slack", f"{timeout_s + 10}s",
+                   *compact.api_flags(minutes),
                    # Here workers are killed and links broken all the time, whatever they read.
                    "--quarantine-after", "0",
                    # The one that is restarted keeps artifacts in files, so that its disk matters.

@@ -21,7 +21,7 @@ import report  # noqa: E402
 from ageing import Ageing  # noqa: E402
 from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
 from cluster import Api, FAKETIME, Ingest, Spawner, Worker  # noqa: E402
-from compact import Compactor  # noqa: E402
+from compact import RUN_S, Background, Compactor  # noqa: E402
 import faults_ingest  # noqa: E402
 from faults import Faults, Lane  # noqa: E402
 from hosts import Hosts, free_port  # noqa: E402
@@ -75,7 +75,7 @@ class Cluster:
             node.meet([other for other in self.ingests if other is not node])
         for i in range(args.apis):
             self.apis.append(Api(self.spawner, program, self.hosts[f"api-{i}"], folder, self.store, self.workers,
-                                 self.ingests, i, QUERY_TIMEOUT_S))
+                                 self.ingests, i, QUERY_TIMEOUT_S, args.minutes))
         self.relayed = [worker for worker in self.workers if worker.relays]
         # The first of each lives as long as the run, so that what it leaks can be seen.
         self.mortal_workers = self.workers[1:] or self.workers
@@ -237,7 +237,7 @@ class Campaign:
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
         self.live, self.ingest_lane, self.segments, self.compacted = None, None, 0, 0
-        self.compactor = self.ageing = None
+        self.compactor = self.background = self.ageing = None
         self.after, self.left, self.enough, self.minutes = 0, {}, False, 0.0
 
     def run(self):
@@ -258,8 +258,8 @@ class Campaign:
         for client in self.clients:
             client.start()
         self.live.start()
-        # Longer than a listing takes of an API that is stalled meanwhile, or whose store is slow, and than queries.
-        self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, 90 if args.minutes < 10 else 240)
+        self.background = Background(self.cluster)
+        self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, args.minutes)
         self.compactor.start()
         self.ageing = Ageing(self.cluster, args.promfabric, self.folder)
         self.ageing.start()
@@ -337,10 +337,10 @@ class Campaign:
         self.compactor.over.set()
         self.ageing.over.set()
         for thread, what in ((self.compactor, "a compaction"), (self.ageing, "an import")):
-            thread.join(320)
+            thread.join(RUN_S + 60)
             if thread.is_alive():
                 self.judge.fail(f"{what} did not end")
-        for problem in [*self.compactor.problems(), *self.ageing.problems()]:
+        for problem in [*self.compactor.problems(), *self.background.problems(), *self.ageing.problems()]:
             self.judge.fail(problem)
 
     def check_what_stays(self):
@@ -374,7 +374,8 @@ class Campaign:
         store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
                   "--store", store.url)  # deletes what the first one replaced
         self.compacted = store.count(self.args.promfabric)
-        if self.compacted > self.segments or (self.compacted == self.segments and not self.compactor.done()[0]):
+        if self.compacted > self.segments or (self.compacted == self.segments and not self.compactor.done()[0]
+                                               and not self.background.jobs()):
             self.judge.fail(f"{self.segments} segments, {self.compacted} after compaction")
 
     def check_all(self, when):
@@ -402,9 +403,9 @@ class Campaign:
 
     def check_leaks(self):
         end = time.monotonic() + 90
-        while any(self.find_left().values()) and time.monotonic() < end:
-            time.sleep(1)
-        self.left = {k: int(v) for k, v in self.find_left().items()}
+        while any((left := self.find_left()).values()) and time.monotonic() < end:
+            time.sleep(1)  # compaction goes on and has files for a moment
+        self.left = {k: int(v) for k, v in left.items()}
         for name, count in self.left.items():
             if count:
                 self.judge.fail(f"left at the end: {count} {name}")
@@ -463,7 +464,8 @@ class Campaign:
                 "writes sent again": live.retries, "looked for right after": live.looks,
                 "known answers over stored and live samples": live.reads, "reads of registers": live.register_reads,
                 "questions at the end about every sample": live.after,
-                **(self.compactor.figures() if self.compactor else {}), **(self.ageing.figures() if self.ageing else {}),
+                **{name: count for part in (self.background, self.compactor, self.ageing) if part
+                   for name, count in part.figures().items()},
                 "segments in the store at the end": self.segments, "and after compaction": self.compacted,
                 "refusals": live.refusals,
                 "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))

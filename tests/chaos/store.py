@@ -32,7 +32,7 @@ def load_s3():
 
 def write_data(program, url, env):
     done = subprocess.run([program, "demo-data", "--store", url] + DATA, env=env, capture_output=True, text=True,
-                          timeout=300)
+                          timeout=900)
     if done.returncode != 0:
         raise RuntimeError(f"demo-data into {url}: {done.stderr.strip()}")
 
@@ -52,7 +52,7 @@ class Store:
 
     def run(self, *command):
         with self.host.inside() if self.host else contextlib.nullcontext():
-            done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=300)
+            done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip()}")
         return done.stdout

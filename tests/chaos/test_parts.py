@@ -13,6 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compact  # noqa: E402
 import report  # noqa: E402
 from clients import Answer, GRACE_S, Judge, ask, read_events  # noqa: E402
 from cluster import Spawner  # noqa: E402
@@ -237,6 +238,25 @@ def test_trace(folder):
     check("only a full disk excuses an eviction", len(report.unexplained([FakeApi(path)], {"w2"})) == 2)
 
 
+def test_background(folder):
+    """A lane on which nothing was done fails the run."""
+    class Cluster:
+        apis, workers = [FakeApi(os.path.join(folder, "a.log"))], [FakeApi(os.path.join(folder, "w.log"))]
+    for process in Cluster.apis + Cluster.workers:
+        open(process.log, "w", encoding="utf-8").close()
+    compact.JOBS_S = 0
+    background = compact.Background(Cluster)
+    check("no job is a failure", len(list(background.problems())) == 1)
+    with open(Cluster.apis[0].log, "w", encoding="utf-8") as f:
+        f.write('msg="background job assigned again" job_id=1 attempt=2\n'
+                'msg="compaction job done" job_id=1 tenant=t shard=0 segments=7 outputs=2 samples=9 attempts=2\n'
+                'msg=compaction tenant=t segments_before=7 segments_after=2 jobs=1 samples=9 deleted=5 doomed=2 damaged=0\n')
+    with open(Cluster.workers[0].log, "w", encoding="utf-8") as f:
+        f.write('msg="background job stopped" job_id=1 attempt=1\n')
+    check("a job is none", list(background.problems()) == [])
+    check("what was done is counted", list(background.figures().values())[:6] == [1, 7, 2, 5, 1, 1])
+
+
 def main():
     global skipped
     with tempfile.TemporaryDirectory(prefix="promfabric-chaos-test-") as folder:
@@ -245,6 +265,7 @@ def main():
         test_ask()
         test_live()
         test_trace(folder)
+        test_background(folder)
         hosts = Hosts(["a", "b", "c"])
         if hosts.why_plain:
             skipped += 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""walk - do what docs/first-hour.md says, and see what it says one sees. usage: walk.py PROMFABRIC PAGE
+"""walk - do what a page says, and see what it says one sees. usage: walk.py PROMFABRIC PAGE...
 
 Commands are the indented lines that begin with "$ " (and those after a backslash); lines below one must be
-found in its output, in their order. Ports are replaced by free ones."""
+found in its output, in their order; blocks without a command are passed over. Ports are replaced by free ones."""
 import os
 import re
 import subprocess
@@ -18,18 +18,18 @@ TIMEOUT_S = 120
 
 def steps(page):
     """[(command, [expected line...])...]."""
-    out, open_command = [], False
+    out, in_block, open_command = [], False, False
     for line in page.splitlines():
         text = line[4:] if line.startswith("    ") else None
         if text is None:
-            open_command = False
+            in_block = open_command = False
         elif text.startswith("$ "):
             out.append([text[2:], []])
-            open_command = text.endswith("\\")
+            in_block, open_command = True, text.endswith("\\")
         elif open_command:
             out[-1][0] += "\n" + text
             open_command = text.endswith("\\")
-        elif out:
+        elif in_block:
             out[-1][1].append(text)
     return out
 
@@ -53,11 +53,10 @@ def check(command, wanted, output):
         at = found.end()
 
 
-def main():
-    program, page = sys.argv[1:3]
+def walk_page(program, page):
     with open(page, encoding="utf-8") as f:
         walk = steps(with_free_ports(f.read()))
-    assert len(walk) > 10, "the page has hardly any commands"
+    assert len(walk) > 5, f"{page} has hardly any commands"
     script = "set -m\n" + "".join(f"{command}\necho '{MARK}'\n" for command, _ in walk)
     with tempfile.TemporaryDirectory(prefix="pf-firsthour-") as folder:
         environment = dict(os.environ, PATH=os.path.dirname(program) + ":" + os.environ["PATH"])
@@ -69,6 +68,11 @@ def main():
     for (command, wanted), output in zip(walk, outputs):
         check(command, wanted, output)
     print(f"{len(walk)} commands of {os.path.basename(page)} do what it says")
+
+
+def main():
+    for page in sys.argv[2:]:
+        walk_page(sys.argv[1], page)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,8 @@ def connection_flood(target):
 
 
 def doubling(depth):
-    text = "up"
+    """A label of some bytes, doubled: an empty one would stay so."""
+    text = 'label_replace(up, "a", "0123456789abcdef", "", "")'
     for _ in range(depth):
         text = f'label_join({text}, "a", "", "a", "a")'
     return text
@@ -109,7 +110,8 @@ HUGE = (
     lambda: doubling(random.randint(20, 200)),
     lambda: " + ".join(["up"] * 2000),
     lambda: 'up{a=~"' + "(x{1,500}){1,500}" * 3 + '"}',
-    lambda: 'label_replace(up, "a", "' + "$1" * 5000 + '", "b", "(.*)")',
+    lambda: 'label_replace(up, "a", "' + "$1" * 5000 + '", "job", "(.*)")',
+    lambda: 'label_join(%s, "b", "", %s)' % (doubling(16), ", ".join(['"a"'] * 4000)),
     lambda: "sum(" * 400 + "temperature" + ")" * 400,
     lambda: "x" * 900_000,
     lambda: "rate(temperature[1s:1ms])",

@@ -228,15 +228,23 @@ static void print(const struct bench *bench, int version, uint64_t samples)
            (double)bench->bytes / (double)samples);
 }
 
+static struct qf_limits limits_of(void *ctx, struct qf_str tenant)
+{
+    (void)ctx;
+    (void)tenant;
+    return (struct qf_limits){ .of = { [QF_LIMIT_SERIES] = 5000000 } };
+}
+
 int main(int argc, char **argv)
 {
     int version = argc > 1 && argv[1][0] == '2' ? 2 : 1;
     uint32_t series = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 20000;
     uint32_t requests = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 200;
-    const struct in_intake_limits limits = { 7200000, 600000, 5000000, 0, 1000 };
+    const struct in_intake_limits limits = { 7200000, 600000, 1000, 600000 };
+    struct in_quota *quota = in_quota_new(limits_of, NULL);
     char dir[] = "/tmp/bench-accept-XXXXXX";
     struct qf_err err = { 0 };
-    struct bench bench = { .ledger = in_ledger_new(), .intake = in_intake_new(&limits, 17) };
+    struct bench bench = { .ledger = in_ledger_new(), .intake = in_intake_new(&limits, quota, 17) };
     struct in_head_options options = { .dir = mkdtemp(dir), .shards = 4, .keep_ms = 60000 };
 
     bench.head = in_head_new(&options, &err);
@@ -255,6 +263,7 @@ int main(int argc, char **argv)
     print(&bench, version, (uint64_t)(requests - series / AT_ONCE) * AT_ONCE);
     (void)in_head_free(bench.head);
     (void)in_intake_free(bench.intake);
+    (void)in_quota_free(quota);
     (void)in_ledger_free(bench.ledger);
     qf_strbuf_done(&bench.body);
     qf_strbuf_done(&bench.batch);

@@ -73,6 +73,18 @@ def peak_mib(process):
     return total / 1024
 
 
+def shared_once_mib(process):
+    """What the process and its children hold now, in MiB, pages that several of them map counted once (PSS)."""
+    total = 0
+    for pid in family(process.pid):
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+                total += next((int(l.split()[1]) for l in f if l.startswith("Pss:")), 0)
+        except OSError:
+            pass
+    return total / 1024
+
+
 def processor_seconds(process):
     """Processor time that the process and its children took so far."""
     total = 0
@@ -305,7 +317,8 @@ def report(args, servers, samples):
         print_means(peer, ratios)
     for s in servers:
         size = folder_bytes(s.data)
-        print(f"{s.name}: peak memory {peak_mib(s.process):.0f} MiB, {size / 2**20:.1f} MiB or "
+        print(f"{s.name}: peak memory {peak_mib(s.process):.0f} MiB (now, shared pages once: "
+              f"{shared_once_mib(s.process):.0f}), {size / 2**20:.1f} MiB or "
               f"{size / samples:.2f} bytes a sample on disk, ready after {s.start_s:.2f} s")
 
 

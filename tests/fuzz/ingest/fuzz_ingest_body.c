@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "ingest/accept/body.h"
 #include "ingest/accept/text.h"
+#include "ingest/core/influx.h"
 #include "ingest/core/record.h"
 #include "ingest/core/remote_write.h"
 
@@ -20,6 +21,9 @@ static bool decode(unsigned protocol, struct qf_str bytes, struct qf_arena *aren
 {
     bool timeless;
 
+    if (protocol == 4)
+        return in_influx_decode(bytes, IN_INFLUX_NS, 1767225600000, arena, request, &timeless,
+                                NULL) == QF_OK;
     if (protocol < 2)
         return in_remote_write_decode(protocol ? IN_REMOTE_WRITE_2 : IN_REMOTE_WRITE_1, bytes,
                                       arena, request, NULL) == QF_OK;
@@ -64,12 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!size)
         return 0;
-    if (in_body_decode((enum in_body_coding)(data[0] % 3),
+    if (in_body_decode((enum in_body_coding)(data[0] % 4),
                        (struct qf_str){ (const char *)data + 1, size - 1 }, BYTES_MAX, &bytes,
                        NULL) == QF_OK) {
         assert(bytes.len <= BYTES_MAX);
         arena = qf_arena_new(((size_t)1 << 20) + 48 * bytes.len);
-        if (decode(data[0] / 3 % 4, qf_strbuf_view(&bytes), arena, &request)) {
+        if (decode(data[0] / 4 % 5, qf_strbuf_view(&bytes), arena, &request)) {
             in_request_check(&request, &limits);
             write_back(&request);
         }

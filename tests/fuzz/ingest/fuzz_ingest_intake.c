@@ -54,6 +54,7 @@ static void step(struct world *world, size_t len, struct qf_str bytes)
 
     qf_strbuf_reset(&world->record);
     world->mono += 1000;
+    in_intake_tick(world->intake, world->mono);
     if (len == 0xffff) {
         in_intake_end(world->intake);
         in_intake_begin(world->intake, world->ledger, NOW, world->mono);
@@ -66,13 +67,21 @@ static void step(struct world *world, size_t len, struct qf_str bytes)
     }
 }
 
+static struct qf_limits limits_of(void *ctx, struct qf_str tenant)
+{
+    (void)ctx;
+    (void)tenant;
+    return (struct qf_limits){ .of = { [QF_LIMIT_SERIES] = 100 } };
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct in_intake_limits limits = {
-        .out_of_order_ms = 7200000, .future_ms = 600000, .series_max = 100, .metadata_max = 10
+        .out_of_order_ms = 7200000, .future_ms = 600000, .metadata_max = 10, .idle_ms = 2000
     };
+    struct in_quota *quota = in_quota_new(limits_of, NULL);
     struct world world = { .ledger = in_ledger_new(),
-                           .intake = in_intake_new(&limits, 1),
+                           .intake = in_intake_new(&limits, quota, 1),
                            .record = QF_STRBUF_INIT,
                            .mono = 1 };
     struct in_outcome outcome;
@@ -94,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     qf_strbuf_done(&again);
     qf_strbuf_done(&world.record);
     (void)in_intake_free(world.intake);
+    (void)in_quota_free(quota);
     (void)in_ledger_free(world.ledger);
     return 0;
 }

@@ -120,6 +120,22 @@ def version_2(series):
     return (b"".join(field(4, s) for s in symbols) + b"".join(field(5, b) for b in bodies))
 
 
+def zstd(data, said=None):
+    """One frame of raw blocks, which says how long it is: truly, unless told otherwise."""
+    frame = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data) if said is None else said)
+    blocks = [data[i:i + 100000] for i in range(0, len(data), 100000)] or [b""]
+    for i, block in enumerate(blocks):
+        frame += struct.pack("<I", len(block) << 3 | (i == len(blocks) - 1))[:3] + block
+    return frame
+
+
+def zstd_bomb(length, window=0x38):
+    """A frame that does not say how long it is, of zeros; @window: its descriptor, 0x38 is 128 KiB."""
+    count = -(-length // (1 << 17))
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([window]) + b"".join(
+        struct.pack("<I", 1 << 20 | 1 << 1 | (i == count - 1))[:3] + b"\0" for i in range(count))
+
+
 def write(node, body, version=1, headers=None, compressed=True, **more):
     """Status, text, headers."""
     all_headers = {"Content-Type": TYPE_1 if version == 1 else TYPE_2, "Content-Encoding": "snappy",

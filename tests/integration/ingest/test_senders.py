@@ -2,10 +2,12 @@
 
 Each sends what it scrapes from a small target of ours with known values, and from itself."""
 import http.server
+import json
 import os
 import pathlib
 import subprocess
 import threading
+import time
 import unittest
 
 from harness import NodeTest, free_port, wait_for
@@ -169,6 +171,96 @@ class Senders(NodeTest):
         lines = self.metrics_of(port)
         self.assertEqual([line for line in lines if float_of(line) != 0 and line.startswith(
             ("vmagent_remotewrite_packets_dropped_total", "vmagent_remotewrite_samples_dropped_total"))], [])
+
+    def test_vmagent_with_zstd(self):
+        """As it sends to VictoriaMetrics; what the bodies are is seen on their way."""
+        if not (PEERS / "vmagent").exists():
+            self.skipTest("vmagent is not there")
+        ingest, seen = self.ingest, set()
+
+        class Way(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, text, _ = ingest.raw("POST", self.path, body=body, headers=dict(self.headers))
+                seen.add((self.headers["Content-Encoding"], status))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *args):
+                pass
+        way = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Way)
+        threading.Thread(target=way.serve_forever, daemon=True).start()
+        self.addCleanup(way.server_close)
+        self.addCleanup(way.shutdown)
+        config = pathlib.Path(self.folder) / "scrape.yml"
+        config.write_text(f"scrape_configs:\n{self.target_line()}")
+        self.run_program(PEERS / "vmagent", f"-promscrape.config={config}", "-remoteWrite.forceVMProto",
+                         f"-remoteWrite.url=http://127.0.0.1:{way.server_port}/api/v1/write",
+                         f"-httpListenAddr=127.0.0.1:{free_port()}", "-remoteWrite.flushInterval=1s",
+                         f"-remoteWrite.tmpDataPath={self.folder}/vmagent")
+        self.check_orders()
+        self.assertEqual(seen, {("zstd", 204)})
+
+    def test_a_pair_of_vmagents_of_which_the_elected_one_dies(self):
+        if not (PEERS / "vmagent").exists():
+            self.skipTest("vmagent is not there")
+        self.ingest.stop()
+        self.ingest.start("--ha-pairs", "--ha-failover", "3s")
+        config = pathlib.Path(self.folder) / "scrape.yml"
+        config.write_text(f"scrape_configs:\n{self.target_line()}")
+        agents = {name: self.run_program(
+            PEERS / "vmagent", f"-promscrape.config={config}", f"-remoteWrite.url={self.url}",
+            f"-httpListenAddr=127.0.0.1:{free_port()}", "-remoteWrite.flushInterval=1s",
+            f"-remoteWrite.tmpDataPath={self.folder}/{name}", f"-remoteWrite.label=__replica__={name}",
+            "-remoteWrite.label=cluster=shop") for name in ("one", "two")}
+
+        def elected():
+            data = self.ingest.request("GET", "/api/v1/status/ha")[1]["data"]
+            return data[0]["replica"] if data else None
+
+        def times():
+            return sorted({k[2] for k in log_of(self.ingest).samples
+                           if dict(k[1])["__name__"] == "orders_total"})
+        wait_for("samples", lambda: len(times()) >= 5 and self.ingest.metric(
+            "promfabric_ingest_ha_dropped_samples_total") >= 20, 60)
+        first = elected()
+        self.assertEqual(self.ingest.metric("promfabric_ingest_ha_failovers_total"), 0)
+        agents[first].kill()
+        wait_for("the other", lambda: elected() not in (first, None), 60)
+        self.assertEqual(self.ingest.metric("promfabric_ingest_ha_failovers_total"), 1)
+        count = len(times())
+        wait_for("samples of the other", lambda: len(times()) >= count + 3, 60)
+        # One sample a second, not two, but for the gap of the failover.
+        gaps = [b - a for a, b in zip(times(), times()[1:])]
+        self.assertEqual([gap for gap in gaps if gap < 700], [])
+        self.assertEqual(len([gap for gap in gaps if gap > 2500]), 1, gaps)
+        self.assertFalse(any("__replica__" in dict(k[1]) for k in log_of(self.ingest).samples))
+
+    def test_lines_of_influx_are_named_as_by_victoriametrics(self):
+        if not (PEERS / "victoria-metrics").exists():
+            self.skipTest("VictoriaMetrics is not there")
+        port, now = free_port(), int(time.time())
+        self.run_program(PEERS / "victoria-metrics", f"-storageDataPath={self.folder}/victoria",
+                         f"-httpListenAddr=127.0.0.1:{port}")
+        lines = "\n".join((f'cpu,host=a\\ b,cpu=cpu-total usage_user=1.5,n=3i,u=4u,up=t,down=false {now}',
+                           f"disk,path=/var\\,x,mode\\=1=rw free=10,used.percent=2e1 {now}", f"net value=1 {now}"))
+        self.assertEqual(self.ingest.raw("POST", "/write?precision=s", body=lines.encode())[0], 204)
+
+        def ask(path, body=None):
+            import urllib.request
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data=body, timeout=5) as answer:
+                    return answer.read()
+            except OSError:
+                return None
+        wait_for("VictoriaMetrics", lambda: ask("/write?precision=s", lines.encode()) is not None, 60)
+        ask("/internal/force_flush")
+        theirs = [tuple(sorted(labels.items())) for labels in json.loads(ask(
+            "/api/v1/series?match%5B%5D=%7B__name__%21%3D%22%22%7D&start=-1d"))["data"]]
+        self.assertEqual(sorted(theirs), sorted(labels for _, labels, _ in log_of(self.ingest).samples))
+        self.assertEqual(len(theirs), 8)
 
     def test_promtool_push_metrics(self):
         if not (PEERS / "promtool").exists():

@@ -5,12 +5,12 @@ import threading
 import time
 import unittest
 
-import test_cluster
+from clusters import ClusterTest
 from harness import wait_for
 from messages import Series, log_of, now_ms, version_1, write, write_series
 
 
-class WritingCluster(test_cluster.Cluster):
+class WritingCluster(ClusterTest):
     def write_cluster(self, partitions=2, args=()):
         nodes = self.cluster(args=["--partitions", str(partitions), *args])
         for p in range(partitions):
@@ -178,7 +178,7 @@ class WritingCluster(test_cluster.Cluster):
 
 
 # The tests of the class it builds on run in their own file.
-for name in [n for n in dir(test_cluster.Cluster) if n.startswith("test_")]:
+for name in [n for n in dir(ClusterTest) if n.startswith("test_")]:
     setattr(WritingCluster, name, None)
 
 if __name__ == "__main__":

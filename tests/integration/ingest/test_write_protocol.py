@@ -12,7 +12,8 @@ import unittest
 
 from harness import Node
 from messages import (STALE_BITS, TYPE_1, TYPE_2, Series, double, field, histogram, log_of, now_ms,
-                      number, snappy, text, varint, version_1, version_2, write, write_series)
+                      number, snappy, text, varint, version_1, version_2, write, write_series,
+                      zstd, zstd_bomb)
 
 SAMPLES, HISTOGRAMS, EXEMPLARS = (f"X-Prometheus-Remote-Write-{kind}-Written"
                                   for kind in ("Samples", "Histograms", "Exemplars"))
@@ -81,9 +82,10 @@ class Negotiation(Protocol):
         body = version_1([Series(self.labels(), self.sample())])
         for headers in ({"Content-Type": "application/json"}, {"Content-Type": None},
                         {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v3.Request"},
-                        {"Content-Encoding": "zstd"}, {"Content-Encoding": "gzip"},
+                        {"Content-Encoding": "br"}, {"Content-Encoding": "gzip"},
                         {"Content-Encoding": None}):
             self.refused(write(node, body, headers=headers), "expected", status=415)
+        self.refused(write(node, body, 2, headers={"Content-Encoding": "zstd"}), "expected", status=415)
         self.assertEqual(self.stored(), {})
 
     def test_the_type_says_which_message_it_is_and_the_version_header_does_not(self):
@@ -104,6 +106,30 @@ class Negotiation(Protocol):
         status, why, headers = write(node, symbols + field(5, field(1, bytes([1, 2, 3, 4])) + sample + later) + later, 2)
         self.assertEqual((status, headers[SAMPLES]), (204, "1"), why)
         self.assertEqual((self.stored(v="1"), self.stored(v="2")), ({self.now: 1.0}, {self.now: 1.0}))
+
+    def zstd(self, frame):
+        return write(node, frame, headers={"Content-Encoding": "zstd"}, compressed=False)
+
+    def test_zstd_as_vmagent_sends_it(self):
+        body = version_1([Series(self.labels(pad="p" * 7000, n=str(i)), self.sample()) for i in range(40)])
+        for frame in (zstd(body), zstd(body[:100]) + zstd(b"") + zstd(body[100:])):
+            status, why, _ = self.zstd(frame)
+            self.assertEqual(status, 204, why)
+        self.assertEqual(len(self.stored(pad="p" * 7000, n="39")), 1)
+
+    def test_zstd_that_lies(self):
+        body = version_1([Series(self.labels(), self.sample())])
+        whole = zstd(body)
+        for cut in range(1, len(whole)):
+            self.refused(self.zstd(whole[:cut]), "zstd")
+        self.refused(self.zstd(b""), "ends within its zstd frame")
+        self.refused(self.zstd(whole + b"more"), "not zstd")
+        self.refused(self.zstd(zstd(body, len(body) + 1)), "not zstd")
+        self.refused(self.zstd(zstd(body, 3)), "not zstd")
+        self.refused(self.zstd(zstd(body, 0xfffffff0)), "too long", status=413)
+        self.refused(self.zstd(zstd_bomb(64 << 20)), "1048576 bytes", status=413)
+        self.refused(self.zstd(zstd_bomb(1 << 20, window=0xa8)), "not zstd")  # 2 GiB to look back
+        self.assertEqual(self.stored(), {})
 
     def test_other_methods_are_405(self):
         status, _, headers = node.raw("GET", "/api/v1/write")

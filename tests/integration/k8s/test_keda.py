@@ -127,6 +127,22 @@ class Endpoint(unittest.TestCase):
         self.assertEqual(self.values(fabric), {"inflight": 0, "oldest-age": 0})
 
 
+    def test_background_work_wakes_nobody_unless_it_is_asked_to(self):
+        """Segments that could be merged are told apart; only a flag makes them load."""
+        compact = ("--compact", "--compact-interval=1s", "--compact-settle=0s", "--catalog-refresh=1s")
+        for flags in (compact, (*compact, "--compact-wakes-workers")):
+            fabric = Fabric(1, flags, start_workers=False)
+            self.addCleanup(fabric.close)
+            load(fabric.store, standard_lines(2, 50), window=300)
+            wait_for("it to be seen", lambda: fabric.data("/api/v1/compaction")["behind_segments"] > 0, 60)
+            if len(flags) == len(compact):
+                wait_for("a look", lambda: fabric.data("/api/v1/compaction")["outcome"] == "no_workers", 60)
+                self.assertEqual(self.values(fabric), {"inflight": 0, "oldest-age": 0})
+            else:
+                wait_for("jobs", lambda: fabric.scaling()["background"]["queued"] > 0, 60)
+                self.assertGreater(keda.replicas(self.values(fabric)["inflight"], self.triggers["inflight"], 0), 0)
+
+
 class Objects(unittest.TestCase):
     def test_fallback_in_every_overlay(self):
         for overlay in ("local", "s3", "scale-to-zero"):

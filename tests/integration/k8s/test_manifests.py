@@ -23,6 +23,7 @@ from harness import BINARY, START, Process, free_port, load, standard_lines, wai
 TOP = pathlib.Path(__file__).resolve().parents[3]
 OVERLAYS = ("local", "s3", "scale-to-zero", "cert-manager")
 ROLES = {"api": ("Deployment", "promfabric-api"), "worker": ("StatefulSet", "promfabric-worker")}
+SOME_OVERLAYS = {"ingest": ("StatefulSet", "promfabric-ingest")}  # test_ingest.py
 # What a process may take on top of its drain: canceled tasks come back (5 s), streams close (2 s).
 WIND_DOWN_SECONDS = 10
 
@@ -41,7 +42,7 @@ def find(overlay, kind, name=None):
 
 
 def pod_of(overlay, role):
-    return find(overlay, *ROLES[role])["spec"]["template"]["spec"]
+    return find(overlay, *{**ROLES, **SOME_OVERLAYS}[role])["spec"]["template"]["spec"]
 
 
 def container_of(overlay, role):
@@ -58,14 +59,14 @@ def flags_of(role):
             for match in re.finditer(r"^  --([a-z-]+)(.*)$", text, re.M) if match[1] != "help"}
 
 
-def environment(overlay, role, **more):
-    """What the container's process sees: later sources win, as Kubernetes has it."""
+def environment(overlay, role, pod=None, **more):
+    """What the container's process sees in this pod: later sources win, as Kubernetes has it."""
     seen = {}
     container = container_of(overlay, role)
     for source in container.get("envFrom", []):
         if "configMapRef" in source:
             seen.update(find(overlay, "ConfigMap", source["configMapRef"]["name"])["data"])
-    fields = {"metadata.name": "promfabric-worker-0", "status.podIP": "127.0.0.1"}
+    fields = {"metadata.name": pod or f"promfabric-{role}-0", "status.podIP": "127.0.0.1"}
     for variable in container.get("env", []):
         value = variable.get("value")
         if value is None:
@@ -293,10 +294,11 @@ class Security(unittest.TestCase):
     def test_keys_alone_where_others_sign(self):
         with tempfile.TemporaryDirectory(prefix="pf-secrets-") as folder:
             make_secrets(folder, "--keys", f"{folder}/made", "team-a")
-            self.assertEqual(sorted(os.listdir(folder)), ["made", "promfabric-api-keys"])
+            self.assertEqual(sorted(os.listdir(folder)), ["made", "promfabric-api-keys", "promfabric-ingest-key"])
             keys = pathlib.Path(folder, "promfabric-api-keys/keys").read_text()
             self.assertEqual([line.split()[1:] for line in keys.splitlines()],
-                             [["*", "operators"], ["team-a", "team-a"]])
+                             [["*", "operators"], ["*", "fabric"], ["team-a", "team-a"]])
+            self.assertFalse(any("key" in name for name in os.listdir(f"{folder}/made") if name != "keys.txt"))
 
     def test_nothing_speaks_plain_http(self):
         for overlay in OVERLAYS:
@@ -434,7 +436,7 @@ class Running(unittest.TestCase):
 
     def test_alerts_and_dashboard_use_metrics_that_are_there(self):
         families = self.families()
-        self.assertGreater(len(families), 50)
+        self.assertGreater(len(families), 50)  # those of ingest nodes: test_ingest.py
         for what, text in (("alerts", json.dumps(find("s3", "PrometheusRule"))),
                            ("dashboard", (TOP / "k8s/dashboard.json").read_text())):
             used = set(re.findall(r"\bpromfabric_(?:api|worker)_\w+", text))
@@ -451,6 +453,9 @@ class Running(unittest.TestCase):
         for level, metric in levels.items():
             self.assertIn(metric, alerts, level)
             self.assertIn(metric, dashboard, level)
+
+
+EVAL_TIMES = {"PromfabricIngestNodeGone": "80m"}  # it compares with an hour ago
 
 
 class Alerts(unittest.TestCase):
@@ -492,7 +497,20 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_compaction_behind_seconds{pod="a"}': "600x60",
                  'promfabric_api_compaction_behind_seconds{pod="b"}': "90000x30 600x30",
                  'promfabric_api_compaction_damaged_segments{pod="a"}': "0x60",
-                 'promfabric_worker_no_space_total{pod="w"}': "0x60"}
+                 'promfabric_ingest_limited_samples_total{limit="series"}': "7x60",
+                 'promfabric_worker_no_space_total{pod="w"}': "0x60",
+                 'promfabric_ingest_queues_leaderless{pod="i"}': "0x60",
+                 'promfabric_ingest_http_requests_total{status="2xx"}': "0+600x60",
+                 'promfabric_ingest_http_requests_total{status="5xx"}': "0+1x60",
+                 'promfabric_ingest_queue_space_bytes{pod="i"}': "1e11x60",
+                 'promfabric_ingest_store_away{pod="i"}': "0x60",
+                 'promfabric_ingest_member{pod="i"}': "1x120",
+                 'promfabric_ingest_member{pod="k"}': "1x120",
+                 'promfabric_ingest_samples_refused_total': "0+1x60",
+                 'promfabric_ingest_samples_written_total{kind="float"}': "0+600x60",
+                 'promfabric_ingest_queue_sync_seconds_bucket{le="0.01"}': "0+600x60",
+                 'promfabric_ingest_queue_sync_seconds_bucket{le="1"}': "0+600x60",
+                 'promfabric_ingest_queue_sync_seconds_bucket{le="+Inf"}': "0+600x60"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
                  "PromfabricQueriesSlow": {
                      'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+60x60"},
@@ -513,7 +531,16 @@ class Alerts(unittest.TestCase):
                      'promfabric_api_compaction_damaged_segments{pod="a"}': "0x30 1x30"},
                  "PromfabricClocksDiffer": {
                      'promfabric_api_retention_runs_total{outcome="clocks"}': "0x30 1x30"},
-                 "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"}}
+                 "PromfabricTenantLimited": {
+                     'promfabric_ingest_limited_samples_total{limit="series"}': "0+60x60"},
+                 "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"},
+                 "PromfabricIngestNoLeader": {'promfabric_ingest_queues_leaderless{pod="i"}': "1x60"},
+                 "PromfabricIngestWritesFail": {'promfabric_ingest_http_requests_total{status="5xx"}': "0+60x60"},
+                 "PromfabricIngestDiskFills": {'promfabric_ingest_queue_space_bytes{pod="i"}': "1e9x60"},
+                 "PromfabricIngestStoreAway": {'promfabric_ingest_store_away{pod="i"}': "1x60"},
+                 "PromfabricIngestNodeGone": {'promfabric_ingest_member{pod="k"}': "1x30 0x90"},
+                 "PromfabricIngestRefuses": {'promfabric_ingest_samples_refused_total': "0+60x60"},
+                 "PromfabricIngestSyncsSlow": {'promfabric_ingest_queue_sync_seconds_bucket{le="0.01"}': "0+300x60"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
 
         def world(changes, firing):
@@ -521,9 +548,10 @@ class Alerts(unittest.TestCase):
             return {"interval": "1m", "input_series": [
                 {"series": name, "values": values} for name, values in series.items()],
                 "alert_rule_test": [
-                    {"eval_time": "50m", "alertname": rule["alert"], "exp_alerts": [
+                    {"eval_time": EVAL_TIMES.get(rule["alert"], "50m"), "alertname": rule["alert"], "exp_alerts": [
                         {"exp_labels": {**rule["labels"],
-                                        **({"pod": "w"} if "by (pod)" in rule["expr"] else {})},
+                                        **({"pod": "w"} if "by (pod)" in rule["expr"] else {}),
+                                        **({"limit": "series"} if "by (limit)" in rule["expr"] else {})},
                          "exp_annotations": rule["annotations"]}] if rule["alert"] == firing else []}
                     for rule in rules]}
         tests = {"rule_files": ["rules"], "tests": [world({}, None)] + [

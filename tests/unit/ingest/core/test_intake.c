@@ -13,6 +13,8 @@
 /* A partition of one node: what is taken is applied at once, or when the test says so. */
 struct world {
     struct in_ledger *ledger;
+    struct in_quota *quota;
+    struct qf_limits tenants; /* what each of them may have */
     struct in_intake *intake;
     struct in_outcome outcome;
     struct in_pending *pending;
@@ -22,26 +24,37 @@ struct world {
     int64_t wall, mono;
 };
 
-static const struct in_intake_limits limits = {
-    .out_of_order_ms = 2 * HOUR, .future_ms = 600000, .series_max = 1000, .metadata_max = 10
-};
+static const struct in_intake_limits limits = { .out_of_order_ms = 2 * HOUR,
+                                                .future_ms = 600000,
+                                                .metadata_max = 10,
+                                                .ha_failover_ms = 30000,
+                                                .idle_ms = 600000 };
 
-static void begin_with(struct world *world, const struct in_intake_limits *own)
+static struct qf_limits limits_of(void *ctx, struct qf_str tenant)
 {
-    *world = (struct world){
-        .ledger = in_ledger_new(), .intake = in_intake_new(own, 7), .wall = NOW, .mono = 1000
-    };
-    in_intake_begin(world->intake, world->ledger, world->wall, world->mono);
+    (void)tenant;
+    return ((struct world *)ctx)->tenants;
 }
 
 static void begin(struct world *world)
 {
-    begin_with(world, &limits);
+    *world = (struct world){ .ledger = in_ledger_new(), .wall = NOW, .mono = 1000 };
+    world->quota = in_quota_new(limits_of, world);
+    world->intake = in_intake_new(&limits, world->quota, 7);
+    in_intake_begin(world->intake, world->ledger, world->wall, world->mono);
+}
+
+/* A tenant may have no more than this. */
+static void limit(struct world *world, enum qf_limit which, uint64_t value)
+{
+    world->tenants.of[which] = value;
+    in_quota_renew(world->quota);
 }
 
 static void world_done(struct world *world)
 {
     (void)in_intake_free(world->intake);
+    (void)in_quota_free(world->quota);
     (void)in_ledger_free(world->ledger);
     qf_strbuf_done(&world->batch);
     qf_strbuf_done(&world->record);
@@ -216,7 +229,7 @@ TEST(a_new_leader_reuses_no_number)
     CHECK_STR(numbers(&world), "2f");
     /* A node that only read the log again knows them as well. */
     (void)in_intake_free(world.intake);
-    world.intake = in_intake_new(&limits, 8);
+    world.intake = in_intake_new(&limits, world.quota, 8);
     in_intake_applied(world.intake, &world.applied, IN_APPLIED);
     in_intake_begin(world.intake, world.ledger, world.wall, world.mono);
     WRITE(&world, { "b", NOW + 2, 1 });
@@ -425,34 +438,90 @@ TEST(what_a_range_under_way_is_below_of_is_not_settled)
 TEST(a_tenant_has_so_many_series_and_no_more)
 {
     QF_CLEANUP(world_done) struct world world;
-    struct in_intake_limits few = limits;
 
-    few.series_max = 2;
-    begin_with(&world, &few);
+    begin(&world);
+    limit(&world, QF_LIMIT_SERIES, 2);
     CHECK_EQ(TAKE(&world, "k", "b", { "a", NOW, 1 }, { "b", NOW, 1 }, { "c", NOW, 1 }),
              IN_INTAKE_RECORD);
     CHECK(world.outcome.limited);
     CHECK_EQ(world.outcome.accepted.samples, 2);
     apply(&world);
     CHECK(!world.applied.key.given);
-    seal(&world);
-    apply(&world);
+    CHECK_STR(world.outcome.first,
+              "the tenant has too many series: 2 active, its limit series=2; most are of a 1, b 1");
+    limit(&world, QF_LIMIT_SERIES, 3);
     CHECK_EQ(TAKE(&world, "k", "b", { "a", NOW, 1 }, { "c", NOW, 1 }), IN_INTAKE_RECORD);
     CHECK(!world.outcome.limited);
     apply(&world);
 }
 
+/* Ranges come and go: whoever was there first stays, until it is idle. */
+TEST(series_are_active_over_ranges_until_they_are_idle)
+{
+    QF_CLEANUP(world_done) struct world world;
+
+    begin(&world);
+    limit(&world, QF_LIMIT_SERIES, 2);
+    WRITE(&world, { "a", NOW, 1 }, { "b", NOW, 1 });
+    seal(&world);
+    apply(&world);
+    CHECK_EQ(in_intake_active(world.intake), 2);
+    CHECK_EQ(in_intake_series(world.intake), 0);
+    CHECK_EQ(TAKE(&world, NULL, "", { "c", NOW, 1 }), IN_INTAKE_NOTHING);
+    CHECK(world.outcome.limited);
+    world.mono += 400000;
+    WRITE(&world, { "a", NOW + 1, 1 });
+    CHECK_STR(numbers(&world), "0f");
+    world.mono += 300000;
+    for (int i = 0; i < 600; i++)
+        in_intake_tick(world.intake, world.mono);
+    CHECK_EQ(in_intake_active(world.intake), 1);
+    CHECK_EQ(TAKE(&world, NULL, "", { "a", NOW + 2, 1 }, { "c", NOW, 1 }, { "d", NOW, 1 }),
+             IN_INTAKE_RECORD);
+    CHECK_EQ(world.outcome.accepted.samples, 2);
+    apply(&world);
+    CHECK_STR(numbers(&world), "0 1f");
+}
+
+/* What a range was told at the same time counts for nothing in the next one. */
+TEST(another_range_may_say_something_else)
+{
+    QF_CLEANUP(world_done) struct world world;
+
+    begin(&world);
+    WRITE(&world, { "a", NOW, 1 });
+    seal(&world);
+    apply(&world);
+    WRITE(&world, { "a", NOW, 2 });
+    CHECK_EQ(world.outcome.refused.samples, 0);
+}
+
+/* Who leads no more gives all back. */
+TEST(series_of_a_leadership_that_ended_are_not_counted)
+{
+    QF_CLEANUP(world_done) struct world world;
+
+    begin(&world);
+    limit(&world, QF_LIMIT_SERIES, 2);
+    WRITE(&world, { "a", NOW, 1 }, { "b", NOW, 1 });
+    in_intake_end(world.intake);
+    CHECK_EQ(in_usage_series(in_quota_usage(world.quota, TENANT)), 0);
+    in_intake_begin(world.intake, world.ledger, world.wall, world.mono);
+    WRITE(&world, { "b", NOW + 1, 1 }, { "c", NOW, 1 });
+    CHECK(!world.outcome.limited);
+}
+
 TEST(a_tenant_sends_so_much_a_second_and_no_more)
 {
     QF_CLEANUP(world_done) struct world world;
-    struct in_intake_limits few = limits;
 
-    few.samples_rate = 1;
-    begin_with(&world, &few);
-    world.mono += 2000;
+    begin(&world);
+    limit(&world, QF_LIMIT_SAMPLES_RATE, 1);
     WRITE(&world, { "a", NOW, 1 }, { "b", NOW, 1 });
     CHECK_EQ(TAKE(&world, NULL, "", { "a", NOW + 1, 1 }), IN_INTAKE_NOTHING);
     CHECK(world.outcome.limited);
+    CHECK_EQ(world.outcome.wait_ms, 1000);
+    CHECK_EQ(world.outcome.limited_by[QF_LIMIT_SAMPLES_RATE - QF_LIMIT_WRITE_FIRST], 1);
     world.mono += 1000;
     WRITE(&world, { "a", NOW + 1, 1 });
 }

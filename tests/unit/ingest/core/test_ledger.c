@@ -41,6 +41,17 @@ static struct in_record below(const char *tenant, uint64_t generation, int64_t t
                                .keep_ms = UINT64_MAX };
 }
 
+static struct in_record elect(const char *tenant, const char *cluster, const char *replica,
+                              int64_t newest_ts, int64_t time_ms)
+{
+    return (struct in_record){ .kind = IN_ELECT,
+                               .tenant = qf_str_from(tenant),
+                               .cluster = qf_str_from(cluster),
+                               .replica = qf_str_from(replica),
+                               .newest_ts = newest_ts,
+                               .time_ms = time_ms };
+}
+
 /* Decoded from its bytes, which @buf keeps. */
 static struct in_record sealed(struct qf_strbuf *buf, const char *tenant, uint64_t from,
                                uint64_t to, uint32_t file_count)
@@ -443,6 +454,49 @@ TEST(files_of_long_ago_are_forgotten_when_something_is_settled)
     qf_strbuf_done(&buf);
 }
 
+/* --- replicas --- */
+
+TEST(a_cluster_of_senders_has_the_replica_that_was_elected_last)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    const struct in_elected *elected;
+
+    CHECK_EQ(apply(ledger, 1, elect("t", "c", "r1", 100, 5)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 2, elect("t", "c", "r1", 90, 6)), IN_APPLIED);
+    CHECK_EQ(apply(ledger, 3, elect("t", "d", "r2", 7, 7)), IN_APPLIED);
+    elected = in_tenant_elected(in_ledger_tenant(ledger, QF_STR("t")), QF_STR("c"));
+    CHECK_STR(elected->replica, "r1");
+    CHECK(elected->newest_ts == 100 && elected->since_ms == 5 && elected->time_ms == 6);
+    CHECK_EQ(apply(ledger, 4, elect("t", "c", "r2", 95, 8)), IN_APPLIED);
+    elected = in_tenant_elected(in_ledger_tenant(ledger, QF_STR("t")), QF_STR("c"));
+    CHECK_STR(elected->replica, "r2");
+    CHECK(elected->newest_ts == 95 && elected->since_ms == 8 && elected->elections == 2);
+    CHECK(!in_tenant_elected(in_ledger_tenant(ledger, QF_STR("t")), QF_STR("e")));
+    CHECK_EQ(in_ledger_needed_from(ledger), 5); /* the log need not keep them */
+    (void)in_ledger_free(ledger);
+}
+
+TEST(clusters_of_senders_are_bounded_and_idle_ones_make_room)
+{
+    struct in_ledger *ledger = in_ledger_new();
+    char name[16];
+    uint64_t index = 0;
+
+    for (int i = 0; i < IN_ELECTED_MAX; i++) {
+        CHECK(in_ledger_room_to_elect(ledger, QF_STR("t")));
+        (void)snprintf(name, sizeof(name), "c%d", i);
+        CHECK_EQ(apply(ledger, ++index, elect("t", name, "r", 1, 1 + i)), IN_APPLIED);
+    }
+    CHECK(!in_ledger_room_to_elect(ledger, QF_STR("t")));
+    CHECK(in_ledger_room_to_elect(ledger, QF_STR("other")));
+    CHECK_EQ(apply(ledger, ++index, elect("t", "more", "r", 1, 2000)), IN_NO_ROOM);
+    CHECK_EQ(apply(ledger, ++index, elect("t", "more", "r", 1, IN_ELECTED_LIFE_MS + 2)),
+             IN_APPLIED);
+    CHECK(!in_tenant_elected(in_ledger_tenant(ledger, QF_STR("t")), QF_STR("c0")));
+    CHECK(in_tenant_elected(in_ledger_tenant(ledger, QF_STR("t")), QF_STR("c1")));
+    (void)in_ledger_free(ledger);
+}
+
 /* --- snapshots --- */
 
 /* Nodes of an older release read it as long as nothing was settled, and refuse it from then on. */
@@ -460,6 +514,12 @@ TEST(a_snapshot_is_of_the_first_version_until_something_is_settled)
     CHECK(bytes.data[0] == 2);
     CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &copy), QF_OK);
     CHECK(in_ledger_tenant(copy, QF_STR("t"))->below == 4000);
+    CHECK_EQ(apply(ledger, 3, elect("t", "c", "r1", 100, 5)), IN_APPLIED);
+    qf_strbuf_reset(&bytes);
+    in_ledger_encode(&bytes, ledger);
+    CHECK(bytes.data[0] == 3);
+    bytes.data[0] = 4; /* a newer release says so, instead of being taken for damage */
+    CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &copy), QF_EUNSUPPORTED);
     (void)in_ledger_free(ledger);
     (void)in_ledger_free(copy);
     qf_strbuf_done(&bytes);
@@ -475,7 +535,10 @@ static struct in_record any_record(struct qf_prng *prng, const struct in_ledger 
     int64_t time_ms = (int64_t)qf_prng_below(prng, 2 * IN_FILE_LIFE_MS);
     int64_t ts = (int64_t)qf_prng_below(prng, 1000);
 
-    switch (qf_prng_below(prng, 7)) {
+    switch (qf_prng_below(prng, 8)) {
+    case 7:
+        return elect(name, names[qf_prng_below(prng, 3)], names[qf_prng_below(prng, 3)], ts,
+                     time_ms);
     case 6:
         return below(name, qf_prng_below(prng, 3000 * IN_FILE_LIFE_MS), time_ms);
     case 0:

@@ -149,8 +149,19 @@ TEST(the_other_kinds_come_back)
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
     CHECK(record.kind == IN_BELOW && record.generation == 77 && record.time_ms == -6 &&
           record.keep_ms == 9);
+    qf_strbuf_reset(&buf);
+    in_record_put_elect(&buf, &(struct in_record){ .tenant = QF_STR("t"),
+                                                   .time_ms = 8,
+                                                   .cluster = QF_STR("c"),
+                                                   .replica = QF_STR("r1"),
+                                                   .newest_ts = -3 });
+    CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
+    CHECK(record.kind == IN_ELECT && qf_str_is(record.cluster, "c") &&
+          qf_str_is(record.replica, "r1") && record.newest_ts == -3 && record.time_ms == 8);
     for (size_t len = 0; len < buf.len; len++)
         CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
+    buf.data[1] = IN_ELECT + 1; /* of a newer release, not damaged */
+    CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_EUNSUPPORTED);
     qf_strbuf_done(&buf);
 }
 

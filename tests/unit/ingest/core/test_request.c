@@ -46,12 +46,25 @@ TEST(series_with_bad_labels_are_refused_by_name)
     CHECK_REFUSED("a label is there twice", L("a", "b"), L("__name__", "x"), L("a", ""));
     CHECK_REFUSED("a label is not UTF-8", L("__name__", "x"), L("a", "\xff"));
     CHECK_REFUSED("a label is not UTF-8", L("__name__", "x"), L("\xc0\x80", "a"));
-    CHECK_REFUSED("a label's name is too long", L("__name__", "x"), L("abcdefghijk", "a"));
-    CHECK_REFUSED("a label's value is too long", L("__name__", "x"),
-                  L("a", "123456789012345678901"));
-    CHECK_REFUSED("its metric name is too long", L("__name__", "abcdefghijk"));
-    CHECK_REFUSED("it has too many labels", L("__name__", "x"), L("a", "1"), L("b", "1"),
-                  L("c", "1"), L("d", "1"));
+    CHECK_REFUSED("a label's name is too long (its limit is label-name-bytes=10)",
+                  L("__name__", "x"), L("abcdefghijk", "a"));
+    CHECK_REFUSED("a label's value is too long (its limit is label-value-bytes=20)",
+                  L("__name__", "x"), L("a", "123456789012345678901"));
+    CHECK_REFUSED("its metric name is too long (its limit is label-name-bytes=10)",
+                  L("__name__", "abcdefghijk"));
+    CHECK_REFUSED("it has too many labels (its limit is labels=4)", L("__name__", "x"), L("a", "1"),
+                  L("b", "1"), L("c", "1"), L("d", "1"));
+}
+
+TEST(what_limits_refuse_is_counted_by_limit)
+{
+    struct qf_label labels[] = { L("__name__", "x"), L("abcdefghijk", "a") };
+    struct in_series series;
+    struct in_sample sample;
+    struct in_request request = check(labels, QF_COUNT_OF(labels), &series, &sample);
+
+    CHECK_EQ(request.limited_by[QF_LIMIT_NAME_BYTES - QF_LIMIT_WRITE_FIRST], 1);
+    CHECK_EQ(request.limited_by[QF_LIMIT_LABELS - QF_LIMIT_WRITE_FIRST], 0);
 }
 
 TEST(labels_are_sorted_and_empty_ones_dropped)

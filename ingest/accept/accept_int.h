@@ -1,0 +1,69 @@
+/* accept_int.h - a request on its way, shared by accept.c (taken, decoded) and write.c (to its partitions,
+ * and what its sender hears). */
+#ifndef INGEST_ACCEPT_ACCEPT_INT_H
+#define INGEST_ACCEPT_ACCEPT_INT_H
+
+#include "base/pure/tenant.h"
+#include "base/sys/pool.h"
+#include "ingest/accept/accept.h"
+#include "ingest/core/ha.h"
+#include "ingest/core/record.h"
+
+struct in_accept {
+    struct in_accept_options options;
+    struct in_accept_figures figures;
+    struct in_door door;
+    struct qf_pool *pool;
+};
+
+/* What was asked and answered: by one partition of samples, or by the one that elects a replica. */
+struct in_slot {
+    struct in_job *job;
+    bool asked;
+    struct in_group *group; /* of an election; else NULL */
+    qf_rc rc;
+    char why[QF_ERR_MSG_SIZE];
+    struct in_outcome outcome;
+};
+
+/* Series of one request that are written together or not at all: those of one replica, or of none. */
+struct in_group {
+    struct in_amounts amounts;
+    /* By partition: what is asked once the replica turns out to be the elected one; NULL: nothing. */
+    struct qn_ask **held;
+};
+
+/* One request from its arrival to its answer. */
+struct in_job {
+    struct in_accept *accept;
+    enum in_protocol protocol;
+    enum in_body_coding coding;
+    enum in_influx_precision precision;
+    char tenant[QF_TENANT_MAX + 1];
+    struct in_request_key key;
+    char *body;
+    size_t body_len;
+    uint64_t counted; /* bytes of memory_bytes */
+    in_written_fn *done;
+    void *ctx;
+    struct in_outcome checked; /* what was refused before any partition was asked */
+    uint32_t partitions;
+    struct in_group *groups; /* the first is that of no replica */
+    uint32_t group_count;
+    struct in_slot *slots; /* by group and partition, then the elections by group */
+    uint32_t slot_count;
+    atomic_uint_fast32_t open; /* slots that have not answered, and whoever still asks */
+};
+
+static inline void in_count(atomic_uint_fast64_t *figure, uint64_t amount)
+{
+    atomic_fetch_add_explicit(figure, amount, memory_order_relaxed);
+}
+
+/* write.c: write a request that was decoded and checked to @partitions, and answer. */
+void in_job_write(struct in_job *job, const struct in_request *request, const struct in_ha *ha,
+                  uint32_t partitions);
+/* Answer that nothing was written, and why. */
+void in_job_fail(struct in_job *job, int status, const char *why);
+
+#endif
