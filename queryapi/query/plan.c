@@ -494,17 +494,27 @@ static qf_rc make_items(struct qa_query *query, struct qf_err *err)
 
 /* A local folder is cheap to look at, so that what was just written counts at once; a bucket is
  * looked at every few seconds. */
+static qf_rc refresh(const struct qa_query *query, bool list, const struct sg_store_call *call,
+                     struct qf_err *err)
+{
+    struct sg_catalog *catalog = query->env->catalog;
+
+    if (query->co.vanished)
+        return sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_ANEW, call, err);
+    if (list)
+        return sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, call, err);
+    if (sg_store_has_tokens(query->env->store))
+        return sg_catalog_refresh_tenant(catalog, query->ask.tenant, call, err);
+    return sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_DUE, call, err);
+}
+
 static qf_rc take_snapshot(struct qa_query *query, struct qf_err *err)
 {
     const struct qa_query_env *env = query->env;
     struct sg_store_call call = { .cancel = &query->canceled, .timeout_ms = 30000 };
     struct qf_err cause = { 0 };
     bool list = query->fresh && query->fresh->list;
-    enum sg_catalog_refresh_mode mode = query->co.vanished ? SG_CATALOG_REFRESH_ANEW
-                                        : sg_store_has_tokens(env->store) || list
-                                            ? SG_CATALOG_REFRESH_NOW
-                                            : SG_CATALOG_REFRESH_DUE;
-    qf_rc rc = sg_catalog_refresh(env->catalog, mode, &call, &cause);
+    qf_rc rc = refresh(query, list, &call, &cause);
 
     query->unlisted = sg_catalog_told(env->catalog); /* before the snapshot: see catalog.h */
     query->snapshot = sg_catalog_snapshot(env->catalog);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/map.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
 #include "segments/catalog/catalog_int.h"
@@ -232,13 +233,14 @@ static void remember_tokens(struct sg_catalog *catalog, const struct sg_catalog_
 static void end_build(struct sg_catalog *catalog, struct sg_catalog_build *build, qf_rc rc,
                       struct sg_catalog_stats *stats)
 {
-    if (!rc) {
+    if (!rc && !build->same) {
         strip_oldest(build);
         if (!build->changed)
             remember_tokens(catalog, build);
         publish(catalog, build);
-        forget_told(catalog, build);
     }
+    if (!rc)
+        forget_told(catalog, build);
     stats->folders_listed += build->listed;
     stats->folders_skipped += build->skipped;
     sg_catalog_build_done(build);
@@ -276,6 +278,19 @@ static qf_rc refresh_whole(struct sg_catalog *catalog, const struct sg_store_cal
             now = (struct sg_changes_seen){ 0 };
         }
     }
+    return rc;
+}
+
+static qf_rc refresh_tenant(struct sg_catalog *catalog, struct qf_str tenant,
+                            const struct sg_store_call *call, struct sg_catalog_stats *stats,
+                            struct qf_err *err)
+{
+    struct sg_catalog_build build = { .catalog = catalog, .call = call, .err = err };
+    qf_rc rc;
+
+    begin_build(&build);
+    rc = sg_catalog_build_tenant(&build, tenant);
+    end_build(catalog, &build, rc, stats);
     return rc;
 }
 
@@ -337,10 +352,18 @@ static bool is_old(const struct sg_catalog *catalog)
            (!catalog->snapshot || age_ms > SG_CATALOG_INTERVALS_MAX * catalog->refresh_interval_ms);
 }
 
-/* With the lock taken: the number of the last refresh that found what @mode is to find. */
-static uint64_t last_good(const struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode)
+/* What a refresh is to find. */
+struct wish {
+    enum sg_catalog_refresh_mode mode;
+    uint64_t tenant_hash; /* of this tenant alone; 0: of all */
+};
+
+/* With the lock taken: the number of the last refresh that found what is wished for. */
+static uint64_t last_good(const struct sg_catalog *catalog, const struct wish *wish)
 {
-    switch (mode) {
+    if (wish->tenant_hash && wish->tenant_hash == catalog->tenant_hash)
+        return QF_MAX(catalog->tenant_number, catalog->whole);
+    switch (wish->mode) {
     case SG_CATALOG_REFRESH_NOW:
         return catalog->whole;
     case SG_CATALOG_REFRESH_ANEW:
@@ -360,9 +383,10 @@ static bool lists_all(enum sg_catalog_refresh_mode mode)
 /* With the lock taken: wait until this thread is the one that refreshes, or until there is nothing
  * left to do since another has done it meanwhile (*ret_mine false). A refresh that had begun before
  * this call does not count: it may have passed by what the caller has just put. */
-static qf_rc take_turn(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mode,
+static qf_rc take_turn(struct sg_catalog *catalog, const struct wish *wish,
                        const struct sg_store_call *call, bool *ret_mine, struct qf_err *err)
 {
+    enum sg_catalog_refresh_mode mode = wish->mode;
     uint64_t began = catalog->started;
     int64_t start_ms = qf_clock_mono_ms();
 
@@ -370,7 +394,7 @@ static qf_rc take_turn(struct sg_catalog *catalog, enum sg_catalog_refresh_mode 
     for (;;) {
         qf_rc rc;
 
-        if (last_good(catalog, mode) > began)
+        if (last_good(catalog, wish) > began)
             return QF_OK;
         if (!lists_all(mode) && catalog->snapshot && qf_clock_mono_ms() < catalog->due_ms)
             return mode == SG_CATALOG_REFRESH_DUE && is_old(catalog)
@@ -452,7 +476,7 @@ static qf_rc refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mode mo
     qf_rc rc;
 
     qf_lock_take(catalog->lock);
-    rc = take_turn(catalog, mode, call, ret_mine, err);
+    rc = take_turn(catalog, &(struct wish){ .mode = mode }, call, ret_mine, err);
     stats = catalog->stats;
     qf_lock_drop(catalog->lock);
     if (rc || !*ret_mine)
@@ -501,6 +525,46 @@ qf_rc sg_catalog_refresh(struct sg_catalog *catalog, enum sg_catalog_refresh_mod
 
     if (!rc && mode == SG_CATALOG_REFRESH_TIMER)
         learn(catalog, call);
+    return rc;
+}
+
+static uint64_t hash_tenant(struct qf_str tenant)
+{
+    return qf_hash_bytes(tenant) | 1; /* never 0, which stands for all */
+}
+
+/* The snapshot is not younger by it, nor is the next listing of all later. */
+qf_rc sg_catalog_refresh_tenant(struct sg_catalog *catalog, struct qf_str tenant,
+                                const struct sg_store_call *call, struct qf_err *err)
+{
+    struct wish wish = { SG_CATALOG_REFRESH_NOW, hash_tenant(tenant) };
+    struct sg_catalog_stats stats;
+    bool mine, first;
+    qf_rc rc;
+
+    if (!sg_store_has_tokens(catalog->store))
+        return sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, call, err);
+    qf_lock_take(catalog->lock);
+    first = !catalog->snapshot;
+    rc = first ? QF_OK : take_turn(catalog, &wish, call, &mine, err);
+    stats = catalog->stats;
+    qf_lock_drop(catalog->lock);
+    if (first)
+        return sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, call, err);
+    if (rc || !mine)
+        return rc;
+    stats.refreshes++;
+    rc = refresh_tenant(catalog, tenant, call, &stats, err);
+    stats.refresh_errors += rc != QF_OK;
+    qf_lock_take(catalog->lock);
+    catalog->stats = stats;
+    if (!rc) {
+        catalog->tenant_number = catalog->started;
+        catalog->tenant_hash = wish.tenant_hash;
+    }
+    catalog->refreshing = false;
+    qf_lock_wake_all(catalog->lock);
+    qf_lock_drop(catalog->lock);
     return rc;
 }
 

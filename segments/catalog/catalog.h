@@ -83,6 +83,11 @@ enum sg_catalog_refresh_mode {
 QF_MUST_CHECK qf_rc sg_catalog_refresh(struct sg_catalog *catalog,
                                        enum sg_catalog_refresh_mode mode,
                                        const struct sg_store_call *call, struct qf_err *err);
+/* As SG_CATALOG_REFRESH_NOW for the segments of one tenant, for a query of it. Where folders tell
+ * whether they changed, nothing of other tenants is looked at: what they write, and what is merged of
+ * theirs, costs this one nothing. In a bucket the same as SG_CATALOG_REFRESH_NOW. */
+QF_MUST_CHECK qf_rc sg_catalog_refresh_tenant(struct sg_catalog *catalog, struct qf_str tenant,
+                                              const struct sg_store_call *call, struct qf_err *err);
 /* Monotonic time (qf_clock_mono_ms) at which SG_CATALOG_REFRESH_TIMER has something to do: to list,
  * or to fetch summaries of segments that a query's refresh found. */
 int64_t sg_catalog_due_ms(struct sg_catalog *catalog);

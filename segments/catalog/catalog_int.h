@@ -26,6 +26,8 @@ struct sg_catalog {
     uint64_t started, finished; /* refreshes: those that began, the last good one's number; */
     uint64_t whole;             /* the last good one that listed everything, */
     uint64_t anew;              /* and the last that did so whatever folders said */
+    uint64_t tenant_number;     /* the last good one of one tenant, */
+    uint64_t tenant_hash;       /* and which tenant that was */
     int64_t due_ms;             /* the next listing */
     int64_t learn_due_ms; /* the next look for summaries; QF_TIME_NEVER: all that fit are known */
     struct sg_catalog_told *told; /* NULL: nothing */
@@ -58,6 +60,7 @@ struct sg_catalog_build {
     size_t segments;
     uint64_t listed, skipped;
     bool changed;
+    bool same;            /* what was asked for is as it is known, and nothing was built */
     uint64_t told_number; /* what was told before it began is known when it has ended, ... */
     bool whole;           /* all of it, or what is in: */
     QF_VEC(struct listed_piece) pieces;
@@ -65,11 +68,18 @@ struct sg_catalog_build {
     qf_rc rc;
 };
 
+/* The first of these folders, which are in order, that is not below @name. */
+size_t sg_catalog_lower_bound(const struct known_folder *folders, size_t count, struct qf_str name);
+
 /* "tenant=T/date=D/" of an object at any depth below it; empty for one that lies higher up. */
 struct qf_str sg_catalog_folder_of(struct qf_str name);
 
 /* List the whole store into @build; where folders have tokens, those that changed. */
 QF_MUST_CHECK qf_rc sg_catalog_build_run(struct sg_catalog_build *build);
+
+/* The same for the folders of one tenant, where folders have tokens; all others stay as they are known.
+ * Sets build->same and builds nothing if none of them changed. */
+QF_MUST_CHECK qf_rc sg_catalog_build_tenant(struct sg_catalog_build *build, struct qf_str tenant);
 
 /* For a store without tokens, on top of the folders known: first list the folders that writers
  * noted, however long it takes; then, until @until_ms, the next part of the round through the

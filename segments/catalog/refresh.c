@@ -1,11 +1,27 @@
 /* refresh.c - listing the store, folder by folder, against what is known already. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pure/alloc.h"
 #include "segments/catalog/catalog_int.h"
 
 #define TENANT_PREFIX "tenant="
+
+size_t sg_catalog_lower_bound(const struct known_folder *folders, size_t count, struct qf_str name)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (qf_str_cmp(folders[middle].folder->prefix, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 /* --- merging with what is known --- */
 
@@ -168,6 +184,81 @@ static qf_rc run_by_token(struct sg_catalog_build *build)
             rc = visit_day(build, &days.items.items[j]);
     }
     return rc;
+}
+
+/* Are the folders known from @first to before @end just these @days, none of which changed? */
+static bool are_same(const struct sg_catalog *catalog, size_t first, size_t end,
+                     const struct folder_list *days)
+{
+    if (days->items.count != end - first)
+        return false;
+    for (size_t i = 0; i < days->items.count; i++) {
+        const struct known_folder *known = &catalog->known.items[first + i];
+        const struct sg_store_folder *day = &days->items.items[i];
+
+        if (!day->token || known->token != day->token ||
+            !qf_str_eq(known->folder->prefix, day->name))
+            return false;
+    }
+    return true;
+}
+
+static void keep_until(struct sg_catalog_build *build, size_t end)
+{
+    while (build->old < end)
+        keep_folder(build, &build->catalog->known.items[build->old]);
+}
+
+/* Replace the known folders from @first to before @end by @days. */
+static qf_rc visit_days(struct sg_catalog_build *build, size_t first, size_t end,
+                        const struct folder_list *days)
+{
+    qf_rc rc = QF_OK;
+
+    keep_until(build, first);
+    for (size_t i = 0; !rc && i < days->items.count; i++)
+        rc = visit_day(build, &days->items.items[i]);
+    if (rc)
+        return rc;
+    if (build->old < end) {
+        build->old = end;
+        build->changed = true; /* The last ones are gone. */
+    }
+    keep_until(build, build->catalog->known.count);
+    return build->rc;
+}
+
+static char *bound(struct qf_str tenant, char end)
+{
+    struct qf_strbuf name = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&name, TENANT_PREFIX);
+    qf_strbuf_str(&name, tenant);
+    qf_strbuf_putc(&name, end);
+    return qf_strbuf_take(&name);
+}
+
+qf_rc sg_catalog_build_tenant(struct sg_catalog_build *build, struct qf_str tenant)
+{
+    const struct sg_catalog *catalog = build->catalog;
+    QF_CLEANUP(folder_list_done) struct folder_list days = { 0 };
+    struct listed_piece piece = { 0 };
+    size_t first, end;
+    qf_rc rc = QF_OK;
+
+    piece.after = bound(tenant, '/');
+    piece.before = bound(tenant, '/' + 1);
+    QF_VEC_PUSH(&build->pieces, piece);
+    first = sg_catalog_lower_bound(catalog->known.items, catalog->known.count,
+                                   qf_str_from(piece.after));
+    end = sg_catalog_lower_bound(catalog->known.items, catalog->known.count,
+                                 qf_str_from(piece.before));
+    if (sg_store_name_valid(qf_str_sub(qf_str_from(piece.after), 0, strlen(piece.after) - 1)))
+        rc = list_folders(build, qf_str_from(piece.after), &days);
+    if (rc)
+        return rc;
+    build->same = are_same(catalog, first, end, &days);
+    return build->same ? QF_OK : visit_days(build, first, end, &days);
 }
 
 qf_rc sg_catalog_build_run(struct sg_catalog_build *build)

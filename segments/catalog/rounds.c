@@ -41,17 +41,7 @@ struct listing {
 /* The first folder of the build that is not below @name. */
 static size_t lower_bound(const struct sg_catalog_build *build, struct qf_str name)
 {
-    size_t low = 0, high = build->folders.count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (qf_str_cmp(build->folders.items[middle].folder->prefix, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sg_catalog_lower_bound(build->folders.items, build->folders.count, name);
 }
 
 static struct index_folder *find_folder(const struct sg_catalog_build *build, struct qf_str prefix)

@@ -715,3 +715,85 @@ TEST(a_local_store_lists_only_folders_that_changed)
     (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     CHECK(system(command) == 0);
 }
+
+static void put_into(struct sg_store *store, const char *tenant, int64_t ts, uint64_t generation)
+{
+    QF_CLEANUP(qf_freep) char *name = name_of(tenant, ts, ts, 0, 1, generation);
+    struct qf_err err = { 0 };
+
+    CHECK_OK(sg_store_put(store, qf_str_from(name), "x", 1, NULL, &err), &err);
+}
+
+/* A refresh for one tenant, and how many folders it listed. */
+static uint64_t listed_for(struct sg_catalog *catalog, const char *tenant)
+{
+    uint64_t before = sg_catalog_stats(catalog).folders_listed;
+    struct qf_err err = { 0 };
+
+    CHECK_OK(sg_catalog_refresh_tenant(catalog, qf_str_from(tenant), NULL, &err), &err);
+    return sg_catalog_stats(catalog).folders_listed - before;
+}
+
+/* How many segments a lookup finds. */
+static size_t count_of(struct sg_catalog *catalog, const char *tenant)
+{
+    QF_CLEANUP(sg_catalog_snapshot_dropp)
+    struct sg_catalog_snapshot *snapshot = sg_catalog_snapshot(catalog);
+
+    return sg_catalog_usage(snapshot, qf_str_from(tenant), NULL, 0).segments;
+}
+
+/* Folders of tenants whose names begin alike lie beside each other: "a", "a-b", "ab". */
+TEST(a_refresh_for_a_tenant_looks_at_its_folders_alone)
+{
+    static const char *const tenants[] = { "a", "a-b", "ab", "b" };
+    char folder[] = "/tmp/pf-catalog-XXXXXX", command[200];
+    struct sg_store *store = NULL;
+    struct sg_catalog *catalog;
+    struct qf_err err = { 0 };
+
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = folder }, &store, &err), &err);
+    catalog = sg_catalog_new(&(struct sg_catalog_options){ .store = store, .summary_time_ms = -1 });
+    for (int i = 0; i < 4; i++)
+        put_into(store, tenants[i], T0, 1);
+    CHECK_EQ(listed_for(catalog, "ab"), 4); /* the first one of all lists everything */
+    (void)snprintf(command, sizeof(command), "find '%s' -type d -exec touch -d '1 hour ago' {} +",
+                   folder);
+    CHECK(system(command) == 0);
+    CHECK_EQ(listed_for(catalog, "ab"), 1); /* its folder has another time */
+    CHECK_EQ(listed_for(catalog, "ab"), 0);
+
+    for (int i = 0; i < 4; i++)
+        put_into(store, tenants[i], T0, 2);
+    CHECK_EQ(listed_for(catalog, "ab"), 1);
+    CHECK_EQ(count_of(catalog, "ab"), 2);
+    CHECK_EQ(count_of(catalog, "a"), 1);
+    CHECK_EQ(count_of(catalog, "a-b"), 1);
+    CHECK_EQ(listed_for(catalog, "a"), 1);
+    CHECK_EQ(count_of(catalog, "a"), 2);
+
+    /* A day more; a tenant more; one that is not there, or cannot be; and one that goes. */
+    put_into(store, "b", T0 + 24 * HOUR, 1);
+    put_into(store, "aa", T0, 1);
+    CHECK(listed_for(catalog, "b") >= 1);
+    CHECK_EQ(count_of(catalog, "b"), 3);
+    CHECK_EQ(listed_for(catalog, "aa"), 1);
+    CHECK_EQ(count_of(catalog, "aa"), 1);
+    CHECK_EQ(listed_for(catalog, "nobody"), 0);
+    CHECK_EQ(listed_for(catalog, "../.."), 0);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s/tenant=ab' '%s/tenant=b'", folder, folder);
+    CHECK(system(command) == 0);
+    CHECK_EQ(listed_for(catalog, "ab"), 0);
+    CHECK_EQ(count_of(catalog, "ab"), 0);
+    CHECK_EQ(count_of(catalog, "b"), 3); /* not looked at */
+    CHECK_EQ(listed_for(catalog, "b"), 0);
+    CHECK_EQ(count_of(catalog, "b"), 0);
+    CHECK_EQ(count_of(catalog, "a-b"), 1);
+    CHECK_OK(sg_catalog_refresh(catalog, SG_CATALOG_REFRESH_NOW, NULL, &err), &err);
+    CHECK_EQ(count_of(catalog, "a-b"), 2);
+    (void)sg_catalog_free(catalog);
+    (void)sg_store_free(store);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    CHECK(system(command) == 0);
+}
