@@ -273,6 +273,8 @@ static qf_rc take_heads(struct qf_arena *arena, const heads_msg *in, struct pb_h
 static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb_assign *out,
                          struct qf_err *err)
 {
+    qf_rc rc;
+
     *out = (struct pb_assign){
         .query_id = qf_str_from(in->query_id),
         .leaf_id = in->leaf_id,
@@ -297,9 +299,8 @@ static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb
         return qf_err_set(err, QF_EPROTO, "leaf of %zu bytes", out->spec.len);
     if (!pb_traceparent_valid(out->traceparent))
         out->traceparent = QF_STR(""); /* W3C: a malformed one is as if there were none */
-    if (take_heads(arena, in->heads, &out->heads, err))
-        return err->rc;
-    return take_segments(arena, in, out, err);
+    rc = take_heads(arena, in->heads, &out->heads, err);
+    return rc ? rc : take_segments(arena, in, out, err);
 }
 
 static qf_rc take_names(struct qf_arena *arena, char *const *in, size_t count, size_t max,

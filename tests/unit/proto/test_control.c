@@ -477,6 +477,19 @@ TEST(damaged_bytes_never_crash)
     qf_strbuf_done(&buf);
 }
 
+/* Work whose head inputs are unusable, decoded by someone who does not ask why. */
+TEST(nobody_has_to_ask_what_was_wrong)
+{
+    static const unsigned char bytes[] = { 0x12, 0x18, 0x62, 0x02, 0x0a, 0x00, 0x0a, 0x10, 0x40,
+                                           0x00, 0x0a, 0x00, 0x0a, 0x00, 0x0a, 0x00, 0x00, 0x0a,
+                                           0x40, 0x00, 0x40, 0x00, 0x40, 0x00, 0x18, 0x00 };
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(1 << 16);
+    struct qf_str message = { (const char *)bytes, sizeof(bytes) };
+    struct pb_api_message decoded;
+
+    CHECK_EQ(pb_api_decode(arena, message, &decoded, NULL), QF_EPROTO);
+}
+
 TEST(traceparent_is_checked)
 {
     static const char *const bad[] = {
