@@ -72,12 +72,23 @@ static enum rg_verdict on_found(struct rg_ring *ring, const struct rg_entry *ent
     return RG_APPLIED;
 }
 
+/* True: it is another one. */
+static bool take_url(struct rg_node *node, struct qf_str url)
+{
+    if (!url.len || qf_str_is(url, node->url))
+        return false;
+    memset(node->url, 0, sizeof(node->url));
+    memcpy(node->url, url.data, url.len);
+    return true;
+}
+
 static enum rg_verdict on_add(struct rg_ring *ring, const struct rg_entry *entry)
 {
     uint8_t number = 0;
     struct rg_node *node;
 
-    if (entry->name.len == 0 || entry->name.len > RG_NAME_MAX || entry->zone.len > RG_NAME_MAX)
+    if (entry->name.len == 0 || entry->name.len > RG_NAME_MAX || entry->zone.len > RG_NAME_MAX ||
+        entry->url.len > RG_URL_MAX)
         return RG_BAD;
     if (rg_ring_node(ring, entry->name) < RG_NODES_MAX)
         return RG_EXISTS;
@@ -90,6 +101,7 @@ static enum rg_verdict on_add(struct rg_ring *ring, const struct rg_entry *entry
     memcpy(node->name, entry->name.data, entry->name.len);
     if (entry->zone.len)
         memcpy(node->zone, entry->zone.data, entry->zone.len);
+    (void)take_url(node, entry->url);
     ring->members |= RG_NODE(number);
     rg_ring_walk(ring);
     if (ring->founded)
@@ -196,10 +208,12 @@ static enum rg_verdict on_failed(struct rg_ring *ring, const struct rg_entry *en
 static enum rg_verdict on_status(struct rg_ring *ring, const struct rg_entry *entry)
 {
     struct rg_node *node = &ring->nodes[entry->node];
-    bool other;
+    bool other, moved;
 
     if (node->state == RG_NODE_NONE || node->state == RG_NODE_REMOVED)
         return RG_NO_SUCH;
+    if (entry->url.len > RG_URL_MAX)
+        return RG_BAD;
     if (entry->kind == RG_DOWN) {
         if (node->down)
             return RG_NOTHING;
@@ -208,7 +222,8 @@ static enum rg_verdict on_status(struct rg_ring *ring, const struct rg_entry *en
         return RG_APPLIED;
     }
     other = node->incarnation != entry->incarnation;
-    if (!node->down && !other)
+    moved = take_url(node, entry->url);
+    if (!node->down && !other && !moved)
         return RG_NOTHING;
     node->down = false;
     node->down_ms = 0;

@@ -16,17 +16,18 @@ enum field {
     CHANGE = 1 << 8,
     EPOCH = 1 << 9,
     AMOUNTS = 1 << 10,
-    SLOTS = 1 << 11
+    SLOTS = 1 << 11,
+    URL = 1 << 12
 };
 
 static const unsigned fields[RG_ENTRY__COUNT] = {
     [RG_FOUND] = COPIES | GRACE,
-    [RG_ADD] = NAME | ZONE | INCARNATION,
+    [RG_ADD] = NAME | ZONE | URL | INCARNATION,
     [RG_REMOVE] = NODE,
     [RG_FACTOR] = COPIES,
     [RG_CANCEL] = CHANGE | REASON,
     [RG_DOWN] = NODE,
-    [RG_UP] = NODE | INCARNATION,
+    [RG_UP] = NODE | URL | INCARNATION,
     [RG_BEGIN] = CHANGE | SLOTS,
     [RG_HELD] = CHANGE | NODE | INCARNATION | EPOCH | AMOUNTS | SLOTS,
     [RG_FAILED] = CHANGE | REASON,
@@ -56,6 +57,8 @@ void rg_entry_encode(struct qf_strbuf *buf, const struct rg_entry *entry)
         rg_put_text(buf, entry->name);
     if (has & ZONE)
         rg_put_text(buf, entry->zone);
+    if (has & URL)
+        rg_put_text(buf, entry->url);
     if (has & REASON)
         rg_put_text(buf, qf_str_sub(entry->reason, 0, RG_REASON_MAX));
     if (has & INCARNATION)
@@ -84,6 +87,8 @@ static void read_fields(struct rg_cursor *cursor, unsigned has, struct rg_entry 
         entry->name = rg_get_text(cursor, RG_NAME_MAX);
     if (has & ZONE)
         entry->zone = rg_get_text(cursor, RG_NAME_MAX);
+    if (has & URL)
+        entry->url = rg_get_text(cursor, RG_URL_MAX);
     if (has & REASON)
         entry->reason = rg_get_text(cursor, RG_REASON_MAX);
     if (has & INCARNATION)

@@ -1,12 +1,12 @@
 /* entry.h - what the entries of `meta` say about the ring, and their bytes. Pure.
  *
  *     FOUND    the nodes added so far become a ring of COPIES copies each; GRACE is that of cleanups
- *     ADD      a node: NAME, ZONE, INCARNATION (of its disk). After FOUND this begins a change
+ *     ADD      a node: NAME, ZONE, URL (where it is asked), INCARNATION (of its disk). After FOUND this begins a change
  *     REMOVE   NODE: begins a change. A dead node is replaced by removing it
  *     FACTOR   COPIES from now on: begins a change
  *     CANCEL   CHANGE goes back to what was, for REASON
  *     DOWN     NODE does not answer
- *     UP       NODE answers, with the disk INCARNATION
+ *     UP       NODE answers, with the disk INCARNATION; at URL from now on, unless that is empty
  *     BEGIN    CHANGE moves SLOTS, as far as they are free
  *     HELD     NODE, with the disk INCARNATION, holds everything that the manifests name of SLOTS; they were listed
  *              when every partition had adopted EPOCH. BLOBS and BYTES were streamed for CHANGE since the last one:
@@ -40,7 +40,10 @@ enum rg_entry_kind {
     RG_ENTRY__COUNT
 };
 
-enum { RG_REASON_MAX = 120 }; /* bytes of a reason */
+enum {
+    RG_REASON_MAX = 120, /* bytes of a reason */
+    RG_URL_MAX = 200,    /* bytes of a node's URL */
+};
 
 /* A set of slots. */
 struct rg_slot_set {
@@ -72,7 +75,7 @@ uint32_t rg_slot_set_next(const struct rg_slot_set *set, uint32_t from);
 struct rg_entry {
     enum rg_entry_kind kind;
     int64_t time_ms;
-    struct qf_str name, zone, reason; /* borrowed */
+    struct qf_str name, zone, url, reason; /* borrowed */
     uint64_t incarnation;
     uint8_t node; /* number */
     uint8_t copies;

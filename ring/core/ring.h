@@ -45,6 +45,7 @@ enum rg_node_state {
 
 struct rg_node {
     char name[RG_NAME_MAX + 1], zone[RG_NAME_MAX + 1];
+    char url[RG_URL_MAX + 1]; /* where it is asked; empty: nobody said */
     uint64_t incarnation;
     enum rg_node_state state;
     bool down;

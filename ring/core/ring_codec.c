@@ -21,6 +21,7 @@ static void put_node(struct qf_strbuf *buf, const struct rg_node *node)
         return;
     rg_put_text(buf, qf_str_from(node->name));
     rg_put_text(buf, qf_str_from(node->zone));
+    rg_put_text(buf, qf_str_from(node->url));
     rg_put(buf, node->incarnation);
     rg_put(buf, node->down);
     put_time(buf, node->down_ms);
@@ -99,12 +100,13 @@ static int64_t get_time(struct rg_cursor *c)
 static void get_node(struct rg_cursor *c, struct rg_ring *ring, uint8_t number)
 {
     struct rg_node node = { .state = (enum rg_node_state)rg_get(c, RG_NODE_REMOVED) };
-    struct qf_str name, zone;
+    struct qf_str name, zone, url;
 
     if (node.state == RG_NODE_NONE)
         return;
     name = rg_get_text(c, RG_NAME_MAX);
     zone = rg_get_text(c, RG_NAME_MAX);
+    url = rg_get_text(c, RG_URL_MAX);
     node.incarnation = rg_get(c, UINT64_MAX);
     node.down = rg_get(c, 1);
     node.down_ms = get_time(c);
@@ -115,6 +117,8 @@ static void get_node(struct rg_cursor *c, struct rg_ring *ring, uint8_t number)
     memcpy(node.name, name.data, name.len);
     if (zone.len)
         memcpy(node.zone, zone.data, zone.len);
+    if (url.len)
+        memcpy(node.url, url.data, url.len);
     ring->nodes[number] = node;
     if (node.state == RG_NODE_BOOTSTRAPPING || node.state == RG_NODE_NORMAL)
         ring->members |= RG_NODE(number);

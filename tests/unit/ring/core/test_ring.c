@@ -254,3 +254,25 @@ TEST(slots_altered_since_an_epoch_are_named)
     CHECK_EQ(rg_slot_set_next(&set, at + 1), RG_SLOTS);
     CHECK_EQ(rg_slot_set_next(&set, 0), at);
 }
+
+TEST(a_node_may_answer_at_another_url)
+{
+    RING ring = found(8, 3, 3);
+    struct rg_entry up = {
+        .kind = RG_UP, .node = 1, .incarnation = 100, .url = QF_STR("http://b:1")
+    };
+    char long_url[RG_URL_MAX + 1];
+
+    CHECK_EQ(do_entry(ring, up), RG_APPLIED);
+    CHECK_STR(ring->nodes[1].url, "http://b:1");
+    CHECK_EQ(do_entry(ring, up), RG_NOTHING);
+    up.url = QF_STR("");
+    CHECK_EQ(do_entry(ring, up), RG_NOTHING);
+    CHECK_STR(ring->nodes[1].url, "http://b:1");
+    up.url = QF_STR("http:/");
+    CHECK_EQ(do_entry(ring, up), RG_APPLIED);
+    CHECK_STR(ring->nodes[1].url, "http:/");
+    memset(long_url, 'u', sizeof(long_url));
+    up.url = (struct qf_str){ long_url, sizeof(long_url) };
+    CHECK_EQ(do_entry(ring, up), RG_BAD);
+}

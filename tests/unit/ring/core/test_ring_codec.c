@@ -11,7 +11,12 @@ static struct rg_ring *busy(void)
     struct rg_ring *ring = found(RG_SLOTS, 5, 3);
     uint64_t change;
 
-    CHECK_EQ(add(ring, "n5", "a"), RG_APPLIED);
+    CHECK_EQ(do_entry(ring, (struct rg_entry){ .kind = RG_ADD,
+                                               .name = QF_STR("n5"),
+                                               .zone = QF_STR("a"),
+                                               .url = QF_STR("http://n5:1"),
+                                               .incarnation = 100 }),
+             RG_APPLIED);
     change = ring->applied;
     (void)begin_all(ring, change);
     hold(ring, moving(ring));
@@ -48,6 +53,7 @@ TEST(a_ring_comes_back_the_same_and_goes_on_the_same)
     rg_ring_encode(&two, again);
     CHECK(qf_str_eq(qf_strbuf_view(&one), qf_strbuf_view(&two)));
     CHECK_EQ(rg_node_state(again, 5), RG_NODE_NORMAL);
+    CHECK_STR(again->nodes[5].url, "http://n5:1");
 }
 
 TEST(an_empty_ring_comes_back)
@@ -107,6 +113,7 @@ TEST(entries_come_back_the_same)
                                   .time_ms = -12345,
                                   .name = QF_STR("keeper-1"),
                                   .zone = QF_STR("z"),
+                                  .url = QF_STR("http://keeper-1:8082"),
                                   .reason = QF_STR("why"),
                                   .incarnation = UINT64_MAX,
                                   .node = 63,
