@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* "PFQSNAP1", version, five numbers, two lengths, checksum; then members and state and, in version 2,
+/* "PFQSNAP1", version, five numbers, two lengths, checksum; then members and state and, from version 2 on,
  * whatever is left: the application. */
 #define SNAPSHOT_MAGIC UINT64_C(0x3150414e53514650)
 enum { HEADER_WORDS = 10, HEADER = 8 * HEADER_WORDS, CHECK_WORD = 9 };
@@ -18,10 +18,17 @@ static uint64_t snapshot_check(const unsigned char *header, const struct ql_snap
     return check;
 }
 
+static uint64_t version_of(const struct ql_snapshot *snapshot)
+{
+    if (!snapshot->application.len)
+        return 1;
+    return snapshot->needed ? 3 : 2;
+}
+
 void ql_snapshot_encode(struct qf_strbuf *buf, const struct ql_snapshot *snapshot)
 {
     const uint64_t words[] = { SNAPSHOT_MAGIC,
-                               snapshot->application.len ? QL_SNAPSHOT_VERSION : 1,
+                               version_of(snapshot),
                                snapshot->index,
                                snapshot->term,
                                snapshot->change_index,
@@ -64,13 +71,14 @@ qf_rc ql_snapshot_decode(struct qf_str bytes, struct ql_snapshot *ret_snapshot)
         .members = qf_str_sub(rest, 0, (size_t)members),
         .state = qf_str_sub(rest, (size_t)members, (size_t)(members + state)),
         .application = qf_str_sub(rest, (size_t)(members + state), rest.len),
+        .needed = version == 3,
     };
     if (ql_get(in + 8 * CHECK_WORD, 8) != snapshot_check(in, &snapshot))
         return QF_ECORRUPT;
     if (version > QL_SNAPSHOT_VERSION)
         return QF_EUNSUPPORTED;
-    if (version != (snapshot.application.len ? QL_SNAPSHOT_VERSION : 1) || !snapshot.index ||
-        !snapshot.term || !snapshot.generation || !snapshot.generation_first)
+    if (version != version_of(&snapshot) || !snapshot.index || !snapshot.term ||
+        !snapshot.generation || !snapshot.generation_first)
         return QF_ECORRUPT;
     *ret_snapshot = snapshot;
     return QF_OK;

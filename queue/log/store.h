@@ -11,8 +11,9 @@
 #include "queue/log/sequence_state.h"
 
 #define QL_SNAPSHOT_FILE "snapshot.dat"
-/* Version 1 has no application; one without is still written as version 1. */
-enum { QL_SNAPSHOT_VERSION = 2, QL_SNAPSHOT_MAX = 256 << 20 };
+/* Version 1 has no application; one without is still written as version 1. Version 3 has one that releases before it would
+ * have dropped without a word. */
+enum { QL_SNAPSHOT_VERSION = 3, QL_SNAPSHOT_MAX = 256 << 20 };
 
 struct ql_snapshot {
     uint64_t index, term;  /* last entry that the state contains; 0: no snapshot */
@@ -21,6 +22,7 @@ struct ql_snapshot {
     struct qf_str state;   /* borrowed */
     struct qf_str
         application;     /* what the records mean to the queue's role; borrowed, often empty */
+    bool needed;         /* there is an application, and nobody may go on without it: version 3 */
     uint64_t generation; /* of the log; the store fills it in */
     uint64_t generation_first; /* first index of that generation; the store fills it in */
 };

@@ -14,7 +14,7 @@ void qn_app_open(struct qn_queue *queue)
 {
     const struct qn_applications *applications = &queue->node->options.applications;
 
-    queue->has_app = applications->open && queue->id &&
+    queue->has_app = applications->open &&
                      applications->open(applications->ctx, queue->name, queue->id, &queue->app);
 }
 

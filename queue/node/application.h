@@ -39,7 +39,7 @@ struct qn_application {
     qf_rc (*restore)(void *ctx, uint64_t index, struct qf_str state, struct qf_err *err);
     /* @again: the restored state counts it already. */
     void (*apply)(void *ctx, const struct qn_record *record, bool again);
-    void (*save)(void *ctx, struct qf_strbuf *buf); /* never nothing */
+    void (*save)(void *ctx, struct qf_strbuf *buf); /* never nothing, but for meta's */
     uint64_t (*needed_from)(void *ctx);
     /* This node serves as leader of @term, with all that was before applied; 0: not any more. */
     void (*lead)(void *ctx, uint64_t term);
@@ -60,7 +60,8 @@ struct qn_application {
  * change that made it so, which only grows. */
 void qn_ask_members(const struct qn_ask *ask, struct qc_members *ret_members, uint64_t *ret_index);
 
-/* The application of a queue, when it is opened. False: it has none. */
+/* The application of a queue, when it is opened. False: it has none. That of `meta` has the id 0; as long as it saves
+ * nothing, meta's snapshots are those of a node that has none, and from then on older releases refuse them. */
 struct qn_applications {
     void *ctx;
     bool (*open)(void *ctx, const char *queue, uint64_t id, struct qn_application *ret_application);

@@ -54,6 +54,7 @@ void qn_snapshot_if_due(struct qn_queue *queue, bool now)
         assert(queue->app_index == snapshot.index);
         queue->app.save(queue->app.ctx, &state);
         snapshot.application = qf_strbuf_view(&state);
+        snapshot.needed = !queue->id; /* older releases know no application of meta */
     }
     queue->save_again = !qn_save(queue, &snapshot) && now;
 }

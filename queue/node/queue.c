@@ -265,6 +265,7 @@ qf_rc qn_queue_open_meta(struct qn_node *node, struct qf_err *err)
     qf_rc rc =
         node->options.folders.open(node->options.folders.ctx, META_FOLDER, true, &meta->disk, err);
 
+    qn_app_open(meta);
     node->queues[node->queue_count++] = meta;
     if (rc == QF_OK) {
         struct qf_err missing = { 0 };

@@ -117,6 +117,25 @@ TEST(a_snapshot_carries_the_bytes_of_an_application)
     CHECK_EQ(ql_snapshot_decode(qf_strbuf_view(&bytes), &decoded), QF_OK);
 }
 
+/* Releases that read versions 1 and 2 refuse it, rather than forget the application. */
+TEST(an_application_that_is_needed_makes_another_version)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct ql_snapshot with = own, decoded;
+
+    with.application = QF_STR("what it means");
+    with.needed = true;
+    with.generation = with.generation_first = 1;
+    ql_snapshot_encode(&bytes, &with);
+    CHECK_EQ((unsigned char)bytes.data[8], 3);
+    CHECK_EQ(ql_snapshot_decode(qf_strbuf_view(&bytes), &decoded), QF_OK);
+    CHECK(decoded.needed);
+    with.application.len = 0;
+    qf_strbuf_reset(&bytes);
+    ql_snapshot_encode(&bytes, &with);
+    CHECK_EQ((unsigned char)bytes.data[8], 1);
+}
+
 TEST(a_snapshot_beyond_the_log_stops_the_node)
 {
     QF_CLEANUP(world_done) struct world world = begin();

@@ -147,7 +147,7 @@ static bool open_book(void *ctx, const char *queue, uint64_t id, struct qn_appli
 {
     struct book *book = ctx;
 
-    CHECK(id != 0);
+    CHECK((id != 0) == (strcmp(queue, QN_META) != 0));
     if (!qf_str_eq(qf_str_from(queue), QUEUE))
         return false;
     CHECK(!book->open);
