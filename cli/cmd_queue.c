@@ -81,41 +81,10 @@ static void queue_path(struct qf_strbuf *path, const char *name, const char *res
     curl_free(escaped);
 }
 
-static void param_u64(struct qf_strbuf *path, const char *name, uint64_t value)
-{
-    char text[32];
-
-    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
-    cli_web_param(path, name, text);
-}
-
 static json_t *ask(const char *method, const struct qf_strbuf *path)
 {
     return cli_web_ask(&web,
                        &(struct cli_web_request){ .method = method, .path = qf_strbuf_cstr(path) });
-}
-
-static int print_json(json_t *answer)
-{
-    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
-
-    if (text)
-        printf("%s\n", text);
-    free(text);
-    json_decref(answer);
-    return answer ? 0 : 1;
-}
-
-static int64_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-
-    return text && *text ? text : "-";
 }
 
 /* Ask for something that is answered by "ok". */
@@ -126,7 +95,7 @@ static int ask_done(const char *method, const struct qf_strbuf *path, const char
     if (!answer)
         return 1;
     if (json_out)
-        return print_json(answer);
+        return cli_web_print(answer);
     printf("%s\n", done);
     json_decref(answer);
     return 0;
@@ -144,14 +113,15 @@ static int list(void)
     qf_strbuf_puts(&path, "/v1/queues");
     answer = ask("GET", &path);
     if (!answer || json_out)
-        return print_json(answer);
+        return cli_web_print(answer);
     printf("%-24s %-16s %-12s %10s %10s %12s\n", "queue", "tenant", "leader", "first", "next",
            "bytes");
     json_array_foreach(json_object_get(answer, "queues"), i, queue)
     {
         printf("%-24s %-16s %-12s %10" PRId64 " %10" PRId64 " %12" PRId64 "\n",
-               text_of(queue, "name"), text_of(queue, "tenant"), text_of(queue, "leader"),
-               number(queue, "first"), number(queue, "next"), number(queue, "bytes"));
+               cli_json_text(queue, "name"), cli_json_text(queue, "tenant"),
+               cli_json_text(queue, "leader"), cli_json_number(queue, "first"),
+               cli_json_number(queue, "next"), cli_json_number(queue, "bytes"));
     }
     json_decref(answer);
     return 0;
@@ -164,9 +134,11 @@ static void print_members(const json_t *answer)
 
     json_array_foreach(json_object_get(answer, "members"), i, member)
     {
-        printf("%-24s %-8s %s%s\n", text_of(member, "name"), text_of(member, "role"),
-               text_of(member, "incarnation"),
-               strcmp(text_of(member, "name"), text_of(answer, "leader")) == 0 ? "  leads" : "");
+        printf("%-24s %-8s %s%s\n", cli_json_text(member, "name"), cli_json_text(member, "role"),
+               cli_json_text(member, "incarnation"),
+               strcmp(cli_json_text(member, "name"), cli_json_text(answer, "leader")) == 0
+                   ? "  leads"
+                   : "");
     }
 }
 
@@ -179,7 +151,7 @@ static int show(const char *name)
     queue_path(&path, name, "/status");
     answer = ask("GET", &path);
     if (!answer || json_out)
-        return print_json(answer);
+        return cli_web_print(answer);
     json_object_foreach(answer, key, value)
     {
         char *text = json_is_array(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
@@ -205,7 +177,7 @@ static int create(const char *name)
     if (consumer_expiry)
         cli_web_param(&path, "consumer_expiry", consumer_expiry);
     if (retention_bytes)
-        param_u64(&path, "retention_bytes", retention_bytes);
+        cli_web_param_u64(&path, "retention_bytes", retention_bytes);
     if (delete_on_consume)
         cli_web_param(&path, "delete_on_consume", "true");
     return ask_done("PUT", &path, "created");
@@ -238,7 +210,7 @@ static void print_record(const json_t *record)
         qf_strbuf_add(&bytes, json_string_value(text), json_string_length(text));
     else if (base64)
         (void)qf_base64_decode(&bytes, qf_str_from(base64));
-    printf("%" PRId64 "\t", number(record, "offset"));
+    printf("%" PRId64 "\t", cli_json_number(record, "offset"));
     (void)fwrite(qf_strbuf_cstr(&bytes), 1, bytes.len, stdout);
     printf("\n");
 }
@@ -254,8 +226,8 @@ static bool find_start(const char *name, uint64_t *ret_start)
     answer = ask("GET", &path);
     if (!answer)
         return false;
-    first = (uint64_t)number(answer, "first");
-    next = (uint64_t)number(answer, "next");
+    first = (uint64_t)cli_json_number(answer, "first");
+    next = (uint64_t)cli_json_number(answer, "next");
     *ret_start = next > first + max ? next - max : first;
     json_decref(answer);
     return true;
@@ -270,8 +242,8 @@ static bool print_some(const char *name, uint64_t *at, uint64_t *left, bool *ret
     size_t i;
 
     queue_path(&path, name, "");
-    param_u64(&path, "from", *at);
-    param_u64(&path, "max", QF_MIN(*left, UINT64_C(1000)));
+    cli_web_param_u64(&path, "from", *at);
+    cli_web_param_u64(&path, "max", QF_MIN(*left, UINT64_C(1000)));
     if (follow)
         cli_web_param(&path, "wait", FOLLOW_WAIT);
     answer = ask("GET", &path);
@@ -283,8 +255,8 @@ static bool print_some(const char *name, uint64_t *at, uint64_t *left, bool *ret
         --*left;
     }
     (void)fflush(stdout);
-    *at = (uint64_t)number(answer, "next");
-    *ret_end = number(answer, "next") >= number(answer, "end");
+    *at = (uint64_t)cli_json_number(answer, "next");
+    *ret_end = cli_json_number(answer, "next") >= cli_json_number(answer, "end");
     json_decref(answer);
     return true;
 }
@@ -316,9 +288,10 @@ static int offer_batch(const char *name, struct qf_strbuf *lines, const char *ty
                                                           .content_type = type });
     qf_strbuf_reset(lines);
     if (!answer || json_out)
-        return print_json(answer);
-    printf("%" PRId64 " records, offsets %" PRId64 " to %" PRId64 "\n", number(answer, "count"),
-           number(answer, "first"), number(answer, "last"));
+        return cli_web_print(answer);
+    printf("%" PRId64 " records, offsets %" PRId64 " to %" PRId64 "\n",
+           cli_json_number(answer, "count"), cli_json_number(answer, "first"),
+           cli_json_number(answer, "last"));
     json_decref(answer);
     return 0;
 }
@@ -366,18 +339,19 @@ static int offsets(const char *name)
     queue_path(&path, name, "/offsets");
     if (consumer) {
         cli_web_param(&path, "consumer", consumer);
-        param_u64(&path, "offset", offset);
+        cli_web_param_u64(&path, "offset", offset);
         return ask_done("PUT", &path, "moved");
     }
     answer = ask("GET", &path);
     if (!answer || json_out)
-        return print_json(answer);
-    printf("first %" PRId64 ", next %" PRId64 "\n", number(answer, "first"),
-           number(answer, "next"));
+        return cli_web_print(answer);
+    printf("first %" PRId64 ", next %" PRId64 "\n", cli_json_number(answer, "first"),
+           cli_json_number(answer, "next"));
     json_array_foreach(json_object_get(answer, "consumers"), i, item)
     {
-        printf("%-40s %10" PRId64 "  %" PRId64 " behind\n", text_of(item, "consumer"),
-               number(item, "offset"), number(answer, "next") - number(item, "offset"));
+        printf("%-40s %10" PRId64 "  %" PRId64 " behind\n", cli_json_text(item, "consumer"),
+               cli_json_number(item, "offset"),
+               cli_json_number(answer, "next") - cli_json_number(item, "offset"));
     }
     json_decref(answer);
     return 0;
@@ -415,7 +389,7 @@ static int members(const char *name)
     queue_path(&path, name ? name : "meta", "/status");
     answer = ask("GET", &path);
     if (!answer || json_out)
-        return print_json(answer);
+        return cli_web_print(answer);
     print_members(answer);
     json_decref(answer);
     return 0;

@@ -2,6 +2,7 @@
 #include "cli/web.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,37 @@ void cli_web_param(struct qf_strbuf *path, const char *name, const char *value)
     qf_strbuf_printf(path, "%c%s=%s", path->data && strchr(path->data, '?') ? '&' : '?', name,
                      escaped ? escaped : "");
     curl_free(escaped);
+}
+
+void cli_web_param_u64(struct qf_strbuf *path, const char *name, uint64_t value)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    cli_web_param(path, name, text);
+}
+
+int cli_web_print(json_t *answer)
+{
+    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+
+    if (text)
+        printf("%s\n", text);
+    free(text);
+    json_decref(answer);
+    return answer ? 0 : 1;
+}
+
+int64_t cli_json_number(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+const char *cli_json_text(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    return text && *text ? text : "-";
 }
 
 static size_t on_bytes(char *data, size_t size, size_t count, void *arg)

@@ -43,9 +43,16 @@ struct cli_web_request {
 
 /* Append "NAME=VALUE" to @path, escaped, after '?' or '&'. */
 void cli_web_param(struct qf_strbuf *path, const char *name, const char *value);
+void cli_web_param_u64(struct qf_strbuf *path, const char *name, uint64_t value);
 
 /* The answer, json_decref() it; NULL, and one line was printed to stderr: no answer, or an error. */
 json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request);
+
+/* Print @answer, if there is one, in a line and let go of it; the code with which the command ends. */
+int cli_web_print(json_t *answer);
+/* A member of @object; 0 and "-" if there is none. */
+int64_t cli_json_number(const json_t *object, const char *name);
+const char *cli_json_text(const json_t *object, const char *name);
 
 /* The same within @timeout_ms and silently: NULL, and @why has the line. */
 json_t *cli_web_try(const struct cli_web *web, const struct cli_web_request *request,
