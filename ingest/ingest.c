@@ -23,6 +23,7 @@
 #include "ingest/http/routes.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
+#include "ring/coord/coord.h"
 
 #define TICK_MS 250
 #define CLOSE_MS 2200
@@ -41,6 +42,7 @@ struct ingest {
     struct qn_node *node;
     struct in_heads *heads;
     struct in_partitions *partitions;
+    struct rg_coord *coord;
     atomic_bool leads[QN_PARTITIONS_MAX];
     /* As of the last tick: of logs and heads on the disk, of heads in memory. */
     atomic_uint_fast64_t data_bytes, head_bytes;
@@ -190,7 +192,7 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
                                .tls_cert_file = options->peer_tls_cert,
                                .tls_key_file = options->peer_tls_key,
                                .tls_peer_name = options->peer_tls_name,
-                               .records = IN_RECORDS_ELECT };
+                               .records = IN_RECORDS_RING };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
     char *base = ingest->routes.http_base;
@@ -285,6 +287,23 @@ static bool all_know(void *ctx, const struct qn_ask *ask, uint32_t records,
     }
     free(stats);
     return all;
+}
+
+static bool all_know_ring(void *ctx, const struct qn_ask *ask, char ret_name[QC_NAME_SIZE])
+{
+    return all_know(ctx, ask, IN_RECORDS_RING, ret_name);
+}
+
+/* Samples have the partitions' application, storage nodes that of meta. */
+static bool open_application(void *ctx, const char *queue, uint64_t id, struct qn_application *ret)
+{
+    struct ingest *ingest = ctx;
+    struct qn_applications partitions = in_partitions_applications(ingest->partitions);
+
+    if (strcmp(queue, QN_META) != 0)
+        return partitions.open(partitions.ctx, queue, id, ret);
+    *ret = rg_coord_application(ingest->coord);
+    return true;
 }
 
 static uint64_t head_bytes(void *ctx)
@@ -428,7 +447,10 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
     rc = make_partitions(ingest, err);
     if (rc != QF_OK)
         return rc;
-    node.applications = in_partitions_applications(ingest->partitions);
+    ingest->coord = rg_coord_new(
+        &(struct rg_coord_options){ .all_know = all_know_ring, .fatal = die, .ctx = ingest });
+    ingest->routes.ring = rg_coord_board(ingest->coord);
+    node.applications = (struct qn_applications){ ingest, open_application };
     rc = qn_start(&node, &ingest->node, err);
     if (rc == QF_OK)
         in_partitions_set_node(ingest->partitions, ingest->node);
@@ -532,6 +554,7 @@ static void tick(struct ingest *ingest)
     struct in_head_figures heads = in_heads_figures(ingest->heads);
 
     qh_listener_tick(ingest->listener);
+    rg_board_tick(ingest->routes.ring, qf_clock_mono_ms(), false);
     refresh_files(ingest, qf_clock_mono_ms());
     atomic_store(&ingest->data_bytes, atomic_load(&figures->log_bytes) + heads.file_bytes);
     atomic_store(&ingest->head_bytes, heads.memory_bytes);
@@ -584,6 +607,7 @@ static void drain(struct ingest *ingest, int signal_fd)
     close_ranges(ingest);
     qn_drain(ingest->node);
     while (!is_idle(ingest)) {
+        rg_board_tick(ingest->routes.ring, qf_clock_mono_ms(), true);
         if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
             QF_LOG_WARN("drain cut short",
                         QF_KV_U64("requests", qh_listener_active(ingest->listener)));
@@ -601,6 +625,7 @@ static void stop(struct ingest *ingest)
     qn_halt(ingest->node); /* nor does it ask others */
     atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));
     ingest->node = qn_stop(ingest->node);
+    ingest->coord = rg_coord_free(ingest->coord);
     ingest->accept = in_accept_free(ingest->accept);
     ingest->partitions = in_partitions_free(ingest->partitions);
     ingest->heads = in_heads_free(ingest->heads);

@@ -39,8 +39,8 @@ enum in_record_kind {
 };
 
 /* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), up to IN_BELOW,
- * all. */
-enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2, IN_RECORDS_ELECT = 3 };
+ * all; and those of meta about storage nodes. */
+enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2, IN_RECORDS_ELECT = 3, IN_RECORDS_RING = 4 };
 
 /* What makes two requests the same one. */
 struct in_request_key {

@@ -80,9 +80,12 @@ static void add_success(struct qf_strbuf *body, const struct qn_ask *ask)
     case QN_FOUND:
         qf_strbuf_puts(body, "{\"status\":\"ok\"}\n");
         break;
-    case QN_WRITE: /* of the node itself, not of HTTP */
+    case QN_WRITE: /* of applications: they wrote JSON */
     case QN_QUESTION:
-    case QN_LOOK:
+        qf_strbuf_str(body, qf_strbuf_view(&answer->text));
+        qf_strbuf_putc(body, '\n');
+        break;
+    case QN_LOOK: /* of the node itself, not of HTTP */
     case QN_VERB__COUNT:
         break;
     }

@@ -73,21 +73,6 @@ static void handle_offer(struct qh_visit *visit)
         (void)qn_ask_free(ask);
 }
 
-/* How long something may be kept ("7d", "0" for ever) or waited for. */
-static bool param_duration(struct qh_visit *visit, const char *name, int64_t *ret_ms)
-{
-    struct qf_str text = qh_visit_param(visit, name);
-    struct qf_err err = { 0 };
-
-    *ret_ms = 0;
-    if (!text.len || qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
-        return true;
-    (void)qf_err_set(&err, QF_EINVAL, "invalid parameter \"%s\": expected a duration as 7d or 30m",
-                     name);
-    in_fail(visit, &err);
-    return false;
-}
-
 /* Consumer, from, max, wait: of all that read. */
 static void submit_read(struct qh_visit *visit, enum qn_verb verb, uint64_t max_standard)
 {
@@ -97,7 +82,7 @@ static void submit_read(struct qh_visit *visit, enum qn_verb verb, uint64_t max_
     if (ask && in_param_text(visit, "consumer", ask->consumer, sizeof(ask->consumer)) &&
         in_param_u64(visit, "from", 0, UINT64_MAX, &ask->from) &&
         in_param_u64(visit, "max", max_standard, QN_POLL_MAX, &max) &&
-        param_duration(visit, "wait", &ask->wait_ms)) {
+        in_param_duration(visit, "wait", 0, &ask->wait_ms)) {
         ask->max = max ? (uint32_t)max : 1;
         if (ask->wait_ms < 0 || ask->wait_ms > QN_WAIT_MS_MAX)
             ask->wait_ms = ask->wait_ms < 0 ? 0 : QN_WAIT_MS_MAX;
@@ -168,8 +153,8 @@ static void handle_create(struct qh_visit *visit)
     bool level_set;
 
     if (ask && param_bool(visit, "delete_on_consume", &options->delete_on_consume) &&
-        param_duration(visit, "retention", &options->retention_ms) &&
-        param_duration(visit, "consumer_expiry", &options->consumer_expiry_ms) &&
+        in_param_duration(visit, "retention", 0, &options->retention_ms) &&
+        in_param_duration(visit, "consumer_expiry", 0, &options->consumer_expiry_ms) &&
         in_param_u64(visit, "retention_bytes", 0, INT64_MAX, &options->retention_bytes) &&
         in_param_level(visit, &level_set, &options->level))
         in_visit_submit(visit, ask);

@@ -6,14 +6,16 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/duration.h"
 #include "base/pure/utf8.h"
 #include "base/sys/clock.h"
 #include "ingest/http/routes_int.h"
 
 static const struct qh_routes *const families[] = {
-    &in_head_routes,  &in_extra_routes,   &in_write_routes, &in_queue_routes,
-    &in_admin_routes, &in_operate_routes, &in_peer_routes,  &in_watch_routes,
-    &in_ha_routes,    &in_node_routes,    &in_below_routes, &in_whole_queue_routes,
+    &in_head_routes,        &in_extra_routes,   &in_write_routes, &in_queue_routes,
+    &in_admin_routes,       &in_operate_routes, &in_peer_routes,  &in_watch_routes,
+    &in_ha_routes,          &in_node_routes,    &in_below_routes, &in_ring_routes,
+    &in_whole_queue_routes,
 };
 
 /* A request whose ask is with the node. */
@@ -84,6 +86,17 @@ bool in_param_text(struct qh_visit *visit, const char *name, char *out, size_t s
         memcpy(out, text.data, text.len);
     out[text.len] = 0;
     return true;
+}
+
+bool in_param_duration(struct qh_visit *visit, const char *name, int64_t standard_ms,
+                       int64_t *ret_ms)
+{
+    struct qf_str text = qh_visit_param(visit, name);
+
+    *ret_ms = standard_ms;
+    if (!text.len || qf_duration_parse(text, ret_ms) == QF_DURATION_OK)
+        return true;
+    return refuse(visit, name, "expected a duration as 7d or 30m");
 }
 
 bool in_param_level(struct qh_visit *visit, bool *ret_set, enum qc_level *ret_level)

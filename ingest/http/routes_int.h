@@ -17,6 +17,7 @@ extern const struct qh_routes in_watch_routes;   /* what changes in meta */
 extern const struct qh_routes in_peer_routes;    /* for other nodes, and about them */
 extern const struct qh_routes in_operate_routes; /* metrics and probes */
 extern const struct qh_routes in_node_routes;    /* what this node says of itself */
+extern const struct qh_routes in_ring_routes;    /* storage nodes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
 
 static inline struct in_routes *in_routes_of(const struct qh_visit *visit)
@@ -35,6 +36,9 @@ void in_visit_submit(struct qh_visit *visit, struct qn_ask *ask);
 /* Parameters. False, and answered, if there is one that is not what it should be. */
 bool in_param_u64(struct qh_visit *visit, const char *name, uint64_t standard, uint64_t max,
                   uint64_t *ret_value);
+/* How long something may be kept ("7d", "0" for ever) or waited for. */
+bool in_param_duration(struct qh_visit *visit, const char *name, int64_t standard_ms,
+                       int64_t *ret_ms);
 /* A name of one's own choice, 1 to @size - 1 bytes of text without control characters; @out is ""
  * if it is absent. */
 bool in_param_text(struct qh_visit *visit, const char *name, char *out, size_t size);

@@ -1,0 +1,296 @@
+/* coord.c - records of `meta` applied, wishes decided, questions answered. */
+#include "ring/coord/coord.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/pure/number.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "ring/state/show.h"
+
+struct rg_coord {
+    struct rg_coord_options options;
+    struct rg_board *board;
+    /* Of the node's thread. */
+    struct rg_state *state;
+    uint64_t index; /* of meta, so far */
+};
+
+/* --- records --- */
+
+static qf_rc restore(void *ctx, uint64_t index, struct qf_str bytes, struct qf_err *err)
+{
+    struct rg_coord *coord = ctx;
+    qf_rc rc;
+
+    if (!bytes.len && rg_state_ring(coord->state)->applied)
+        return qf_err_set(
+            err, QF_EUNSUPPORTED,
+            "the leader of meta gave a snapshot without the ring of storage nodes: it "
+            "is of an older release; let every ingest node run this one");
+    rc = rg_state_restore(coord->state, bytes);
+    if (rc == QF_EUNSUPPORTED)
+        return qf_err_set(err, rc,
+                          "the ring of storage nodes was saved by a newer release: start "
+                          "that one");
+    if (rc == QF_OK && rg_state_ring(coord->state)->applied > index)
+        rc = QF_ECORRUPT;
+    if (rc != QF_OK)
+        return qf_err_set(err, rc, "the ring of storage nodes in the snapshot of meta is damaged");
+    coord->index = index;
+    rg_board_post(coord->board, rg_state_ring(coord->state));
+    return QF_OK;
+}
+
+/* What an operator forces, and what undoes a change, stays in the log of every node. */
+static void note(const struct rg_coord *coord, uint64_t index)
+{
+    const struct rg_ring *ring = rg_state_ring(coord->state);
+    enum rg_verdict verdict = RG_APPLIED;
+
+    (void)rg_state_verdict(coord->state, index, &verdict);
+    QF_LOG_DEBUG("ring", QF_KV_U64("index", index), QF_KV_U64("epoch", ring->epoch),
+                 QF_KV_STR("verdict", rg_verdict_text(verdict)));
+}
+
+static void apply(void *ctx, const struct qn_record *record, bool again)
+{
+    struct rg_coord *coord = ctx;
+    qf_rc rc;
+
+    if (again)
+        return;
+    coord->index = record->offset;
+    rc = rg_state_apply(coord->state, record->offset, record->data);
+    if (rc == QF_EUNSUPPORTED)
+        coord->options.fatal(coord->options.ctx,
+                             "meta has a record about storage nodes that this release cannot read: "
+                             "start the newer one that wrote it");
+    if (rc != QF_OK)
+        return;
+    note(coord, record->offset);
+    rg_board_post(coord->board, rg_state_ring(coord->state));
+}
+
+static void save(void *ctx, struct qf_strbuf *buf)
+{
+    rg_state_save(buf, ((struct rg_coord *)ctx)->state);
+}
+
+/* The state has all that was applied. */
+static uint64_t needed_from(void *ctx)
+{
+    return ((struct rg_coord *)ctx)->index + 1;
+}
+
+static void lead(void *ctx, uint64_t term)
+{
+    struct rg_coord *coord = ctx;
+
+    if (coord->options.lead)
+        coord->options.lead(coord->options.ctx, term);
+}
+
+/* --- wishes --- */
+
+static enum qn_proposal refuse(struct qn_ask *ask, qf_rc rc, const char *why)
+{
+    (void)qf_err_set(&ask->answer.err, rc, "%s", why);
+    return QN_ANSWERED;
+}
+
+/* What the asker hears of the entry at @index. */
+static void tell(const struct rg_coord *coord, enum rg_verdict verdict, uint64_t index,
+                 struct qn_answer *answer)
+{
+    const struct rg_ring *ring = rg_state_ring(coord->state);
+    qf_rc rc = rg_verdict_rc(verdict);
+
+    if (rc != QF_OK) {
+        (void)qf_err_set(&answer->err, rc, "%s", rg_verdict_text(verdict));
+        return;
+    }
+    qf_strbuf_printf(&answer->text, "{\"status\":\"ok\",\"changed\":%s,\"epoch\":%" PRIu64,
+                     verdict == RG_APPLIED ? "true" : "false", ring->epoch);
+    if (verdict == RG_APPLIED && rg_ring_change(ring, index))
+        qf_strbuf_printf(&answer->text, ",\"migration\":\"%" PRIu64 "\"", index);
+    qf_strbuf_putc(&answer->text, '}');
+}
+
+static bool all_know(struct rg_coord *coord, struct qn_ask *ask)
+{
+    char name[QC_NAME_SIZE];
+
+    if (rg_state_ring(coord->state)->applied || !coord->options.all_know ||
+        coord->options.all_know(coord->options.ctx, ask, name))
+        return true;
+    (void)qf_err_set(&ask->answer.err, QF_EUNAVAILABLE,
+                     "node %s is of an older release, or was not seen since this node started: "
+                     "there can be storage nodes when every node runs this release",
+                     name);
+    return false;
+}
+
+static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf *record,
+                                void **ret_pending)
+{
+    struct rg_coord *coord = ctx;
+    struct rg_wish wish;
+    enum rg_verdict verdict;
+
+    *ret_pending = NULL;
+    if (ask->records.count != 1 || rg_wish_decode(qn_ask_record(ask, 0), &wish) != QF_OK)
+        return refuse(ask, QF_EPROTO, "a wish that this release cannot read");
+    if (!all_know(coord, ask))
+        return QN_ANSWERED;
+    verdict = rg_state_try(coord->state, &wish,
+                           QF_MAX(qf_clock_wall_ms(), rg_state_ring(coord->state)->time_ms));
+    if (verdict != RG_APPLIED) {
+        tell(coord, verdict, 0, &ask->answer);
+        return QN_ANSWERED;
+    }
+    if (wish.entry.forced)
+        QF_LOG_WARN("a cleanup without its checks was asked for",
+                    QF_KV_STR("node", rg_state_ring(coord->state)->nodes[wish.entry.node].name),
+                    QF_KV_U64("slot", rg_slot_set_next(&wish.entry.slots, 0)),
+                    QF_KV_SLICE("reason", wish.entry.reason));
+    rg_record_encode(record, &wish.entry);
+    return QN_PROPOSED;
+}
+
+static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_answer *answer)
+{
+    const struct rg_coord *coord = ctx;
+    enum rg_verdict verdict;
+
+    (void)pending;
+    if (!answer || rc != QF_OK)
+        return;
+    if (rg_state_verdict(coord->state, index, &verdict)) {
+        tell(coord, verdict, index, answer);
+    } else {
+        answer->unknown = true;
+        (void)qf_err_set(&answer->err, QF_EUNAVAILABLE, "nobody remembers what came of it: look");
+    }
+}
+
+struct qn_ask *rg_coord_wish(const struct rg_wish *wish)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct qn_ask *ask = qn_ask_new(QN_WRITE, QF_STR(QN_META));
+
+    ask->operates = true;
+    rg_wish_encode(&bytes, wish);
+    qn_ask_add(ask, qf_strbuf_view(&bytes));
+    return ask;
+}
+
+/* --- questions --- */
+
+static void show_node(const struct rg_ring *ring, struct qf_str name, struct qn_answer *answer)
+{
+    uint8_t node = name.len ? rg_ring_node(ring, name) : RG_NODES_MAX;
+
+    if (node == RG_NODES_MAX)
+        (void)qf_err_set(&answer->err, QF_ENOTFOUND, "there is no such storage node");
+    else
+        rg_show_node(&answer->text, ring, node);
+}
+
+static void show_change(const struct rg_ring *ring, struct qf_str id, struct qn_answer *answer)
+{
+    const struct rg_change *change = NULL;
+    uint64_t number;
+
+    if (qf_parse_u64(id, &number))
+        change = rg_ring_change(ring, number);
+    if (change)
+        rg_show_change(&answer->text, ring, change, qf_clock_wall_ms());
+    else
+        (void)qf_err_set(&answer->err, QF_ENOTFOUND,
+                         "there is no such migration, or it is over "
+                         "and cleaned up");
+}
+
+static void answer(void *ctx, struct qn_ask *ask, uint64_t index)
+{
+    const struct rg_coord *coord = ctx;
+    const struct rg_ring *ring = rg_state_ring(coord->state);
+    struct qf_str question = ask->records.count ? qn_ask_record(ask, 0) : QF_STR("");
+    struct qf_str name = qf_str_sub(question, 1, question.len);
+
+    (void)index;
+    switch (question.len ? question.data[0] : 0) {
+    case RG_ASK_NODES:
+        rg_show_nodes(&ask->answer.text, ring, qf_clock_wall_ms(), coord->options.dead_ms);
+        break;
+    case RG_ASK_NODE:
+        show_node(ring, name, &ask->answer);
+        break;
+    case RG_ASK_CHANGES:
+        rg_show_changes(&ask->answer.text, ring, qf_clock_wall_ms());
+        break;
+    case RG_ASK_CHANGE:
+        show_change(ring, name, &ask->answer);
+        break;
+    default: /* a character: no enum */
+        (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED,
+                         "a question that this release does not know");
+    }
+}
+
+struct qn_ask *rg_coord_question(enum rg_question question, struct qf_str name)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct qn_ask *ask = qn_ask_new(QN_QUESTION, QF_STR(QN_META));
+
+    ask->operates = true;
+    qf_strbuf_putc(&bytes, (char)question);
+    qf_strbuf_str(&bytes, qf_str_sub(name, 0, RG_NAME_MAX));
+    qn_ask_add(ask, qf_strbuf_view(&bytes));
+    return ask;
+}
+
+/* --- the application --- */
+
+struct rg_coord *rg_coord_new(const struct rg_coord_options *options)
+{
+    struct rg_coord *coord = qf_xcalloc(1, sizeof(*coord));
+
+    coord->options = *options;
+    if (!coord->options.dead_ms)
+        coord->options.dead_ms = RG_DEAD_MS;
+    coord->board = rg_board_new();
+    coord->state = rg_state_new();
+    return coord;
+}
+
+struct rg_coord *rg_coord_free(struct rg_coord *coord)
+{
+    if (coord) {
+        coord->board = rg_board_free(coord->board);
+        coord->state = rg_state_free(coord->state);
+        free(coord);
+    }
+    return NULL;
+}
+
+struct rg_board *rg_coord_board(struct rg_coord *coord)
+{
+    return coord->board;
+}
+
+struct qn_application rg_coord_application(struct rg_coord *coord)
+{
+    return (struct qn_application){ .ctx = coord,
+                                    .restore = restore,
+                                    .apply = apply,
+                                    .save = save,
+                                    .needed_from = needed_from,
+                                    .lead = lead,
+                                    .propose = propose,
+                                    .ended = ended,
+                                    .answer = answer };
+}
