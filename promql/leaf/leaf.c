@@ -11,13 +11,17 @@ static bool has_grid(const struct pq_stage *stage)
            stage->kind == PQ_STAGE_SAMPLES;
 }
 
+/* The times at which the first @count stages answer: the grid of the last one that has any. */
+static const struct pq_grid *grid_of(const struct pq_leaf *leaf, size_t count)
+{
+    while (count > 1 && !has_grid(&leaf->stages[count - 1]))
+        count--;
+    return &leaf->stages[count - 1].grid;
+}
+
 const struct pq_grid *pq_leaf_grid(const struct pq_leaf *leaf)
 {
-    size_t i = leaf->stage_count - 1;
-
-    while (i > 0 && !has_grid(&leaf->stages[i]))
-        i--;
-    return &leaf->stages[i].grid;
+    return grid_of(leaf, leaf->stage_count);
 }
 
 bool pq_stage_drops_names(const struct pq_stage *stage)
@@ -110,12 +114,18 @@ static void print_matchers(struct qf_strbuf *buf, const struct pq_select *select
     qf_strbuf_putc(buf, '}');
 }
 
-static void print_times(struct qf_strbuf *buf, const struct pq_stage *stage, bool subquery)
+/* @inner: what a subquery was computed at; or NULL. */
+static void print_times(struct qf_strbuf *buf, const struct pq_stage *stage,
+                        const struct pq_grid *inner)
 {
     if (stage->kind != PQ_STAGE_INSTANT) {
         qf_strbuf_putc(buf, '[');
         qf_duration_print(buf, stage->range_ms);
-        qf_strbuf_puts(buf, subquery ? ":]" : "]");
+        if (inner) {
+            qf_strbuf_putc(buf, ':');
+            qf_duration_print(buf, inner->step_ms);
+        }
+        qf_strbuf_putc(buf, ']');
     }
     if (stage->anchored)
         qf_strbuf_puts(buf, " anchored");
@@ -146,7 +156,7 @@ static void print_stages(struct qf_strbuf *buf, const struct pq_leaf *leaf, size
     else
         print_stages(buf, leaf, count - 1);
     if (has_grid(stage))
-        print_times(buf, stage, count > 1);
+        print_times(buf, stage, count > 1 ? grid_of(leaf, count - 1) : NULL);
     if (stage->kind == PQ_STAGE_BINARY && !stage->scalar_left)
         qf_strbuf_printf(buf, " %s%s %.17g", pq_op_text(stage->op),
                          stage->return_bool ? " bool" : "", stage->params[0]);

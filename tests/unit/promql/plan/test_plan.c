@@ -68,7 +68,7 @@ TEST(steps_on_one_series_go_into_the_leaf)
 {
     check_explain("max_over_time((abs(up) * 2 > 1)[10m:1m])", &range,
                   "leaf 0 drops names\n"
-                  "leaf 0: series: max_over_time(((abs({__name__=\"up\"}) * 2) > 1)[10m:])\n"
+                  "leaf 0: series: max_over_time(((abs({__name__=\"up\"}) * 2) > 1)[10m:1m])\n"
                   "  reads [-239999, 1200000], answers 11 steps of 60000 ms from 600000\n");
 }
 
