@@ -120,7 +120,8 @@ static void handle_peers(struct qh_visit *visit)
     for (size_t i = 0; i < count; i++) {
         qf_strbuf_puts(&body, i ? ",{\"name\":" : "{\"name\":");
         qf_strbuf_json(&body, qf_str_from(stats[i].name));
-        qf_strbuf_printf(&body, ",\"state\":\"%s\",\"why\":", qp_state_text(stats[i].state));
+        qf_strbuf_printf(&body, ",\"state\":\"%s\",\"protocol\":%" PRIu32 ",\"why\":",
+                         qp_state_text(stats[i].state), stats[i].protocol);
         qf_strbuf_json(&body, qf_str_from(stats[i].why));
         qf_strbuf_printf(&body,
                          ",\"messages_sent\":%" PRIu64 ",\"messages_received\":%" PRIu64

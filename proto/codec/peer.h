@@ -32,6 +32,7 @@ struct pb_peer_hello {
     uint64_t instance; /* never 0 */
     struct qf_str http_base, http_token, software;
     uint32_t records;
+    uint32_t protocol_newest; /* 0: protocol_version alone */
 };
 
 struct pb_peer_message {

@@ -22,6 +22,7 @@ static void fill_hello(struct qf_arena *arena, const struct pb_peer_hello *in, h
     out->http_token = pb_cstr(arena, in->http_token);
     out->software = pb_cstr(arena, in->software);
     out->records = in->records;
+    out->protocol_newest = in->protocol_newest;
 }
 
 void pb_peer_encode(struct qf_strbuf *buf, const struct pb_peer_frame *frame)
@@ -173,9 +174,13 @@ static qf_rc take_hello(const hello_msg *in, struct pb_peer_hello *out, struct q
                                    .http_base = qf_str_from(in->http_base),
                                    .http_token = qf_str_from(in->http_token),
                                    .software = qf_str_from(in->software),
-                                   .records = in->records };
+                                   .records = in->records,
+                                   .protocol_newest = in->protocol_newest };
     if (!out->instance)
         return qf_err_set(err, QF_EPROTO, "a hello without an instance");
+    if (out->protocol_newest && out->protocol_newest < out->protocol_version)
+        return qf_err_set(err, QF_EPROTO, "a hello of protocol versions %u to %u",
+                          (unsigned)out->protocol_version, (unsigned)out->protocol_newest);
     if (check_text(out->name, 1, PB_PEER_NAME_BYTES_MAX, "a node name", err) ||
         check_text(out->to, 0, PB_PEER_NAME_BYTES_MAX, "a node name", err) ||
         check_text(out->http_base, 0, PB_PEER_TEXT_BYTES_MAX, "an HTTP base", err) ||

@@ -48,7 +48,8 @@ void qp_say_hello(struct qp_stream *stream)
     struct pb_peer_hello *hello = &frame.u.hello;
 
     *hello =
-        (struct pb_peer_hello){ .protocol_version = peers->options.protocol_version,
+        (struct pb_peer_hello){ .protocol_version = peers->options.protocol_oldest,
+                                .protocol_newest = peers->options.protocol_newest,
                                 .name = qf_str_from(peers->options.name),
                                 .to = qf_str_from(stream->dialed ? stream->peer->stat.name : ""),
                                 .instance = peers->instance,
@@ -140,6 +141,19 @@ static bool alone(struct qp_stream *stream, struct qp_peer *peer, const struct p
     return refuse(verdict, QP_DIALING);
 }
 
+static uint32_t newest_of(const struct pb_peer_hello *hello)
+{
+    return QF_MAX(hello->protocol_newest, hello->protocol_version);
+}
+
+/* The version to speak with whoever said @hello; 0: there is none. */
+static uint32_t agreed(const struct qp_options *own, const struct pb_peer_hello *hello)
+{
+    uint32_t newest = QF_MIN(own->protocol_newest, newest_of(hello));
+
+    return newest >= own->protocol_oldest && newest >= hello->protocol_version ? newest : 0;
+}
+
 static void copy(char *out, size_t size, struct qf_str text)
 {
     (void)snprintf(out, size, "%.*s", QF_STR_ARG(text));
@@ -165,6 +179,7 @@ static void take(struct qp_stream *stream, struct qp_peer *peer, const struct pb
     peer->stat.cluster = hello->cluster;
     peer->stat.instance = hello->instance;
     peer->stat.records = hello->records;
+    peer->stat.protocol = agreed(&peers->options, hello);
     peer->stat.connects++;
     copy(peer->stat.http_base, sizeof(peer->stat.http_base), hello->http_base);
     copy(peer->token, sizeof(peer->token), hello->http_token);
@@ -180,11 +195,12 @@ static bool fits(struct qp_stream *stream, const struct pb_peer_hello *hello,
 {
     const struct qp_options *own = &stream->peers->options;
 
-    if (hello->protocol_version != own->protocol_version) {
+    if (!agreed(own, hello)) {
         (void)snprintf(verdict->why, sizeof(verdict->why),
-                       "node %s speaks version %u, node %.*s version %u", own->name,
-                       (unsigned)own->protocol_version, QF_STR_ARG(hello->name),
-                       (unsigned)hello->protocol_version);
+                       "node %s speaks versions %u to %u, node %.*s versions %u to %u", own->name,
+                       (unsigned)own->protocol_oldest, (unsigned)own->protocol_newest,
+                       QF_STR_ARG(hello->name), (unsigned)hello->protocol_version,
+                       (unsigned)newest_of(hello));
         return refuse(verdict, QP_WRONG_VERSION);
     }
     return name_fits(stream, hello, verdict) && cluster_fits(stream->peers, hello, verdict);

@@ -90,7 +90,8 @@ static void copy_options(struct qp_options *out, const struct qp_options *in)
     out->tls_peer_name = dup_text(in->tls_peer_name);
     out->http_ca_file = dup_text(in->http_ca_file ? in->http_ca_file : in->tls_ca_file);
 #define DEFAULT(field, value) out->field = in->field ? in->field : (value)
-    DEFAULT(protocol_version, QP_PROTOCOL_VERSION);
+    DEFAULT(protocol_oldest, qp_protocol_oldest);
+    DEFAULT(protocol_newest, qp_protocol_newest);
     DEFAULT(queue_messages_max, 8192);
     DEFAULT(queue_bytes_max, (size_t)64 << 20);
     DEFAULT(stuck_ms, 5000);

@@ -1,7 +1,7 @@
 /* peer.h - the streams between ingest nodes: messages, calls and snapshot files, by node name.
  *
  * Every node listens, and dials each peer it was given an address of. A stream begins with a hello
- * in both directions (protocol version, cluster, name, a random number of this process, where its
+ * in both directions (protocol versions, cluster, name, a random number of this process, where its
  * HTTP is); whoever does not fit is refused, with one line in the log and a state in qp_stat(), and
  * dialled again with growing, jittered pauses. Nodes that were not named in the options may dial in;
  * they are peers while they are connected.
@@ -25,7 +25,6 @@
 #include "base/pure/strbuf.h"
 
 enum {
-    QP_PROTOCOL_VERSION = 1,
     QP_PEERS_MAX = 32,   /* known by name, whether dialled or dialling in */
     QP_NAME_SIZE = 64,   /* node and queue names, methods: 1 to 63 bytes */
     QP_URL_SIZE = 256,   /* http_base */
@@ -35,6 +34,11 @@ enum {
     /* Of one message, call or answer; an entry of the log fits (QL_ENTRY_MAX). */
     QP_BYTES_MAX = (32 << 20) + (64 << 10)
 };
+
+/* Versions of what is said on a stream that this build speaks: two nodes speak the newest that both of them
+ * do, so that a cluster can be upgraded node by node, and go back. A release that raises the newest
+ * goes on speaking the one before; the next one may give that up. (version.c) */
+extern const uint32_t qp_protocol_oldest, qp_protocol_newest;
 
 struct qp_peers;
 struct qp_reply;
@@ -47,7 +51,7 @@ enum qp_state {
     QP_WRONG_CLUSTER, /* it belongs to another cluster */
     QP_WRONG_NAME,    /* at its address answers a node of another name */
     QP_SAME_NAME,     /* two processes use its name, or it uses ours */
-    QP_WRONG_VERSION, /* it speaks another protocol version */
+    QP_WRONG_VERSION, /* there is no protocol version that both speak */
     QP_NOT_ALLOWED    /* its certificate has not the name of an ingest node, or it refuses ours */
 };
 /* "connected", "wrong cluster", ... */
@@ -74,12 +78,12 @@ struct qp_options {
     const char *http_ca_file; /* of peers with HTTPS; NULL: tls_ca_file */
     uint32_t records;         /* which records this node's applications know; told to peers */
     /* Zero means the default. */
-    uint32_t protocol_version;            /* QP_PROTOCOL_VERSION; tests play another release */
-    size_t queue_messages_max;            /* to one peer: 8192 */
-    size_t queue_bytes_max;               /* to one peer: 64 MiB */
-    int64_t stuck_ms;                     /* 5 s */
-    int64_t silence_ms;                   /* 5 s; something is said every fifth of it */
-    int64_t dial_timeout_ms;              /* 3 s until the peer's hello */
+    uint32_t protocol_oldest, protocol_newest; /* this build's; tests play another release */
+    size_t queue_messages_max;                 /* to one peer: 8192 */
+    size_t queue_bytes_max;                    /* to one peer: 64 MiB */
+    int64_t stuck_ms;                          /* 5 s */
+    int64_t silence_ms;                        /* 5 s; something is said every fifth of it */
+    int64_t dial_timeout_ms;                   /* 3 s until the peer's hello */
     int64_t redial_ms_min, redial_ms_max; /* 100 ms to 3 s, doubled each time, half of it random */
     uint64_t fetch_bytes_max;             /* of one file: 4 GiB */
     int64_t fetch_stall_ms; /* 10 s without a byte: tried again; 5 times in vain: over */
@@ -92,6 +96,7 @@ struct qp_peer_stat {
     uint64_t cluster;  /* as it said; 0: not said, or in none */
     uint64_t instance; /* of its process; 0: not said */
     uint32_t records;  /* that it knows, as it said last; 0: not said */
+    uint32_t protocol; /* the version spoken with it, as agreed last; 0: never */
     char http_base[QP_URL_SIZE];
     bool configured; /* has an address in the options */
     uint64_t messages_sent, messages_received, messages_dropped;

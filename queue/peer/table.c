@@ -25,7 +25,8 @@ static const struct {
     [QP_SAME_NAME] = { "same name", "two nodes have one name: give one another --ingest-id",
                        QF_LOG_LEVEL_ERROR },
     [QP_WRONG_VERSION] = { "wrong version",
-                           "peer speaks another protocol version: run one release on all nodes",
+                           "peer speaks no protocol version that this node does: upgrade by one "
+                           "release at a time",
                            QF_LOG_LEVEL_ERROR },
     [QP_NOT_ALLOWED] = { "not allowed",
                          "peer refused: its certificate has not the name of an ingest node",

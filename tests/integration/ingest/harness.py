@@ -38,12 +38,12 @@ class Node:
         self.data = pathlib.Path(data) if data else pathlib.Path(folder) / f"data-{name}"
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.port, self.peer_port = free_port(), free_port()
-        self.process = None
+        self.process, self.binary = None, BINARY
 
     def start(self, *args, ready=True, env=None):
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
-            [BINARY, "ingest", "--data", self.data, "--ingest-id", self.name,
+            [self.binary, "ingest", "--data", self.data, "--ingest-id", self.name,
              "--http-listen", f"127.0.0.1:{self.port}", "--peer-listen", f"127.0.0.1:{self.peer_port}",
              *self.args, *args], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
             env={**os.environ, **(env or {})})

@@ -18,6 +18,7 @@ static struct pb_peer_frame hello_frame(void)
     struct pb_peer_frame frame = { .kind = PB_PEER_HELLO };
 
     frame.u.hello = (struct pb_peer_hello){ .protocol_version = 1,
+                                            .protocol_newest = 3,
                                             .cluster = 7,
                                             .name = QF_STR("a"),
                                             .to = QF_STR("b"),
@@ -36,6 +37,7 @@ TEST(every_kind_of_frame_comes_back)
     CHECK_EQ(round_trip(arena, &in, &out), QF_OK);
     CHECK_EQ(out.kind, PB_PEER_HELLO);
     CHECK_EQ(out.u.hello.protocol_version, 1);
+    CHECK_EQ(out.u.hello.protocol_newest, 3);
     CHECK_EQ(out.u.hello.cluster, 7);
     CHECK_EQ(out.u.hello.instance, 9);
     CHECK(qf_str_is(out.u.hello.name, "a"));

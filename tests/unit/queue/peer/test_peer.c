@@ -235,6 +235,45 @@ static size_t heard_lines(struct heard *heard, const char *text)
     return count;
 }
 
+/* Two nodes that speak versions @a and @b: which they agree on; 0: none. */
+static uint32_t agree(uint32_t a_oldest, uint32_t a_newest, uint32_t b_oldest, uint32_t b_newest)
+{
+    struct endpoint a = { 0 }, b = { 0 };
+    struct qp_options options = endpoint_options("b", NULL, 0);
+    enum qp_state state;
+    struct qp_address to_b;
+    uint32_t protocol;
+
+    options.protocol_oldest = b_oldest;
+    options.protocol_newest = b_newest;
+    endpoint_start(&b, &options);
+    to_b = (struct qp_address){ "b", endpoint_address(&b) };
+    options = endpoint_options("a", &to_b, 1);
+    options.protocol_oldest = a_oldest;
+    options.protocol_newest = a_newest;
+    endpoint_start(&a, &options);
+    state =
+        QF_MIN(a_newest, b_newest) < QF_MAX(a_oldest, b_oldest) ? QP_WRONG_VERSION : QP_CONNECTED;
+    endpoint_await_state(&a, "b", state);
+    endpoint_await_state(&b, "a", state);
+    protocol = endpoint_stat(&a, "b").protocol;
+    CHECK_EQ(endpoint_stat(&b, "a").protocol, protocol);
+    endpoint_stop(&a);
+    endpoint_stop(&b);
+    return protocol;
+}
+
+/* Whoever dials, and whichever is the newer one. */
+TEST(nodes_of_two_releases_speak_the_newest_version_that_both_do)
+{
+    CHECK_EQ(agree(1, 1, 1, 2), 1);
+    CHECK_EQ(agree(1, 2, 1, 1), 1);
+    CHECK_EQ(agree(1, 2, 2, 3), 2);
+    CHECK_EQ(agree(1, 3, 1, 2), 2);
+    CHECK_EQ(agree(2, 3, 1, 1), 0);
+    CHECK_EQ(agree(1, 1, 2, 2), 0);
+}
+
 /* Each side says once what is wrong, however often it is dialled. */
 TEST(a_node_of_another_protocol_version_is_refused_on_both_sides)
 {
@@ -243,22 +282,23 @@ TEST(a_node_of_another_protocol_version_is_refused_on_both_sides)
     struct qp_options options = endpoint_options("b", NULL, 0);
     struct qp_address to_b;
 
-    options.protocol_version = QP_PROTOCOL_VERSION + 1;
+    options.protocol_oldest = qp_protocol_newest + 1;
+    options.protocol_newest = qp_protocol_newest + 2;
     endpoint_start(&b, &options);
     to_b = (struct qp_address){ "b", endpoint_address(&b) };
     options = endpoint_options("a", &to_b, 1);
     endpoint_start(&a, &options);
     endpoint_await_state(&a, "b", QP_WRONG_VERSION);
     endpoint_await_state(&b, "a", QP_WRONG_VERSION);
-    CHECK_STR(endpoint_stat(&a, "b").why, "node b speaks version 2, node a version 1");
-    CHECK_STR(endpoint_stat(&b, "a").why, "node b speaks version 2, node a version 1");
+    CHECK_STR(endpoint_stat(&a, "b").why, "node b speaks versions 2 to 3, node a versions 1 to 1");
+    CHECK_STR(endpoint_stat(&b, "a").why, "node b speaks versions 2 to 3, node a versions 1 to 1");
     CHECK(!qp_send(a.peers, "b", "q", QF_STR("x")));
     (void)poll(NULL, 0, 500); /* some more attempts */
     CHECK_EQ(endpoint_stat(&a, "b").state, QP_WRONG_VERSION);
     CHECK_EQ(b.messages, 0);
     endpoint_stop(&a);
     endpoint_stop(&b);
-    CHECK_EQ(heard_lines(&heard, "peer speaks another protocol version"), 2);
+    CHECK_EQ(heard_lines(&heard, "peer speaks no protocol version that this node does"), 2);
 }
 
 /* A new node is in no cluster until it was taken into one; then it belongs to that one alone. */
