@@ -560,7 +560,7 @@ static void tick(struct ingest *ingest)
     atomic_store(&ingest->head_bytes, heads.memory_bytes);
     atomic_store(&ingest->routes.ready,
                  atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0 &&
-                     qn_partitions(ingest->node) != 0 &&
+                     atomic_load(&figures->behind) == 0 && qn_partitions(ingest->node) != 0 &&
                      atomic_load(&figures->queues) > qn_partitions(ingest->node));
 }
 

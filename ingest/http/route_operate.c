@@ -24,6 +24,7 @@ static void read_figures(struct in_routes *routes)
     qf_metric_set(m->queues, 0, (double)atomic_load(&figures->queues));
     qf_metric_set(m->led, 0, (double)atomic_load(&figures->led));
     qf_metric_set(m->leaderless, 0, (double)atomic_load(&figures->leaderless));
+    qf_metric_set(m->behind, 0, (double)atomic_load(&figures->behind));
     qf_metric_set(m->log_bytes, 0, (double)atomic_load(&figures->log_bytes));
     qf_metric_set(m->space_bytes, 0, (double)atomic_load(&figures->space_bytes));
     qf_metric_set(m->asks, 0, (double)atomic_load(&figures->asks));

@@ -149,3 +149,8 @@ uint64_t qc_heard(const struct qc_core *core, uint64_t now)
         return QF_MAX(core->led_since, majority_heard(core, now));
     return heard_of(core, qc_leader(core));
 }
+
+uint64_t qc_current(const struct qc_core *core, uint64_t now)
+{
+    return core->leads ? now : core->current_at;
+}

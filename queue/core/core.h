@@ -199,6 +199,10 @@ uint64_t qc_leader(const struct qc_core *core); /* who leads, as far as known; 0
  * majority of the voters was heard of, as a follower when its leader was. A leader steps down only
  * after one to two election timeouts without a majority; who cannot wait so long asks here. 0: never. */
 uint64_t qc_heard(const struct qc_core *core, uint64_t now);
+/* As of when this node has applied everything that its leader knew to be committed, as far as it was told; 0:
+ * it never had. A leader, and whoever keeps up, is at most a few heartbeats behind @now; who catches up stays
+ * where it was, or at 0 since it started. */
+uint64_t qc_current(const struct qc_core *core, uint64_t now);
 uint64_t qc_term(const struct qc_core *core);
 uint64_t qc_commit(const struct qc_core *core);
 void qc_members(const struct qc_core *core, struct qc_members *ret_members); /* in force */

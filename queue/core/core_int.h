@@ -39,6 +39,10 @@ struct qc_core {
     uint64_t noop_index; /* of this leader's first entry; serving once it is applied */
     uint64_t led_since;  /* a majority had just voted for it */
 
+    /* A follower's: what its leader had committed at a time, until that is applied here; and the last such
+     * time that is over. */
+    uint64_t wanted, wanted_at, current_at;
+
     /* Those from `pending_start` on, in the order in which they came. Most end at the start. */
     QF_VEC(struct qc_pending) pending;
     size_t pending_start;

@@ -35,6 +35,19 @@ static void note_contact(struct qc_core *core, const struct qc_message *message)
         peer->heard = core->now;
 }
 
+/* What the leader has committed is wanted here; what was wanted before may be here by now. */
+static void note_commit(struct qc_core *core, const struct qc_message *message)
+{
+    if ((message->kind != QC_APPEND && message->kind != QC_INSTALL) ||
+        message->term != qc_consensus_term(core->consensus))
+        return;
+    if (core->wanted_at && core->state.applied < core->wanted)
+        return;
+    core->current_at = core->wanted_at;
+    core->wanted = message->kind == QC_APPEND ? message->commit : message->index;
+    core->wanted_at = core->now;
+}
+
 bool qc_space_allows(const struct qc_core *core, uint64_t bytes)
 {
     uint64_t need = core->options.reserve_bytes + core->in_flight_bytes + bytes;
@@ -354,4 +367,5 @@ void qc_on_message(struct qc_core *core, const struct qc_message *message)
         break;
     }
     note_contact(core, message);
+    note_commit(core, message);
 }

@@ -20,6 +20,8 @@
 /* With less than this beside the reserve the disk is asked before each offer. */
 #define SPACE_LOW (UINT64_C(256) << 20)
 #define SPACE_MARGIN UINT64_C(1024)
+/* Who lacks what was committed so long ago catches up: an update of all nodes waits for it. */
+#define BEHIND_MS INT64_C(10000)
 
 int64_t qn_now(void)
 {
@@ -138,9 +140,17 @@ void qn_tell_space(struct qn_queue *queue)
                                        .bytes = bytes - QF_MIN(bytes, SPACE_MARGIN) });
 }
 
+/* Has the queue's leader committed what is not applied here for a while now? Whoever lost the leadership a
+ * moment ago has not. */
+static bool is_behind(struct qn_queue *queue, int64_t now)
+{
+    queue->current_ms = QF_MAX(queue->current_ms, (int64_t)qc_current(queue->core, (uint64_t)now));
+    return !queue->current_ms || now - queue->current_ms > BEHIND_MS;
+}
+
 static void keep_house(struct qn_node *node, int64_t now)
 {
-    uint64_t led = 0, leaderless = 0, log_bytes = 0;
+    uint64_t led = 0, leaderless = 0, behind = 0, log_bytes = 0;
 
     for (size_t i = 0; i < node->queue_count && !atomic_load(&node->dead); i++) {
         struct qn_queue *queue = node->queues[i];
@@ -154,6 +164,7 @@ static void keep_house(struct qn_node *node, int64_t now)
             qn_meta_follow(queue);
         led += qc_leads(queue->core);
         leaderless += !qc_leader(queue->core);
+        behind += is_behind(queue, now);
         log_bytes += ql_log_bytes(queue->store.log);
     }
     if (atomic_load(&node->cluster)) {
@@ -163,6 +174,7 @@ static void keep_house(struct qn_node *node, int64_t now)
     atomic_store(&node->figures.queues, node->queue_count);
     atomic_store(&node->figures.led, led);
     atomic_store(&node->figures.leaderless, leaderless);
+    atomic_store(&node->figures.behind, behind);
     atomic_store(&node->figures.log_bytes, log_bytes);
     atomic_store(&node->figures.member, atomic_load(&node->cluster) != 0);
 }

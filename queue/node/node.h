@@ -82,7 +82,8 @@ struct qn_figures {
     /* Now. */
     atomic_uint_fast64_t to_hand_over; /* while it drains: led, and another node could */
     atomic_uint_fast64_t queues, led, leaderless, log_bytes, space_bytes, asks;
-    atomic_bool member; /* of a cluster */
+    atomic_uint_fast64_t behind; /* queues that this node has not caught up with */
+    atomic_bool member;          /* of a cluster */
 };
 
 /* Open all queues and start. QF_ECORRUPT, QF_EUNSUPPORTED, QF_EIO: @err names the file and says what

@@ -99,6 +99,7 @@ struct qn_queue {
     uint64_t drop_below; /* waits for the end of a sync; 0: nothing */
     QF_VEC(struct qn_held) held;
     int64_t held_due_ms, appended_ms, hand_over_ms;
+    int64_t current_ms; /* as of then nothing was missing here; 0: since the start something was */
 
     QF_VEC(struct qn_end) ends; /* those from `ends_start` on, in the order of the core */
     size_t ends_start;

@@ -127,6 +127,37 @@ class Cluster(ClusterTest):
         wait_for("everyone", lambda: all(n.is_ready() for n in nodes))
         self.assertEqual(away.read_all("orders")[-1], want)
 
+    def test_a_node_that_catches_up_is_alive_and_not_ready(self):
+        """Whoever restarts nodes one after another goes on when this one is ready; whoever asks whether it lives must
+        not kill it for being behind."""
+        nodes = self.cluster()
+        self.create(nodes, "orders")
+        away = next(n for n in nodes if n is not self.wait_leader(nodes, "orders"))
+        away.kill()
+        others = [n for n in nodes if n is not away]
+        for _ in range(100):
+            wait_for("an offer", lambda: others[0].offer_lines("orders", [b"x" * 1000] * 200)[0] == 200)
+        want = self.known(self.wait_leader(others, "orders"), "orders")["applied"]
+        away.start(ready=False, env={
+            "LD_PRELOAD": os.environ["SLOW_SYNC"], "SLOW_SYNC_US": "400000",
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        wait_for("it to answer", lambda: self.answers(away))
+        behind = 0
+        while not away.is_ready():
+            self.assertEqual(away.request("GET", "/livez")[0], 200)
+            status, known = away.request("GET", "/v1/queues/orders/status")
+            behind += status == 200 and known["leader"] is not None and known["applied"] < want
+            time.sleep(0.05)
+        self.assertGreater(behind, 0)  # or nothing is shown here
+        self.assertGreaterEqual(self.known(away, "orders")["applied"], want)
+        wait_for("the metric", lambda: away.metric("promfabric_ingest_queues_behind") == 0)
+
+    def answers(self, node):
+        try:
+            return node.request("GET", "/livez")[0] == 200
+        except OSError:
+            return False
+
     def test_a_drained_leader_hands_over_before_it_ends(self):
         nodes = self.cluster()
         self.create(nodes, "orders")

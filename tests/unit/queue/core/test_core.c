@@ -742,6 +742,46 @@ TEST(a_sole_voter_has_its_majority)
     CHECK_EQ(qc_heard(node.core, node.now + 5000), node.now + 5000);
 }
 
+/* Being told how far the leader is is not having it. */
+TEST(a_follower_knows_as_of_when_it_has_everything)
+{
+    QF_CLEANUP(node_done) struct node node;
+    struct qc_message append = message(QC_APPEND, PEER, 2);
+    struct ql_entry noop = { .index = 2, .term = 2, .type = QL_NOOP };
+    const struct qc_members members = {
+        2, { { SELF, QC_VOTER, "self" }, { PEER, QC_VOTER, "peer" } }
+    };
+    uint64_t began;
+
+    begin(&node, false, 0);
+    began = node.now;
+    append.commit = 2;
+    receive(&node, append); /* it lacks two entries */
+    CHECK_EQ(qc_current(node.core, node.now), 0);
+    node.now += 100;
+    send_change(&node, 1, &members);
+    append.index = 1, append.index_term = 2;
+    append.entries = &noop, append.count = 1;
+    receive(&node, append); /* written, not synced */
+    CHECK_EQ(qc_current(node.core, node.now), 0);
+    persist(&node);
+    node.now += 100;
+    append.index = 2, append.count = 0;
+    receive(&node, append);
+    CHECK_EQ(qc_current(node.core, node.now), began);
+    node.now += 100;
+    receive(&node, append);
+    CHECK_EQ(qc_current(node.core, node.now), began + 200);
+}
+
+TEST(a_leader_has_everything)
+{
+    QF_CLEANUP(node_done) struct node node;
+
+    lead_two(&node, 0);
+    CHECK_EQ(qc_current(node.core, node.now + 7), node.now + 7);
+}
+
 TEST(a_follower_knows_when_it_heard_of_its_leader)
 {
     QF_CLEANUP(node_done) struct node node;
