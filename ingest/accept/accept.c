@@ -15,13 +15,15 @@
 #include "ingest/otlp/json.h"
 #include "ingest/otlp/otlp.h"
 
-/* Memory of a request: what its messages become, at most and as counted against all of them. */
-#define ARENA_RATIO 48
+/* Memory of a request: what its message becomes, mostly and at most. All of it is counted. */
+#define ARENA_RATIO 16
+#define ARENA_RATIO_MAX 48
 /* Of OTLP every bucket of a histogram, 16 bytes of a message, becomes a series with all its labels; of
  * Influx's lines every field. */
-#define ARENA_RATIO_MANY 192
+#define ARENA_RATIO_MANY 32
+#define ARENA_RATIO_MANY_MAX 192
+/* Not counted: few requests need so much. */
 #define ARENA_LEAST ((size_t)1 << 20)
-#define COUNTED_RATIO 8
 /* No tenant may have more: of labels those of a series are sorted one by one. */
 #define LABELS_MAX UINT64_C(256)
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20)
@@ -121,22 +123,34 @@ static void check(struct in_job *job, struct in_request *request)
     memcpy(job->checked.first, request->first, sizeof(job->checked.first));
 }
 
-/* What a body comes to is known when it is decompressed; some say it before. False: too much. */
-static bool count_more(struct in_job *job, uint64_t wanted)
+/* Half of what all requests may use together is the most for one. */
+static uint64_t most_of_one(const struct in_accept *accept, uint64_t wanted)
+{
+    return QF_MIN(wanted, accept->options.memory_bytes_max / 2);
+}
+
+/* From now on the request uses @wanted bytes in all, if it did not use more. */
+static qf_rc count_more(struct in_job *job, uint64_t wanted, struct qf_err *err)
 {
     struct in_accept *accept = job->accept;
-    uint64_t more =
-        job->body_len + wanted > job->counted ? job->body_len + wanted - job->counted : 0;
+    uint64_t more = wanted > job->counted ? wanted - job->counted : 0;
 
     job->counted += more;
-    return atomic_fetch_add(&accept->figures.memory_bytes, more) + more <=
-               accept->options.memory_bytes_max ||
-           !more;
+    if (atomic_fetch_add(&accept->figures.memory_bytes, more) + more <=
+            accept->options.memory_bytes_max ||
+        !more)
+        return QF_OK;
+    return qf_err_set(err, QF_EBUSY, "too many bytes of requests are being worked on: try again");
 }
 
 static void fail_decoding(struct in_job *job, const struct qf_err *err)
 {
-    in_job_fail(job, err->rc == QF_ELIMIT ? 413 : err->rc == QF_EINTERNAL ? 500 : 400, err->msg);
+    in_job_fail(job,
+                err->rc == QF_ELIMIT      ? 413
+                : err->rc == QF_EBUSY     ? 503
+                : err->rc == QF_EINTERNAL ? 500
+                                          : 400,
+                err->msg);
 }
 
 /* The body as a message or text, in @bytes. */
@@ -161,6 +175,43 @@ static bool multiplies(const struct in_job *job)
            job->protocol == IN_PROTOCOL_INFLUX;
 }
 
+/* Decode with what such messages mostly need; again with what they may need at most if that was too little. */
+static qf_rc decode_within(struct in_job *job, struct qf_str bytes, struct qf_arena **ret_arena,
+                           struct in_request *request, struct qf_err *err)
+{
+    const struct in_accept *accept = job->accept;
+    uint64_t most = most_of_one(accept, (multiplies(job) ? ARENA_RATIO_MANY_MAX : ARENA_RATIO_MAX) *
+                                            (uint64_t)bytes.len);
+    uint64_t budget =
+        QF_MIN(most, (multiplies(job) ? ARENA_RATIO_MANY : ARENA_RATIO) * (uint64_t)bytes.len);
+    qf_rc rc;
+
+    while ((rc = count_more(job, job->body_len + budget, err)) == QF_OK) {
+        *ret_arena = qf_arena_new(ARENA_LEAST + budget);
+        rc = decode(job, bytes, *ret_arena, request, err);
+        if (rc != QF_ELIMIT || !qf_arena_failed(*ret_arena) || budget == most)
+            break;
+        *ret_arena = qf_arena_free(*ret_arena);
+        budget = most;
+    }
+    return rc;
+}
+
+/* Labels that a message names by reference, once for many series, are spelled out for each: whatever looks
+ * at them or writes them, the log too, has that many bytes to do with. */
+static qf_rc count_labels(struct in_job *job, const struct in_request *request, struct qf_err *err)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < request->series_count; i++)
+        for (size_t j = 0; j < request->series[i].label_count; j++)
+            bytes += request->series[i].labels[j].name.len + request->series[i].labels[j].value.len;
+    if (most_of_one(job->accept, bytes) < bytes)
+        return qf_err_set(err, QF_ELIMIT,
+                          "the labels of all series together are too long: split the request");
+    return count_more(job, job->counted + bytes, err);
+}
+
 static void run(void *arg)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
@@ -179,13 +230,8 @@ static void run(void *arg)
         fail_decoding(job, &err);
         return;
     }
-    if (!count_more(job, COUNTED_RATIO * bytes.len)) {
-        in_job_fail(job, 503, "too many bytes of requests are being worked on: try again");
-        return;
-    }
-    arena =
-        qf_arena_new(ARENA_LEAST + (multiplies(job) ? ARENA_RATIO_MANY : ARENA_RATIO) * bytes.len);
-    if (decode(job, qf_strbuf_view(&bytes), arena, &request, &err) != QF_OK) {
+    if (decode_within(job, qf_strbuf_view(&bytes), &arena, &request, &err) != QF_OK ||
+        count_labels(job, &request, &err) != QF_OK) {
         fail_decoding(job, &err);
         return;
     }
@@ -271,7 +317,7 @@ void in_accept_write(struct in_accept *accept, const struct in_write *write, in_
         in_job_fail(job, 413, "the body is too long, decompressed: split the request");
         return;
     }
-    job->counted = write->body.len + COUNTED_RATIO * expected;
+    job->counted = write->body.len + most_of_one(accept, ARENA_RATIO * expected);
     if (atomic_fetch_add(&accept->figures.memory_bytes, job->counted) + job->counted >
         accept->options.memory_bytes_max)
         in_job_fail(job, 503, "too many bytes of requests are being worked on: try again");

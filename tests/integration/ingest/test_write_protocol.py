@@ -295,6 +295,36 @@ class Hostile(Protocol):
         self.refused(node.raw("POST", "/api/v1/write", body=b"x" * (3 << 20), headers={
             "Content-Type": TYPE_1, "Content-Encoding": "snappy"}), status=413)
 
+    def peak_mib(self):
+        """The most memory that the node ever had."""
+        with open(f"/proc/{node.process.pid}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) >> 10
+
+    def test_labels_that_many_series_refer_to_are_not_spelled_out_without_bound(self):
+        """A hundred kilobytes whose labels, written out for each series, are 600 MiB."""
+        value = "v" * 8000
+        labels = {"__name__": self.name, **{f"label_{i}": value for i in range(60)}}
+        body = version_2([Series(labels, self.sample(i)) for i in range(1300)])
+        self.assertLess(len(body), 300 << 10)
+        before = self.peak_mib()
+        self.refused(write(node, body, 2), "labels of all series together are too long", status=413)
+        self.assertLess(self.peak_mib() - before, 200)
+        # Of OTLP: every bucket has all labels of its point.
+        before = self.peak_mib()
+        attributes = b"".join(field(9, field(1, f"label_{i}".encode()) + field(2, field(1, value.encode()))) for i in range(60))
+        bounds = struct.pack("<1300d", *range(1300))
+        counts = struct.pack("<1301Q", *[1] * 1301)
+        point = (attributes + varint(3 << 3 | 1) + struct.pack("<Q", self.now * 1000000)
+                 + varint(4 << 3 | 1) + struct.pack("<Q", 1301) + field(6, counts) + field(7, bounds))
+        metric = field(1, self.name.encode()) + field(9, field(1, point) + number(2, 2))
+        body = field(1, field(2, field(2, metric)))
+        self.assertLess(len(body), 600 << 10)
+        answer = node.raw("POST", "/api/v1/otlp/v1/metrics", body=body, headers={"Content-Type": TYPE_1})
+        self.refused(answer, "labels of all series together are too long", status=413)
+        self.assertLess(self.peak_mib() - before, 200)
+        self.assertEqual(self.stored(), {})
+        self.assertEqual(write(node, version_1([Series(self.labels(), self.sample())]))[0], 204)
+
     def test_messages_that_are_none(self):
         body = version_1([Series(self.labels(), self.sample())])
         for bad in (b"\x0a", b"\x0a\xff\xff\xff\xff\x0f", body[:-1], b"\x0b", b"\x08\x01", b"\x0a\x01\x0a",
