@@ -9,6 +9,7 @@
 #include "base/pure/base64.h"
 #include "base/pure/duration.h"
 #include "cli/queue_form.h"
+#include "cli/queue_rescue.h"
 
 int cli_queue(int argc, char **argv);
 
@@ -17,9 +18,9 @@ int cli_queue(int argc, char **argv);
 #define FOLLOW_WAIT "5s"
 
 static struct cli_web web;
-static bool json_out, follow, delete_on_consume;
+static bool json_out, follow, delete_on_consume, yes;
 static const char *consumer, *level, *retention, *consumer_expiry, *add, *promote, *demote,
-    *remove_member, *transfer, *replace;
+    *remove_member, *transfer, *replace, *as;
 static int64_t wait_ms;
 static uint64_t max, from, offset, retention_bytes;
 
@@ -53,11 +54,14 @@ static const struct cli_flag flags[] = {
       "form: this node lost its folder and comes back with an empty one" },
     { "wait", CLI_FLAG_DURATION, &wait_ms, "DURATION", "5m",
       "form: how long nodes may take to start and to catch up" },
+    { "yes", CLI_FLAG_BOOL, &yes, NULL, NULL,
+      "rescue: do it; without this it only says what the folder holds" },
+    { "as", CLI_FLAG_STR, &as, "NODE", NULL, "rescue: the node is called this from now on" },
 };
 
 static const struct cli_spec spec = {
-    .usage = "promfabric queue ls|show|tail|offer|create|delete|offsets|members|form [FLAG...] "
-             "[NAME|URL...]",
+    .usage = "promfabric queue ls|show|tail|offer|create|delete|offsets|members|form|rescue "
+             "[FLAG...] [NAME|URL...|DIR]",
     .summary =
         "ls lists queues; show NAME tells all about one; tail NAME prints its records; offer NAME\n"
         "[RECORD...] appends records, or each line of the input; create NAME and delete NAME;\n"
@@ -66,7 +70,9 @@ static const struct cli_spec spec = {
         "form URL... makes one cluster of the nodes at these URLs, or what is missing of it. It "
         "can "
         "be\n"
-        "run again at any time: nodes that are in it stay as they are.",
+        "run again at any time: nodes that are in it stay as they are.\n"
+        "rescue DIR makes the stopped node of the folder DIR the only one of a new cluster: when\n"
+        "most nodes are lost for good, or the folder is a backup.",
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
 };
@@ -402,13 +408,16 @@ static int run(const char *word, const char *name, int rest, char **records)
     if (strcmp(word, "members") == 0)
         return members(name);
     if (!name) {
-        fprintf(stderr, "error: the name of a queue, or URLs of nodes, are needed; try promfabric "
-                        "queue --help\n");
+        fprintf(stderr,
+                "error: the name of a queue, URLs of nodes or a folder are needed; try promfabric "
+                "queue --help\n");
         return 2;
     }
     if (strcmp(word, "form") == 0)
         return cli_queue_form(&web, (const char *const *)(records - 1), (size_t)rest + 1, replace,
                               wait_ms);
+    if (strcmp(word, "rescue") == 0)
+        return cli_queue_rescue(name, as, yes);
     if (strcmp(word, "show") == 0)
         return show(name);
     if (strcmp(word, "tail") == 0)
@@ -434,7 +443,7 @@ int cli_queue(int argc, char **argv)
         return 0;
     if (parsed == CLI_PARSED_OK && !positional) {
         fprintf(stderr, "error: what to do? ls, show, tail, offer, create, delete, offsets, "
-                        "members or form; try promfabric queue --help\n");
+                        "members, form or rescue; try promfabric queue --help\n");
         return 2;
     }
     if (parsed == CLI_PARSED_BAD || !cli_web_read_key(&web))

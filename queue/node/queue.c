@@ -351,8 +351,9 @@ static qf_rc check_owner(const struct qn_queue *queue, struct qf_err *err)
         sequence->incarnation == queue->node->incarnation)
         return QF_OK;
     return qf_err_set(err, QF_ECORRUPT,
-                      "%s belongs to another node or cluster: put this node's own folder there; or "
-                      "remove this node, empty all of its data folder and add it as a new node",
+                      "%s belongs to another node or cluster: put this node's own folder there; if "
+                      "a 'promfabric queue rescue' was cut off, run it again; or remove this node, "
+                      "empty all of its data folder and add it as a new node",
                       queue->disk->label);
 }
 

@@ -91,7 +91,7 @@ class Shape(unittest.TestCase):
             number, unit = re.fullmatch(r"(\d+)(Mi|Gi)B?", text).groups()
             return int(number) * {"Mi": 1, "Gi": 1024}[unit]
         env = environment(LIVE, "ingest")
-        # Twice its heads: beyond that samples are refused.
+        # Twice its heads: beyond that samples are refused. Requests are counted whole but for a megabyte each.
         used = 2 * mib(env["PROMFABRIC_HEAD_BYTES"]) + mib(env["PROMFABRIC_WRITE_MEMORY"]) + mib(env["PROMFABRIC_HEAD_READ_MEMORY"])
         self.assertLess(used, mib(container_of(LIVE, "ingest")["resources"]["limits"]["memory"]))
 
@@ -126,12 +126,28 @@ class Shape(unittest.TestCase):
         self.assertIn(f"*.{DOMAIN}", names)
 
 
+    def test_the_job_that_rescues_has_the_folder_and_the_name_of_a_pod(self):
+        pod = find("rescue", "Job")["spec"]["template"]["spec"]
+        container, = pod["containers"]
+        env, claim = environment(LIVE, "ingest"), find(LIVE, "StatefulSet", "promfabric-ingest")["spec"]["volumeClaimTemplates"][0]
+        self.assertEqual(container["args"], ["queue", "rescue", env["PROMFABRIC_DATA"], f"--as={pods()[0]}"])
+        self.assertLessEqual({"as", "yes"}, set(flags_of("queue")))
+        mount, = container["volumeMounts"]
+        self.assertTrue(env["PROMFABRIC_DATA"].startswith(mount["mountPath"] + "/"))
+        self.assertEqual(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], f'{claim["metadata"]["name"]}-{pods()[0]}')
+        # The folder stays the node's: the same user, and nothing else is writable.
+        for key in ("runAsUser", "runAsGroup", "fsGroup", "runAsNonRoot"):
+            self.assertEqual(pod["securityContext"][key], pod_of(LIVE, "ingest")["securityContext"][key])
+        self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+        self.assertFalse(pod["automountServiceAccountToken"])
+
+
 class Senders:
     """What senders do: connections that stay, to any node that the service names, and every write until it is
     acknowledged."""
 
-    def __init__(self, running, count):
-        self.running, self.stopping = running, threading.Event()
+    def __init__(self, running, count, metric="m"):
+        self.running, self.metric, self.stopping = running, metric, threading.Event()
         self.written, self.failed, self.retries, self.lock = {}, [], [], threading.Lock()
         self.threads = [threading.Thread(target=self.send, args=(i,)) for i in range(count)]
         for thread in self.threads:
@@ -141,7 +157,7 @@ class Senders:
         connection, number = None, 0
         while not self.stopping.is_set():
             number += 1
-            body = f'm{{sender="{index}"}} {number} {int(time.time() * 1000)}\n'
+            body = f'{self.metric}{{sender="{index}"}} {number} {int(time.time() * 1000)}\n'
             deadline, why = time.monotonic() + 30, None
             while True:
                 try:
@@ -228,10 +244,27 @@ class Running(unittest.TestCase):
         cls.addClassCleanup(cls.processes[pod].kill)
 
     @classmethod
-    def run_form(cls):
+    def run_form(cls, *more):
         container, = find(LIVE, "Job", "promfabric-ingest-form")["spec"]["template"]["spec"]["containers"]
-        return subprocess.run([*cls.in_pod(), BINARY, *cls.mounted("ingest", container["args"])],
+        return subprocess.run([*cls.in_pod(), BINARY, *cls.mounted("ingest", container["args"]), *more],
                               capture_output=True, text=True, timeout=180)
+
+    def run_rescue(self, *more):
+        """The Job that rescues the volume of the first pod."""
+        container, = find("rescue", "Job")["spec"]["template"]["spec"]["containers"]
+        # The processes of this test are on one machine: below /data each has a folder of its own name.
+        args = [a.replace(environment(LIVE, "ingest")["PROMFABRIC_DATA"], f"/data/{pods()[0]}") for a in container["args"]]
+        return subprocess.run([BINARY, *self.mounted("ingest", args), *more], capture_output=True, text=True, timeout=60)
+
+    def lose(self, pod):
+        """The node's machine and its volume."""
+        self.service.discard(pod)
+        self.processes[pod].kill()
+        shutil.rmtree(f"{self.folder}/data-{pod}")
+
+    def wait_writes(self, senders, more=50):
+        before = sum(senders.written.values())
+        wait_for("writes to go on", lambda: sum(senders.written.values()) > before + more or senders.failed, 60)
 
     @classmethod
     def connect(cls, pod):
@@ -279,9 +312,9 @@ class Running(unittest.TestCase):
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
-    def counts(self, port):
+    def counts(self, port, metric="m"):
         try:
-            status, answer = self.ask(port, 'sum by (sender) (count_over_time(m[15m]))')
+            status, answer = self.ask(port, f'sum by (sender) (count_over_time({metric}[15m]))')
         except (OSError, ValueError, http.client.HTTPException):
             return None
         return {int(s["metric"]["sender"]): int(s["value"][1]) for s in answer["data"]["result"]} if status == 200 else None
@@ -315,6 +348,57 @@ class Running(unittest.TestCase):
               f"({sorted({why[:60] for why in senders.retries})}); the longest drain took {longest:.1f} s", file=sys.stderr)
         port = self.start_readers()
         wait_for("every sample", lambda: self.counts(port) == senders.written, 60)
+
+    def test_a_node_whose_volume_is_lost_is_replaced_while_others_are_written_to(self):
+        """As the manual says: a new pod with an empty volume, then the Job with --replace."""
+        senders = Senders(self, 2, "replaced")
+        self.addCleanup(senders.stop)
+        self.wait_writes(senders)
+        pod = pods()[1]
+        self.lose(pod)
+        self.start_node(pod)
+        wait_for("it to live", lambda: self.status(pod, "/livez") == 200, 60)
+        self.assertEqual(self.status(pod, "/readyz"), 503)  # it is in no cluster: no sender comes here
+        done = self.run_form("--replace", pod)
+        self.assertEqual((done.returncode, done.stdout), (0, "3 nodes vote\n"), done.stderr)
+        self.await_ready(pod)
+        self.wait_writes(senders)
+        senders.stop()
+        self.assertEqual(senders.failed, [])
+        port = self.start_readers()
+        wait_for("every sample", lambda: self.counts(port, "replaced") == senders.written, 60)
+
+    def test_when_two_volumes_are_lost_the_third_goes_on(self):
+        """As the manual says: no pod, the Job that rescues, the pods with empty claims, the Job that forms."""
+        senders = Senders(self, 2, "rescued")
+        self.addCleanup(senders.stop)
+        self.wait_writes(senders)
+        senders.stop()
+        time.sleep(1)  # what was acknowledged by others is here, too: within a heartbeat
+        for pod in pods():
+            self.service.discard(pod)
+            self.processes[pod].kill()
+        for pod in pods()[1:]:
+            self.lose(pod)
+        looked = self.run_rescue()
+        self.assertEqual((looked.returncode, looked.stderr), (0, ""))
+        self.assertIn("nothing was changed", looked.stdout)
+        done = self.run_rescue("--yes")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for pod in pods():
+            self.start_node(pod)
+        done = self.run_form()
+        self.assertEqual((done.returncode, done.stdout), (0, "3 nodes vote\n"), done.stderr)
+        for pod in pods():
+            self.await_ready(pod)
+        more = Senders(self, 2, "later")
+        self.addCleanup(more.stop)
+        self.wait_writes(more)
+        more.stop()
+        self.assertEqual(senders.failed + more.failed, [])
+        port = self.start_readers()
+        for metric, sent in (("rescued", senders), ("later", more)):
+            wait_for("every sample", lambda metric=metric, sent=sent: self.counts(port, metric) == sent.written, 60)
 
     def test_alerts_and_dashboard_use_metrics_that_are_there(self):
         connection = self.connect(pods()[0])
