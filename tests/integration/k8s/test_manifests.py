@@ -539,7 +539,7 @@ class Alerts(unittest.TestCase):
                  "PromfabricIngestWritesFail": {'promfabric_ingest_http_requests_total{status="5xx"}': "0+60x60"},
                  "PromfabricIngestDiskFills": {'promfabric_ingest_queue_space_bytes{pod="i"}': "1e9x60"},
                  "PromfabricIngestStoreAway": {'promfabric_ingest_store_away{pod="i"}': "1x60"},
-                 "PromfabricIngestGone": {'promfabric_ingest_member{pod="i"}': "1x44", 'promfabric_ingest_member{pod="k"}': "1x44"},
+                 "PromfabricIngestGone": {'promfabric_ingest_member{pod="i"}': "1x40", 'promfabric_ingest_member{pod="k"}': "1x40"},
                  "PromfabricIngestNodeGone": {'promfabric_ingest_member{pod="k"}': "1x30 0x90"},
                  "PromfabricIngestBehind": {'promfabric_ingest_queues_behind{pod="w"}': "2x60"},
                  "PromfabricIngestRefuses": {'promfabric_ingest_samples_refused_total': "0+60x60"},
