@@ -86,6 +86,14 @@ static const struct cli_flag flags[] = {
       "a line with the operator's key of the ingest nodes, for what is in no segment yet" },
     { "ingest-tls-ca", CLI_FLAG_STR, &o.ingest_ca_file, "FILE", NULL,
       "who signs the certificates of ingest nodes (PEM); the system's authorities if absent" },
+    { "keep", CLI_FLAG_STR, &o.keep, "DIR", NULL,
+      "be a keeper: hold blobs of the ring in this folder, for this worker alone" },
+    { "keep-keys", CLI_FLAG_STR, &o.keep_keys_file, "FILE", NULL,
+      "keys that a keeper takes requests with, each for all tenants (\"*\"); without, anybody's" },
+    { "keep-reserve", CLI_FLAG_BYTES, &o.keep_reserve, "BYTES", "1GiB",
+      "free bytes that a keeper leaves on its disk; beyond it puts are 507" },
+    { "keep-scrub-rate", CLI_FLAG_BYTES, &o.keep_scrub_rate, "BYTES", "4MiB",
+      "how much of what it holds a keeper verifies in a second; 0B: nothing" },
     CLI_LOG_FLAGS(log_flags),
 };
 

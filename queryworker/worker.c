@@ -17,6 +17,7 @@
 #include "base/sys/log.h"
 #include "base/sys/private_dir.h"
 #include "queryworker/cache/head.h"
+#include "queryworker/keep/keep.h"
 #include "queryworker/work/coordinator.h"
 #include "segments/write/sweep.h"
 
@@ -41,6 +42,7 @@ struct parts {
     struct qw_server *server;
     struct qw_head_source *heads;
     struct qw_cache *cache;
+    struct qw_keep *keep;
     struct qw_http *http;
     struct qw_http_state http_state;
 };
@@ -118,6 +120,23 @@ static qf_rc open_foundations(struct parts *p, struct qf_err *err)
     return p->identity ? QF_OK : err->rc;
 }
 
+static qf_rc open_keep(struct parts *p, struct qf_err *err)
+{
+    const struct qw_options *o = p->options;
+
+    if (!given(o->keep))
+        return QF_OK;
+    p->keep = qw_keep_new(&(struct qw_keep_options){ .dir = o->keep,
+                                                     .reserve_bytes = o->keep_reserve,
+                                                     .scrub_rate = o->keep_scrub_rate,
+                                                     .key_file = given(o->keep_keys_file),
+                                                     .peer_key_file = given(o->ingest_key_file),
+                                                     .peer_ca_file = given(o->ingest_ca_file),
+                                                     .metrics = p->metrics },
+                          err);
+    return p->keep ? QF_OK : err->rc;
+}
+
 static qf_rc open_listeners(struct parts *p, struct qf_err *err)
 {
     const struct qw_options *o = p->options;
@@ -153,7 +172,8 @@ static qf_rc open_listeners(struct parts *p, struct qf_err *err)
                                                .spool = p->spool,
                                                .metrics = p->metrics,
                                                .state = &p->http_state,
-                                               .mailbox = p->mailbox },
+                                               .mailbox = p->mailbox,
+                                               .keep = p->keep },
                     err);
     return p->http ? QF_OK : err->rc;
 }
@@ -258,6 +278,8 @@ static qf_rc start(struct parts *p, struct qf_err *err)
         rc = open_cache(p, err);
     }
     if (rc == QF_OK)
+        rc = open_keep(p, err);
+    if (rc == QF_OK)
         rc = open_listeners(p, err);
     if (rc)
         return rc;
@@ -300,6 +322,7 @@ static void stop_server(struct parts *p)
 static void stop(struct parts *p)
 {
     p->http = qw_http_free(p->http);
+    p->keep = qw_keep_free(p->keep);
     stop_server(p);
     p->server = qw_server_free(p->server);
     p->pool = qf_pool_free(p->pool);

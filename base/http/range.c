@@ -1,6 +1,8 @@
 /* range.c - the Range header of HTTP. */
 #include "base/http/range.h"
 
+#include <stdio.h>
+
 #include "base/pure/number.h"
 
 enum qh_range qh_range_parse(struct qf_str text, uint64_t size, uint64_t *ret_offset,
@@ -38,4 +40,40 @@ enum qh_range qh_range_parse(struct qf_str text, uint64_t size, uint64_t *ret_of
     *ret_offset = from;
     *ret_length = to - from + 1;
     return QH_RANGE_PART;
+}
+
+static void send_unsatisfiable(struct qh_stream *stream, uint64_t size)
+{
+    char range[64];
+
+    (void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)size);
+    qh_stream_header(stream, "Content-Range", range);
+    qh_stream_answer(stream, 416, NULL, QF_STR(""));
+}
+
+uint64_t qh_range_send(struct qh_stream *stream, struct qf_str header, const char *content_type,
+                       const struct qh_body *body, uint64_t size)
+{
+    uint64_t offset = 0, length = size;
+    enum qh_range range = qh_range_parse(header, size, &offset, &length);
+    struct qh_body part = *body;
+    char text[96];
+
+    if (range == QH_RANGE_UNSATISFIABLE) {
+        qh_body_done(&part);
+        send_unsatisfiable(stream, size);
+        return 0;
+    }
+    qh_stream_header(stream, "Accept-Ranges", "bytes");
+    if (range == QH_RANGE_PART) {
+        (void)snprintf(text, sizeof(text), "bytes %llu-%llu/%llu", (unsigned long long)offset,
+                       (unsigned long long)(offset + length - 1), (unsigned long long)size);
+        qh_stream_header(stream, "Content-Range", text);
+    }
+    part.offset = offset;
+    part.length = length;
+    if (part.fd < 0)
+        part.bytes = qf_str_sub(part.bytes, offset, offset + length);
+    qh_stream_send(stream, range == QH_RANGE_PART ? 206 : 200, content_type, &part);
+    return length;
 }

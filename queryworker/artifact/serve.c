@@ -1,7 +1,6 @@
 /* serve.c - the worker's HTTP server. */
 #include "queryworker/artifact/serve.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +11,13 @@
 #include "base/http/router.h"
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "queryworker/keep/keep.h"
 
 #define HTTP_THREADS 2
-/* Nobody sends a worker a body or long headers. */
+/* Nobody sends a worker a body or long headers, unless it is a keeper. */
 #define HEADER_BYTES_MAX ((size_t)16 << 10)
 #define BODY_BYTES_MAX ((size_t)64 << 10)
+#define KEEP_BODY_BYTES_MAX ((size_t)RG_KEEP_PART_BYTES)
 
 struct qw_http {
     struct qw_http_options options;
@@ -56,44 +57,6 @@ static bool find_artifact(struct qw_spool *spool, struct qf_str token, struct qh
     return true;
 }
 
-static void reply_unsatisfiable(struct qh_stream *stream, uint64_t size)
-{
-    char range[64];
-
-    (void)snprintf(range, sizeof(range), "bytes */%llu", (unsigned long long)size);
-    qh_stream_header(stream, "Content-Range", range);
-    qh_stream_answer(stream, 416, NULL, QF_STR(""));
-}
-
-/* The whole artifact or a part of it. Returns how many bytes go out. */
-static uint64_t reply_bytes(struct qh_stream *stream, struct qf_str range_header,
-                            struct qh_body body, uint64_t size)
-{
-    uint64_t offset = 0, length = size;
-    enum qh_range range = qh_range_parse(range_header, size, &offset, &length);
-    char text[96];
-
-    if (range == QH_RANGE_UNSATISFIABLE) {
-        qh_body_done(&body);
-        reply_unsatisfiable(stream, size);
-        return 0;
-    }
-    qh_stream_header(stream, "Accept-Ranges", "bytes");
-    qh_stream_header(stream, "Cache-Control", "no-store");
-    if (range == QH_RANGE_PART) {
-        (void)snprintf(text, sizeof(text), "bytes %llu-%llu/%llu", (unsigned long long)offset,
-                       (unsigned long long)(offset + length - 1), (unsigned long long)size);
-        qh_stream_header(stream, "Content-Range", text);
-    }
-    body.offset = offset;
-    body.length = length;
-    if (body.fd < 0)
-        body.bytes = qf_str_sub(body.bytes, offset, offset + length);
-    qh_stream_send(stream, range == QH_RANGE_PART ? 206 : 200, "application/vnd.apache.parquet",
-                   &body);
-    return length;
-}
-
 static void handle_artifact(struct qh_visit *visit)
 {
     struct qw_http *http = visit->role;
@@ -116,7 +79,9 @@ static void handle_artifact(struct qh_visit *visit)
         memcpy(fetch->token.text, visit->rest.data, QW_TOKEN_LEN);
         fetch->started_ns = qf_clock_mono_ns();
     }
-    bytes = reply_bytes(visit->stream, qh_request_header(request, "Range"), body, size);
+    qh_stream_header(visit->stream, "Cache-Control", "no-store");
+    bytes = qh_range_send(visit->stream, qh_request_header(request, "Range"),
+                          "application/vnd.apache.parquet", &body, size);
     if (fetch)
         fetch->bytes = bytes;
 }
@@ -159,7 +124,13 @@ static const struct qh_route routes[] = {
 };
 
 static const struct qh_routes family = { routes, QF_COUNT_OF(routes) };
-static const struct qh_routes *const families[] = { &family };
+/* Those of keepers are there if the worker is one. */
+static const struct qh_routes *const families[] = { &family, &qw_keep_routes };
+
+struct qw_keep *qw_http_keep(void *role)
+{
+    return ((struct qw_http *)role)->options.keep;
+}
 
 static bool admit(void *ctx, struct qh_request *request, struct qh_stream *stream)
 {
@@ -197,25 +168,29 @@ struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err
     struct qw_http *http = qf_xcalloc(1, sizeof(*http));
 
     http->options = *options;
-    http->router = (struct qh_router){
-        .families = families, .family_count = 1, .cors_expose = "", .role = http
-    };
-    http->listener =
-        qh_listener_new(&(struct qh_listener_options){ .listen = options->listen,
-                                                       .threads = HTTP_THREADS,
-                                                       .connections_max = QW_HTTP_CONNECTIONS_MAX,
-                                                       .header_bytes_max = HEADER_BYTES_MAX,
-                                                       .body_bytes_max = BODY_BYTES_MAX,
-                                                       .idle_timeout_ms = QW_HTTP_IDLE_MS,
-                                                       .rest_timeout_ms = QW_HTTP_IDLE_MS,
-                                                       .tls_cert_file = options->tls_cert,
-                                                       .tls_key_file = options->tls_key,
-                                                       .tls_client_ca_file = options->tls_client_ca,
-                                                       .admit = admit,
-                                                       .handle = handle,
-                                                       .finished = finished,
-                                                       .ctx = http },
-                        err);
+    http->router =
+        (struct qh_router){ .families = families,
+                            .family_count = options->keep ? 2 : 1,
+                            .tenants = options->keep ? qw_keep_tenants(options->keep) : NULL,
+                            .cors_expose = "",
+                            .role = http };
+    http->listener = qh_listener_new(
+        &(struct qh_listener_options){ .listen = options->listen,
+                                       .threads = HTTP_THREADS,
+                                       .connections_max = QW_HTTP_CONNECTIONS_MAX,
+                                       .header_bytes_max = HEADER_BYTES_MAX,
+                                       .body_bytes_max =
+                                           options->keep ? KEEP_BODY_BYTES_MAX : BODY_BYTES_MAX,
+                                       .idle_timeout_ms = QW_HTTP_IDLE_MS,
+                                       .rest_timeout_ms = QW_HTTP_IDLE_MS,
+                                       .tls_cert_file = options->tls_cert,
+                                       .tls_key_file = options->tls_key,
+                                       .tls_client_ca_file = options->tls_client_ca,
+                                       .admit = admit,
+                                       .handle = handle,
+                                       .finished = finished,
+                                       .ctx = http },
+        err);
     return http->listener ? http : qw_http_free(http);
 }
 

@@ -4,6 +4,7 @@
  *     GET /metrics                Prometheus text
  *     GET /livez  /-/healthy      200 as long as the coordinator turns its loop
  *     GET /readyz /-/ready        200 while work is accepted, else 503
+ *     /v1/keep/...                of a keeper (ring/wire/keeper.h)
  *
  * It runs on its own threads, which read the spool's folder, the metrics and the flags below and
  * tell the coordinator by message which artifacts were fetched. */
@@ -36,6 +37,7 @@ struct qw_http_options {
     struct qw_metrics *metrics;
     const struct qw_http_state *state;
     struct qf_mailbox *mailbox;
+    struct qw_keep *keep; /* borrowed; NULL: this worker keeps nothing */
 };
 
 /* QW_MESSAGE_FETCH: a request for an artifact ended. free() it. */
@@ -48,6 +50,7 @@ struct qw_fetch {
 };
 
 struct qw_http;
+struct qw_keep;
 
 /* NULL and @err filled as qh_listener_new() says (base/http/listener.h). */
 struct qw_http *qw_http_new(const struct qw_http_options *options, struct qf_err *err);

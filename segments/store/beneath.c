@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* openat(), and @folder is closed unless it is @root. */
@@ -52,4 +53,31 @@ int sg_store_open_beneath(int root, const char *path, int flags)
     memcpy(part, path, (size_t)(slash - path));
     part[slash - path] = '\0';
     return step(root, folder, part, flags);
+}
+
+int sg_store_make_beneath(int root, char *path, int *ret_error)
+{
+    int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *part = path;
+
+    for (char *slash; folder >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
+        int made, next;
+
+        *slash = '\0';
+        made = mkdirat(folder, part, 0777) == 0;
+        if (!made && errno != EEXIST) {
+            next = -1;
+        } else if (made && fsync(folder)) {
+            next = -1;
+        } else {
+            next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        }
+        *ret_error = errno;
+        (void)close(folder);
+        *slash = '/';
+        folder = next;
+    }
+    if (folder < 0 && !*ret_error)
+        *ret_error = EIO;
+    return folder;
 }

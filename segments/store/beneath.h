@@ -7,4 +7,8 @@
  * store would lead to files of another tenant, or of nobody. */
 int sg_store_open_beneath(int root, const char *path, int flags);
 
+/* The descriptor of the folder that holds @path below @root; folders on the way that are missing are made, durably. -1 and
+ * an errno in @ret_error (0 before). @path is written to meanwhile. */
+int sg_store_make_beneath(int root, char *path, int *ret_error);
+
 #endif

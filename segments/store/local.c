@@ -264,34 +264,6 @@ static qf_rc local_read_whole(struct sg_store *base, struct qf_str name,
     return rc;
 }
 
-/* The descriptor of the folder of @path, whose missing parts are made, durably. */
-static int open_folder(int root, char *path, int *ret_error)
-{
-    int folder = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char *part = path;
-
-    for (char *slash; folder >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
-        int made, next;
-
-        *slash = '\0';
-        made = mkdirat(folder, part, 0777) == 0;
-        if (!made && errno != EEXIST) {
-            next = -1;
-        } else if (made && fsync(folder)) {
-            next = -1;
-        } else {
-            next = openat(folder, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        }
-        *ret_error = errno;
-        (void)close(folder);
-        *slash = '/';
-        folder = next;
-    }
-    if (folder < 0 && !*ret_error)
-        *ret_error = EIO;
-    return folder;
-}
-
 static qf_rc write_bytes(struct qf_str name, int fd, const struct sg_store_bytes *bytes,
                          const struct sg_store_limit *limit, struct qf_err *err)
 {
@@ -405,7 +377,7 @@ static qf_rc put_file(struct sg_store *base, struct qf_str name, bool only_new,
         QF_CLEANUP(close_fd) int folder = -1;
         int error = 0;
 
-        folder = open_folder(store->root, path, &error);
+        folder = sg_store_make_beneath(store->root, path, &error);
         rc = folder < 0 ? fail(err, error, name, "make the folder of")
                         : put_in_folder(name, folder, slash ? slash + 1 : path, only_new, bytes,
                                         limit, err);
