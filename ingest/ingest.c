@@ -17,6 +17,7 @@
 #include "base/sys/signals.h"
 #include "ingest/accept/accept.h"
 #include "ingest/accept/partition.h"
+#include "ingest/core/listing.h"
 #include "ingest/fresh/fresh.h"
 #include "ingest/head/heads.h"
 #include "ingest/head/status.h"
@@ -227,6 +228,17 @@ static struct in_head *open_head(void *ctx, uint32_t partition, uint64_t queue_i
     return head;
 }
 
+static void answer_listing(struct ingest *ingest, uint64_t queue_id, const struct in_ledger *ledger,
+                           struct qf_str question, struct qn_ask *ask)
+{
+    const struct in_listing_of of = { .cluster = qn_cluster(ingest->node),
+                                      .queue = queue_id,
+                                      .partitions = qn_partitions(ingest->node) };
+
+    if (in_listing_answer(question, ledger, &of, &ask->answer.text) != QF_OK)
+        (void)qf_err_set(&ask->answer.err, QF_EPROTO, "a question that cannot be read");
+}
+
 static void answer_question(void *ctx, uint32_t partition, uint64_t queue_id,
                             const struct in_ledger *ledger, struct qf_str question,
                             struct qn_ask *ask)
@@ -242,7 +254,9 @@ static void answer_question(void *ctx, uint32_t partition, uint64_t queue_id,
     for (; of.member_count < QF_MIN((size_t)members.count, QF_COUNT_OF(of.members));
          of.member_count++)
         of.members[of.member_count] = members.items[of.member_count].name;
-    if (question.len && question.data[0] == IN_QUESTION_ELECTED)
+    if (question.len && question.data[0] == IN_QUESTION_LISTING)
+        answer_listing(ingest, queue_id, ledger, question, ask);
+    else if (question.len && question.data[0] == IN_QUESTION_ELECTED)
         in_elected_answer(question, ledger, &ask->answer.text);
     else if (!question.len || question.data[0] != IN_QUESTION_STATUS ||
              in_status_answer(question, ledger, &of, &ask->answer.text) != QF_OK)

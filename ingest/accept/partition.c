@@ -107,6 +107,7 @@ static void note_applied(struct partition *partition, const struct in_record *re
         add(&figures->belows, 1);
         break;
     case IN_ELECT:
+    case IN_NOTE:
         break;
     }
 }
@@ -116,7 +117,8 @@ static void note_applied(struct partition *partition, const struct in_record *re
 static void note_odd(struct partition *partition, uint64_t index, const struct in_record *record)
 {
     add(&partition->all->figures.bad, 1);
-    if (record->kind == IN_SAMPLES || record->kind == IN_BELOW || record->kind == IN_ELECT)
+    if (record->kind == IN_SAMPLES || record->kind == IN_BELOW || record->kind == IN_ELECT ||
+        record->note.len)
         partition->odd[partition->odd_next++ % ODD_MAX] = index;
     if (record->kind != IN_SAMPLES)
         return;
@@ -357,6 +359,19 @@ static enum qn_proposal propose_elect(struct partition *partition, struct qn_ask
     return refuse(ask, QF_EBUSY, "the tenant has too many clusters of senders");
 }
 
+/* What is noted of the manifest counts or does not when it is applied: another note may come in between. */
+static enum qn_proposal propose_note(struct partition *partition, struct qn_ask *ask,
+                                     struct qf_str bytes, struct qf_strbuf *record,
+                                     struct in_pending **ret_pending)
+{
+    if (!in_ledger_manifest(partition->ledger) &&
+        !all_know(partition, ask, IN_RECORDS_RING, "blobs are kept on our own nodes"))
+        return QN_ANSWERED;
+    qf_strbuf_str(record, bytes);
+    *ret_pending = in_intake_pass(partition->intake);
+    return *ret_pending ? QN_PROPOSED : refuse(ask, QF_EBUSY, "too much is under way");
+}
+
 static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf *record,
                                 void **ret_pending)
 {
@@ -382,6 +397,9 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
         proposal = propose_below(partition, ask, &wanted, record, &pending);
     else if (wanted.kind == IN_ELECT)
         proposal = propose_elect(partition, ask, &wanted, record, &pending);
+    else if (wanted.kind == IN_NOTE ||
+             (wanted.note.len && is_next_to_seal(partition->ledger, &wanted)))
+        proposal = propose_note(partition, ask, bytes, record, &pending);
     else
         proposal = propose_other(partition, ask, &wanted, bytes, record, &pending);
     *ret_pending = pending;

@@ -43,6 +43,7 @@ struct in_ledger *in_ledger_free(struct in_ledger *ledger)
     qf_map_done(&ledger->names);
     in_keys_done(&ledger->keys);
     QF_VEC_DONE(&ledger->voids);
+    (void)rg_manifest_free(ledger->manifest);
     free(ledger);
     return NULL;
 }
@@ -265,6 +266,8 @@ static enum in_verdict apply_sealed(struct in_ledger *ledger, uint64_t index,
 
     if (!range || record->from != range->from || record->to != range->to)
         return IN_OUT_OF_TURN;
+    if (record->note.len && !in_ledger_note(ledger, index, record))
+        return IN_OUT_OF_TURN;
     tenant->sealed = range->to;
     tenant->range_count--;
     if (tenant->range_count)
@@ -321,6 +324,8 @@ enum in_verdict in_ledger_apply(struct in_ledger *ledger, uint64_t index,
     case IN_ELECT:
         pass_time(ledger, record->time_ms);
         return in_ledger_elect(ledger, record);
+    case IN_NOTE:
+        return in_ledger_note(ledger, index, record) ? IN_APPLIED : IN_OUT_OF_TURN;
     }
     return IN_OUT_OF_TURN; /* decoding lets no other kind through */
 }

@@ -11,6 +11,8 @@
  *     BELOW    ranges open above it from now on: whoever merges segments up to there knows that none
  *              comes between them. Counts only if no range that is not sealed is at or below it
  *     ELECT    the replica is that of its cluster from now on, or still: whoever proposes it has decided
+ *     NOTE     alters the manifest, where segments are on our own nodes (ring/core/manifest.h). There a SEALED counts only if
+ *              the note in it does, too
  *
  * A generation is fixed when its range opens; where the same sample is in two ranges, the greater
  * generation wins. It is the time in microseconds, of which ranges have those of the first half of a
@@ -24,6 +26,7 @@
 #define INGEST_CORE_LEDGER_H
 
 #include "ingest/core/keys.h"
+#include "ring/core/manifest.h"
 
 enum {
     IN_RANGES_MAX = 256,        /* of a tenant, not sealed yet */
@@ -95,7 +98,7 @@ enum in_verdict {
     IN_OTHER_BODY,  /* SAMPLES: its key was seen with another body */
     IN_OUT_OF_TURN, /* SEAL without an open range or of an impossible generation, SEALED of
                        another range, FLOOR that goes back or above what is not sealed, BELOW of an
-                       impossible generation or with a range at or below it */
+                       impossible generation or with a range at or below it; a note that counts for nothing */
     IN_NO_ROOM      /* a bound is reached: the record counts for nothing, on every node */
 };
 
@@ -129,6 +132,11 @@ bool in_ledger_knows_elect(const struct in_ledger *ledger);
 /* The request with @key, if it was applied within IN_KEY_LIFE_MS; else NULL. */
 const struct in_key_entry *in_ledger_key(const struct in_ledger *ledger,
                                          const uint8_t key[IN_HASH_BYTES]);
+
+/* Which blobs the partition has; NULL: nothing was ever noted. Good until the next record is applied. */
+const struct rg_manifest *in_ledger_manifest(const struct in_ledger *ledger);
+/* The last record that altered it; 0: none did. */
+uint64_t in_ledger_manifest_changed(const struct in_ledger *ledger);
 
 uint64_t in_ledger_applied(const struct in_ledger *ledger); /* index of the last record applied */
 int64_t in_ledger_time(const struct in_ledger *ledger);     /* greatest record time */

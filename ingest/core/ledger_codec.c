@@ -5,9 +5,9 @@
 #include "base/pure/varint.h"
 #include "ingest/core/ledger_int.h"
 
-/* The second one says up to where BELOW went, the third one who was elected; as long as there was neither,
- * nodes of before it can read it. */
-enum { VERSION = 1, VERSION_BELOW = 2, VERSION_ELECT = 3 };
+/* The second one says up to where BELOW went, the third one who was elected, the fourth one has a manifest; as long as
+ * there was none of it, nodes of before it can read it. */
+enum { VERSION = 1, VERSION_BELOW = 2, VERSION_ELECT = 3, VERSION_NOTE = 4 };
 
 /* --- writing --- */
 
@@ -83,6 +83,8 @@ static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant, ui
 
 static uint64_t version_of(const struct in_ledger *ledger)
 {
+    if (ledger->manifest)
+        return VERSION_NOTE;
     if (in_ledger_knows_elect(ledger))
         return VERSION_ELECT;
     return in_ledger_knows_below(ledger) ? VERSION_BELOW : VERSION;
@@ -113,6 +115,10 @@ void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
     put(buf, ledger->voids.count);
     for (size_t i = 0; i < ledger->voids.count; i++)
         put(buf, ledger->voids.items[i]);
+    if (version >= VERSION_NOTE) { /* at the end, without its length */
+        put(buf, ledger->manifest_changed);
+        rg_manifest_encode(buf, ledger->manifest);
+    }
 }
 
 /* --- reading: a cursor with a sticky failure --- */
@@ -289,6 +295,15 @@ static void get_voids(struct cursor *c, struct in_ledger *ledger)
     }
 }
 
+/* The rest of it. */
+static void get_manifest(struct cursor *c, struct in_ledger *ledger)
+{
+    ledger->manifest_changed = get(c, ledger->applied);
+    c->bad |= rg_manifest_decode(c->rest, &ledger->manifest) != QF_OK ||
+              rg_manifest_applied(ledger->manifest) > ledger->applied;
+    c->rest = QF_STR("");
+}
+
 qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
 {
     struct in_ledger *ledger = in_ledger_new();
@@ -296,7 +311,7 @@ qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
     uint64_t count;
 
     c.version = get(&c, UINT64_MAX);
-    if (!c.bad && c.version > VERSION_ELECT) {
+    if (!c.bad && c.version > VERSION_NOTE) {
         (void)in_ledger_free(ledger);
         return QF_EUNSUPPORTED;
     }
@@ -311,6 +326,8 @@ qf_rc in_ledger_decode(struct qf_str bytes, struct in_ledger **ret_ledger)
     for (uint64_t i = 0; i < count && !c.bad; i++)
         get_key(&c, ledger);
     get_voids(&c, ledger);
+    if (c.version >= VERSION_NOTE && !c.bad)
+        get_manifest(&c, ledger);
     if (c.bad || c.rest.len) {
         (void)in_ledger_free(ledger);
         return QF_ECORRUPT;

@@ -13,7 +13,9 @@ struct in_ledger {
     struct in_tenant **tenants;
     size_t tenant_count, tenant_capacity;
     struct in_keys keys;
-    QF_VEC(uint64_t) voids; /* indices in the unsealed log, ascending */
+    QF_VEC(uint64_t) voids;       /* indices in the unsealed log, ascending */
+    struct rg_manifest *manifest; /* NULL: nothing was noted */
+    uint64_t manifest_changed;
 };
 
 /* The tenant called @name, made if need be. NULL: there are too many. */
@@ -26,6 +28,9 @@ struct in_recent_file *in_tenant_add_file(struct in_tenant *tenant);
 enum in_verdict in_ledger_elect(struct in_ledger *ledger, const struct in_record *record);
 struct in_elected *in_tenant_add_elected(struct in_tenant *tenant); /* zeroed */
 void in_tenant_drop_elected(struct in_tenant *tenant);              /* all of them */
+
+/* ledger_note.c: the note of @record. False: it counts for nothing. */
+bool in_ledger_note(struct in_ledger *ledger, uint64_t index, const struct in_record *record);
 
 /* ledger_past.c */
 void in_ledger_note_void(struct in_ledger *ledger, uint64_t index);

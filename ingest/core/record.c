@@ -15,6 +15,10 @@
 #include "ingest/core/extras.h"
 #include "ingest/core/ha.h"
 #include "promql/histogram/codec.h"
+#include "ring/core/manifest.h"
+
+/* A SEALED with a note. */
+enum { SEALED_WITH_NOTE = 8 };
 
 enum { SERIES_FRESH = 1, SERIES_STARTS = 2, SERIES_HISTOGRAMS = 4, SERIES_FLAGS = 7 };
 enum { RECORD_KEYED = 1, RECORD_EXTRAS = 2, RECORD_FLAGS = 3 };
@@ -256,11 +260,11 @@ void in_record_put_seal(struct qf_strbuf *buf, struct qf_str tenant, uint64_t ge
     put_varint(buf, generation);
 }
 
-void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
-                          const struct in_sealed_file *files, size_t count)
+static void put_sealed(struct qf_strbuf *buf, enum in_record_kind kind, struct qf_str tenant,
+                       uint64_t from, uint64_t to, const struct in_sealed_file *files, size_t count)
 {
     assert(count <= IN_SEALED_FILES_MAX);
-    put_head(buf, IN_SEALED, tenant);
+    put_head(buf, kind, tenant);
     put_varint(buf, from);
     put_varint(buf, to);
     put_varint(buf, count);
@@ -269,6 +273,26 @@ void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t 
         put_text(buf, files[i].etag);
         put_varint(buf, files[i].size);
     }
+}
+
+void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
+                          const struct in_sealed_file *files, size_t count)
+{
+    put_sealed(buf, IN_SEALED, tenant, from, to, files, count);
+}
+
+void in_record_put_sealed_note(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from,
+                               uint64_t to, const struct in_sealed_file *files, size_t count,
+                               struct qf_str note)
+{
+    put_sealed(buf, (enum in_record_kind)SEALED_WITH_NOTE, tenant, from, to, files, count);
+    put_text(buf, note);
+}
+
+void in_record_put_note(struct qf_strbuf *buf, struct qf_str note)
+{
+    put_head(buf, IN_NOTE, QF_STR(""));
+    put_text(buf, note);
 }
 
 void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms)
@@ -489,11 +513,24 @@ static bool decode_elect(struct qf_str *rest, struct in_record *record)
            get_name(rest, &record->replica) && get_signed(rest, &record->newest_ts);
 }
 
+static bool decode_note(struct qf_str *rest, bool of_sealed, struct in_record *record)
+{
+    struct rg_note note;
+    bool fits;
+
+    if (!get_text(rest, &record->note) || rg_note_decode(record->note, &note) != QF_OK)
+        return false;
+    fits = (note.kind == RG_NOTE_SEALED) == of_sealed;
+    rg_note_done(&note);
+    return fits;
+}
+
 /* What follows the head. */
 static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
 {
-    if ((record->kind == IN_FLOOR) != (record->tenant.len == 0) ||
-        record->tenant.len > IN_TENANT_MAX)
+    bool for_all = record->kind == IN_FLOOR || record->kind == IN_NOTE;
+
+    if (for_all != (record->tenant.len == 0) || record->tenant.len > IN_TENANT_MAX)
         return false;
     switch (record->kind) {
     case IN_SAMPLES:
@@ -509,6 +546,8 @@ static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
                get_signed(rest, &record->time_ms) && get_varint(rest, UINT64_MAX, &record->keep_ms);
     case IN_ELECT:
         return decode_elect(rest, record);
+    case IN_NOTE:
+        return decode_note(rest, false, record);
     }
     return false;
 }
@@ -517,7 +556,7 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
 {
     struct qf_str rest = bytes;
     uint64_t version, kind;
-    bool read;
+    bool read, noted;
 
     *ret_record = (struct in_record){ 0 };
     if (!get_varint(&rest, UINT64_MAX, &version))
@@ -527,7 +566,10 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
                           "a record of the log has version %llu, this is a node for version %d",
                           (unsigned long long)version, IN_RECORD_VERSION);
     read = get_varint(&rest, UINT64_MAX, &kind);
-    if (read && kind > IN_ELECT)
+    noted = read && kind == SEALED_WITH_NOTE;
+    if (noted)
+        kind = IN_SEALED;
+    if (read && kind > IN_NOTE)
         return qf_err_set(err, QF_EUNSUPPORTED,
                           "a record of the log is of kind %llu, which this version does not know: "
                           "start a newer one",
@@ -535,7 +577,8 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
     if (!read || kind < IN_SAMPLES || !get_text(&rest, &ret_record->tenant))
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     ret_record->kind = (enum in_record_kind)kind;
-    if (!decode_rest(&rest, own, ret_record) || rest.len)
+    if (!decode_rest(&rest, own, ret_record) || (noted && !decode_note(&rest, true, ret_record)) ||
+        rest.len)
         return qf_err_set(err, QF_ECORRUPT, "a record of the log is malformed");
     return QF_OK;
 }

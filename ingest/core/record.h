@@ -6,6 +6,7 @@
  *     FLOOR    no sample older than this will be accepted or is waiting to be sealed
  *     BELOW    the tenant will have no range of this generation or a smaller one any more
  *     ELECT    of this cluster of senders the samples of this replica are written (ha.h)
+ *     NOTE     of the partition's manifest, where segments are on our own nodes (ring/core/manifest.h); a SEALED has one in it there
  *
  * Samples name their series by a number that is good within the tenant's open range; the first
  * record of the range that uses a number carries the series' labels. In steady state a sample takes
@@ -35,7 +36,8 @@ enum in_record_kind {
     IN_SEALED = 3,
     IN_FLOOR = 4,
     IN_BELOW = 5,
-    IN_ELECT = 6
+    IN_ELECT = 6,
+    IN_NOTE = 7 /* 8 stands for a SEALED with a note */
 };
 
 /* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), up to IN_BELOW,
@@ -80,6 +82,8 @@ struct in_record {
     uint64_t keep_ms; /* BELOW: files that were sealed so long ago are not told of any more */
     struct qf_str cluster, replica; /* ELECT */
     int64_t newest_ts;              /* ELECT: of the replica's samples */
+    struct qf_str
+        note; /* NOTE, and SEALED where there is a manifest: for rg_note_decode(); else empty */
 };
 
 /* --- writing --- */
@@ -116,6 +120,12 @@ void in_record_put_raw(struct qf_strbuf *buf, const struct in_record *record,
 /* At most IN_SEALED_FILES_MAX files. */
 void in_record_put_sealed(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from, uint64_t to,
                           const struct in_sealed_file *files, size_t count);
+/* The same with a note (SEALED, as rg_note_encode() writes it) of these files and of others that go with them. */
+void in_record_put_sealed_note(struct qf_strbuf *buf, struct qf_str tenant, uint64_t from,
+                               uint64_t to, const struct in_sealed_file *files, size_t count,
+                               struct qf_str note);
+/* Any other note. */
+void in_record_put_note(struct qf_strbuf *buf, struct qf_str note);
 void in_record_put_floor(struct qf_strbuf *buf, int64_t floor_ms);
 void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t generation,
                          int64_t time_ms, uint64_t keep_ms);

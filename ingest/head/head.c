@@ -328,6 +328,7 @@ void in_head_apply(struct in_head *head, const struct in_ledger *ledger, uint64_
     case IN_FLOOR:
     case IN_BELOW:
     case IN_ELECT:
+    case IN_NOTE:
         break;
     }
     in_head_advance(head, index);

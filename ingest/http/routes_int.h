@@ -6,18 +6,19 @@
 #include "base/http/router.h"
 #include "ingest/http/routes.h"
 
-extern const struct qh_routes in_write_routes;   /* samples */
-extern const struct qh_routes in_head_routes;    /* what is fresh, for queries */
-extern const struct qh_routes in_extra_routes;   /* exemplars and metadata, likewise */
-extern const struct qh_routes in_below_routes;   /* which segments are all there, for compactors */
-extern const struct qh_routes in_ha_routes;      /* pairs of senders */
-extern const struct qh_routes in_queue_routes;   /* records and offsets */
-extern const struct qh_routes in_admin_routes;   /* queues and members */
-extern const struct qh_routes in_watch_routes;   /* what changes in meta */
-extern const struct qh_routes in_peer_routes;    /* for other nodes, and about them */
-extern const struct qh_routes in_operate_routes; /* metrics and probes */
-extern const struct qh_routes in_node_routes;    /* what this node says of itself */
-extern const struct qh_routes in_ring_routes;    /* storage nodes */
+extern const struct qh_routes in_write_routes;    /* samples */
+extern const struct qh_routes in_head_routes;     /* what is fresh, for queries */
+extern const struct qh_routes in_extra_routes;    /* exemplars and metadata, likewise */
+extern const struct qh_routes in_below_routes;    /* which segments are all there, for compactors */
+extern const struct qh_routes in_ha_routes;       /* pairs of senders */
+extern const struct qh_routes in_queue_routes;    /* records and offsets */
+extern const struct qh_routes in_admin_routes;    /* queues and members */
+extern const struct qh_routes in_watch_routes;    /* what changes in meta */
+extern const struct qh_routes in_peer_routes;     /* for other nodes, and about them */
+extern const struct qh_routes in_operate_routes;  /* metrics and probes */
+extern const struct qh_routes in_node_routes;     /* what this node says of itself */
+extern const struct qh_routes in_ring_routes;     /* storage nodes */
+extern const struct qh_routes in_manifest_routes; /* which blobs are on our own nodes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
 
 static inline struct in_routes *in_routes_of(const struct qh_visit *visit)

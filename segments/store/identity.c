@@ -8,6 +8,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
+#include "segments/store/store_int.h"
 
 static bool is_id(const char *data, size_t len)
 {
@@ -45,9 +46,12 @@ qf_rc sg_store_identity(struct sg_store *store, bool create, const struct sg_sto
 {
     char id[SG_STORE_ID_LEN + 1];
     struct qf_err missing = { 0 };
-    qf_rc rc = read_id(store, call, ret_id, create ? &missing : err);
+    qf_rc rc = sg_store_own_identity(store, call, ret_id, SG_STORE_ID_LEN + 1, err);
 
     *ret_created = false;
+    if (rc != QF_EUNSUPPORTED)
+        return rc;
+    rc = read_id(store, call, ret_id, create ? &missing : err);
     if (rc != QF_ENOTFOUND || !create) {
         if (rc != QF_OK && create)
             (void)qf_err_set(err, rc, "%s", missing.msg);

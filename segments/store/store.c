@@ -21,11 +21,14 @@ qf_rc sg_store_open(const struct sg_store_options *options, struct sg_store **re
         return qf_err_set(err, QF_EINVAL, "a store needs a folder or a URL");
     if (qf_str_starts(url, QF_STR("s3://")))
         return s3_store_open(options, qf_str_sub(url, 5, url.len), ret_store, err);
+    if (qf_str_starts(url, QF_STR("ring://")))
+        return ring_store_open(options, qf_str_sub(url, 7, url.len), ret_store, err);
     if (qf_str_starts(url, QF_STR("file:///")))
         return local_store_open(options, url.data + 7, ret_store, err);
     if (colon && !memchr(url.data, '/', (size_t)(colon - url.data)))
         return qf_err_set(err, QF_EINVAL,
-                          "store \"%s\": want a folder, file:///folder or s3://bucket/prefix",
+                          "store \"%s\": want a folder, file:///folder, s3://bucket/prefix "
+                          "or ring://host:port",
                           url.data);
     return local_store_open(options, url.data, ret_store, err);
 }
@@ -127,6 +130,16 @@ static qf_rc finish(struct sg_store *store, qf_rc rc)
     if (rc)
         atomic_fetch_add_explicit(&store->failures, 1, memory_order_relaxed);
     return rc;
+}
+
+qf_rc sg_store_own_identity(struct sg_store *store, const struct sg_store_call *call, char *ret_id,
+                            size_t size, struct qf_err *err)
+{
+    struct sg_store_limit limit = limit_of(call);
+
+    if (!store->ops->identity)
+        return QF_EUNSUPPORTED;
+    return finish(store, store->ops->identity(store, &limit, ret_id, size, err));
 }
 
 static bool prefix_valid(struct qf_str prefix)

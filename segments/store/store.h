@@ -1,4 +1,4 @@
-/* store.h - where segments live: a local folder or an S3 bucket, behind one interface.
+/* store.h - where segments live: a local folder, an S3 bucket or our own nodes, behind one interface.
  *
  * A store holds immutable objects under names such as "tenant=t/date=2026-01-31/x.parquet". An
  * object is there completely or not at all: a reader never sees one half-written. Names use '/',
@@ -36,7 +36,7 @@ struct sg_store;
 /* Everything but the URL may be zero: then the URL's own parameters count, then the environment,
  * then the default. */
 struct sg_store_options {
-    /* "./folder", "/folder", "file:///folder", or
+    /* "./folder", "/folder", "file:///folder", "ring://host:port[,host:port]" (ring.h), or
      * "s3://bucket/prefix?endpoint=http://host:9000&region=eu-west-1&style=path". Parameters of an
      * S3 URL, each %-encoded where needed:
      *   endpoint   AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL; default: Amazon's for the region

@@ -51,6 +51,9 @@ struct sg_store_ops {
                    const struct sg_store_limit *limit, size_t *ret_removed, struct qf_err *err);
     /* NULL: objects are no files here */
     qf_rc (*open)(struct sg_store *store, struct qf_str name, int *ret_fd, struct qf_err *err);
+    /* What the store is known by, @size bytes with the NUL; NULL: an object says it (identity.h) */
+    qf_rc (*identity)(struct sg_store *store, const struct sg_store_limit *limit, char *ret_id,
+                      size_t size, struct qf_err *err);
     void (*close)(struct sg_store *store); /* frees it */
     bool has_tokens;
 };
@@ -64,8 +67,14 @@ struct sg_store {
 
 qf_rc local_store_open(const struct sg_store_options *options, const char *path,
                        struct sg_store **ret_store, struct qf_err *err);
+qf_rc ring_store_open(const struct sg_store_options *options, struct qf_str rest,
+                      struct sg_store **ret_store, struct qf_err *err);
 qf_rc s3_store_open(const struct sg_store_options *options, struct qf_str rest,
                     struct sg_store **ret_store, struct qf_err *err);
+
+/* What the store is known by if it needs no object for that. QF_EUNSUPPORTED, nothing in @err: it does. */
+qf_rc sg_store_own_identity(struct sg_store *store, const struct sg_store_call *call, char *ret_id,
+                            size_t size, struct qf_err *err);
 
 /* The code for an errno of the file system. */
 qf_rc sg_store_rc_from_errno(int error);

@@ -10,6 +10,7 @@
 #include "base/pure/number.h"
 #include "base/pure/strbuf.h"
 #include "segments/store/lease.h"
+#include "segments/store/ring.h"
 
 #define WAIT_MS 200
 
@@ -137,8 +138,13 @@ qf_rc sg_turn_remove(struct sg_store *store, struct qf_str tenant, int64_t min_t
     struct others others = {
         .store = store, .call = call, .min_ts = min_ts, .max_ts = max_ts, .break_dead = true
     };
-    qf_rc rc = begin(&others, "remove", tenant, ret_turn, err);
+    qf_rc rc;
 
+    if (sg_store_is_ring(store)) { /* the log says who was first, of merging as well */
+        *ret_turn = qf_xcalloc(1, sizeof(**ret_turn));
+        return QF_OK;
+    }
+    rc = begin(&others, "remove", tenant, ret_turn, err);
     if (rc)
         return rc;
     rc = wait_for_merges(*ret_turn, &others, tenant, on_wait, ctx, err);
@@ -149,6 +155,8 @@ qf_rc sg_turn_remove(struct sg_store *store, struct qf_str tenant, int64_t min_t
 
 qf_rc sg_turn_tick(struct sg_turn *turn, const struct sg_store_call *call, struct qf_err *err)
 {
+    if (!turn->lease)
+        return QF_OK;
     if (sg_lease_left_ms(turn->lease) > 0 && sg_lease_due(turn->lease))
         (void)!sg_lease_renew(turn->lease, call, NULL);
     return sg_lease_left_ms(turn->lease) > 0
@@ -158,7 +166,7 @@ qf_rc sg_turn_tick(struct sg_turn *turn, const struct sg_store_call *call, struc
 
 qf_rc sg_turn_check(struct sg_turn *turn, const struct sg_store_call *call, struct qf_err *err)
 {
-    return sg_lease_renew(turn->lease, call, err);
+    return turn->lease ? sg_lease_renew(turn->lease, call, err) : QF_OK;
 }
 
 struct sg_turn *sg_turn_end(struct sg_turn *turn)

@@ -518,7 +518,7 @@ TEST(a_snapshot_is_of_the_first_version_until_something_is_settled)
     qf_strbuf_reset(&bytes);
     in_ledger_encode(&bytes, ledger);
     CHECK(bytes.data[0] == 3);
-    bytes.data[0] = 4; /* a newer release says so, instead of being taken for damage */
+    bytes.data[0] = 5; /* a newer release says so, instead of being taken for damage */
     CHECK_EQ(in_ledger_decode(qf_strbuf_view(&bytes), &copy), QF_EUNSUPPORTED);
     (void)in_ledger_free(ledger);
     (void)in_ledger_free(copy);

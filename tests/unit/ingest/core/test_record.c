@@ -160,7 +160,7 @@ TEST(the_other_kinds_come_back)
           qf_str_is(record.replica, "r1") && record.newest_ts == -3 && record.time_ms == 8);
     for (size_t len = 0; len < buf.len; len++)
         CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
-    buf.data[1] = IN_ELECT + 1; /* of a newer release, not damaged */
+    buf.data[1] = IN_NOTE + 2; /* of a newer release, not damaged */
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_EUNSUPPORTED);
     qf_strbuf_done(&buf);
 }

@@ -1,0 +1,356 @@
+/* ring.c - a store on our own nodes: opened, and the calls of store.h made of what its parts do. */
+#include "segments/store/ring.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "ring/wire/listing.h"
+#include "segments/store/ring_int.h"
+
+static const struct sg_store_ops ring_ops;
+
+bool sg_store_is_ring(const struct sg_store *store)
+{
+    return store && store->ops == &ring_ops;
+}
+
+void sg_ring_set_local(struct sg_store *base, sg_ring_open_fn *open, void *ctx)
+{
+    ring_of(base)->open = open;
+    ring_of(base)->open_ctx = ctx;
+}
+
+/* --- opening --- */
+
+struct parsed {
+    struct qf_str nodes;
+    char *key, *ca;
+};
+
+static void parsed_done(struct parsed *parsed)
+{
+    free(parsed->key);
+    free(parsed->ca);
+}
+
+static qf_rc parse_param(struct qf_str param, struct parsed *parsed, struct qf_err *err)
+{
+    if (qf_str_starts(param, QF_STR("key=")) && param.len > 4 && !parsed->key)
+        parsed->key = qf_xmemdup0(param.data + 4, param.len - 4);
+    else if (qf_str_starts(param, QF_STR("ca=")) && param.len > 3 && !parsed->ca)
+        parsed->ca = qf_xmemdup0(param.data + 3, param.len - 3);
+    else
+        return qf_err_set(err, QF_EINVAL, "ring://: \"%.*s\" is none of key=FILE and ca=FILE",
+                          QF_STR_ARG(param));
+    return QF_OK;
+}
+
+static qf_rc parse(struct qf_str rest, struct parsed *parsed, struct qf_err *err)
+{
+    const char *mark = rest.len ? memchr(rest.data, '?', rest.len) : NULL;
+    struct qf_str params = QF_STR("");
+    qf_rc rc = QF_OK;
+
+    parsed->nodes = rest;
+    if (mark) {
+        parsed->nodes = qf_str_sub(rest, 0, (size_t)(mark - rest.data));
+        params = qf_str_sub(rest, parsed->nodes.len + 1, rest.len);
+    }
+    while (params.len && !rc) {
+        const char *end = memchr(params.data, '&', params.len);
+        struct qf_str param = qf_str_sub(params, 0, end ? (size_t)(end - params.data) : params.len);
+
+        rc = parse_param(param, parsed, err);
+        params = qf_str_sub(params, param.len + 1, params.len);
+    }
+    return rc;
+}
+
+static qf_rc add_nodes(struct ring_store *store, const struct parsed *parsed, struct qf_err *err)
+{
+    struct qf_str rest = parsed->nodes;
+
+    while (rest.len) {
+        const char *end = memchr(rest.data, ',', rest.len);
+        struct qf_str node = qf_str_sub(rest, 0, end ? (size_t)(end - rest.data) : rest.len);
+        struct qf_strbuf url = QF_STRBUF_INIT;
+
+        if (!node.len || !memchr(node.data, ':', node.len) || memchr(node.data, '/', node.len))
+            return qf_err_set(err, QF_EINVAL, "ring://: \"%.*s\" is not HOST:PORT",
+                              QF_STR_ARG(node));
+        if (store->node_count == RING_NODES_MAX)
+            return qf_err_set(err, QF_EINVAL, "ring://: at most %d ingest nodes", RING_NODES_MAX);
+        qf_strbuf_printf(&url, "%s://%.*s", parsed->ca ? "https" : "http", QF_STR_ARG(node));
+        store->nodes[store->node_count++] = qf_strbuf_take(&url);
+        rest = qf_str_sub(rest, node.len + 1, rest.len);
+    }
+    return store->node_count
+               ? QF_OK
+               : qf_err_set(err, QF_EINVAL, "ring://: want HOST:PORT of ingest nodes");
+}
+
+static void ring_close(struct sg_store *base)
+{
+    struct ring_store *store = ring_of(base);
+
+    atomic_store(&store->closing, true);
+    ring_puts_done(store);
+    for (size_t i = 0; i < store->node_count; i++)
+        free(store->nodes[i]);
+    (void)sg_keep_client_free(store->client);
+    (void)rg_ring_free(store->ring);
+    (void)rg_ring_free(store->rules);
+    ring_mirror_done(&store->mirror);
+    (void)qf_lock_free(store->lock);
+    free(store);
+}
+
+qf_rc ring_store_open(const struct sg_store_options *options, struct qf_str rest,
+                      struct sg_store **ret_store, struct qf_err *err)
+{
+    QF_CLEANUP(parsed_done) struct parsed parsed = { 0 };
+    struct ring_store *store;
+    qf_rc rc = parse(rest, &parsed, err);
+
+    if (rc)
+        return rc;
+    store = qf_xcalloc(1, sizeof(*store));
+    store->base.ops = &ring_ops;
+    store->lock = qf_lock_new();
+    store->rules = rg_ring_new(1);
+    ring_mirror_init(&store->mirror);
+    rc = add_nodes(store, &parsed, err);
+    if (rc == QF_OK) {
+        store->client = sg_keep_client_new(
+            &(struct sg_keep_client_options){ .key_file = parsed.key,
+                                              .ca_file = parsed.ca,
+                                              .connect_timeout_ms = options->connect_timeout_ms,
+                                              .stall_timeout_ms = options->stall_timeout_ms },
+            err);
+        rc = store->client ? QF_OK : err ? err->rc : QF_EINVAL;
+    }
+    if (rc) {
+        ring_close(&store->base);
+        return rc;
+    }
+    store->base.url = qf_xstrdup(options->url);
+    *ret_store = &store->base;
+    return QF_OK;
+}
+
+/* --- reading --- */
+
+/* Its size: listed, or, since whoever asks may know of it from elsewhere, after another look. */
+static qf_rc find(struct ring_store *store, struct qf_str name, const struct sg_store_limit *limit,
+                  uint64_t *ret_bytes, struct qf_err *err)
+{
+    uint32_t partition;
+    qf_rc rc;
+
+    if (ring_find(store, name, ret_bytes, &partition))
+        return QF_OK;
+    rc = ring_refresh(store, limit, err);
+    if (rc == QF_OK && !ring_find(store, name, ret_bytes, &partition))
+        rc = qf_err_set(err, QF_ENOTFOUND, "%.*s is not listed", QF_STR_ARG(name));
+    return rc;
+}
+
+static qf_rc ring_stat(struct sg_store *base, struct qf_str name,
+                       const struct sg_store_limit *limit, struct sg_store_info *ret_info,
+                       struct qf_err *err)
+{
+    uint64_t bytes = 0;
+    qf_rc rc = ring_refresh(ring_of(base), limit, err);
+
+    if (rc == QF_OK)
+        rc = find(ring_of(base), name, limit, &bytes, err);
+    if (rc == QF_OK)
+        *ret_info = (struct sg_store_info){ .size = bytes };
+    return rc;
+}
+
+static qf_rc ring_read_at(struct sg_store *base, struct qf_str name, uint64_t offset, void *buf,
+                          size_t len, const struct sg_store_limit *limit, size_t *ret_len,
+                          struct qf_err *err)
+{
+    struct sg_keep_range range = { .offset = offset, .len = len, .buf = buf, .fd = -1 };
+    uint64_t got = 0;
+    qf_rc rc = ring_read(ring_of(base), name, &range, limit, &got, err);
+
+    *ret_len = (size_t)got;
+    return rc;
+}
+
+static qf_rc ring_read_tail(struct sg_store *base, struct qf_str name, void *buf, size_t len,
+                            const struct sg_store_limit *limit, size_t *ret_len, uint64_t *ret_size,
+                            struct qf_err *err)
+{
+    uint64_t size = 0;
+    qf_rc rc = find(ring_of(base), name, limit, &size, err);
+
+    if (rc)
+        return rc;
+    *ret_size = size;
+    *ret_len = 0;
+    len = (size_t)QF_MIN((uint64_t)len, size);
+    if (!len)
+        return QF_OK;
+    rc = ring_read_at(base, name, size - len, buf, len, limit, ret_len, err);
+    if (rc == QF_OK && *ret_len != len)
+        rc = qf_err_set(err, QF_ECORRUPT, "%.*s ends too early", QF_STR_ARG(name));
+    return rc;
+}
+
+static qf_rc ring_read_whole(struct sg_store *base, struct qf_str name,
+                             const struct sg_store_sink *sink, const struct sg_store_limit *limit,
+                             uint64_t *ret_size, struct qf_err *err)
+{
+    struct sg_keep_range range = { .buf = sink->buf, .fd = sink->fd, .bytes_max = sink->capacity };
+    uint64_t len = 0;
+    qf_rc rc = ring_read(ring_of(base), name, &range, limit, &len, err);
+
+    if (rc == QF_OK && sink->fd >= 0 && ftruncate(sink->fd, (off_t)len) != 0)
+        rc = qf_err_set(err, QF_EIO, "%.*s: cannot cut its copy", QF_STR_ARG(name));
+    if (rc == QF_OK)
+        *ret_size = len;
+    return rc;
+}
+
+static qf_rc ring_open(struct sg_store *base, struct qf_str name, int *ret_fd, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    int fd = store->open ? store->open(store->open_ctx, name) : -1;
+
+    if (fd < 0)
+        return qf_err_set(err, QF_EUNSUPPORTED, "%.*s is not on this machine", QF_STR_ARG(name));
+    *ret_fd = fd;
+    return QF_OK;
+}
+
+/* --- writing --- */
+
+/* A note into a partition's log. */
+static qf_rc post_note(struct ring_store *store, uint32_t partition, const struct rg_note *note,
+                       const struct sg_store_limit *limit, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf said = QF_STRBUF_INIT;
+    char path[64];
+
+    rg_note_encode(&body, note);
+    (void)snprintf(path, sizeof(path), RG_LISTING_PATH "?partition=%" PRIu32, partition);
+    return ring_post(store, path, qf_strbuf_view(&body), limit, &said, err);
+}
+
+/* Leases, marks and notes of changes change their content, which names on the ring do not. */
+static qf_rc refuse_mutable(struct qf_str name, struct qf_err *err)
+{
+    return qf_err_set(err, QF_EUNSUPPORTED,
+                      "%.*s: a store on our own nodes has no leases and marks yet: it takes "
+                      "what ingest nodes seal, no imports and no compaction",
+                      QF_STR_ARG(name));
+}
+
+static qf_rc ring_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,
+                      const struct sg_store_limit *limit, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    struct rg_blob blob = { .name = name, .bytes = bytes->size };
+    struct rg_note note = { .kind = RG_NOTE_ADDED, .added = &blob, .added_count = 1 };
+    qf_rc rc;
+
+    if (name.data[0] == '_')
+        return refuse_mutable(name, err);
+    rc = ring_refresh(store, limit, err);
+    if (rc == QF_OK)
+        rc = ring_place(store, name, bytes, limit, &blob.slot, &note.epoch, err);
+    if (rc)
+        return rc;
+    return post_note(store, (uint32_t)(qf_hash_bytes(name) % store->mirror.partition_count), &note,
+                     limit, err);
+}
+
+static qf_rc ring_put_new(struct sg_store *base, struct qf_str name,
+                          const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                          struct qf_err *err)
+{
+    (void)base;
+    (void)bytes;
+    (void)limit;
+    return refuse_mutable(name, err);
+}
+
+static qf_rc ring_clock(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
+                        struct qf_err *err)
+{
+    (void)base;
+    (void)limit;
+    (void)err;
+    *ret_ms = qf_clock_wall_ms();
+    return QF_OK;
+}
+
+static qf_rc ring_remove(struct sg_store *base, struct qf_str name,
+                         const struct sg_store_limit *limit, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    struct rg_note note = { .kind = RG_NOTE_REMOVED, .removed = &name, .removed_count = 1 };
+    uint32_t partition;
+    uint64_t bytes;
+    qf_rc rc = ring_refresh(store, limit, err);
+
+    /* It may be in more than one. */
+    while (rc == QF_OK && ring_find(store, name, &bytes, &partition)) {
+        rc = post_note(store, partition, &note, limit, err);
+        if (rc == QF_OK)
+            rc = ring_refresh(store, limit, err);
+    }
+    return rc;
+}
+
+static qf_rc ring_sweep(struct sg_store *base, int64_t age_ms, bool dry_run,
+                        const struct sg_store_limit *limit, size_t *ret_removed, struct qf_err *err)
+{
+    (void)base;
+    (void)age_ms;
+    (void)dry_run;
+    (void)limit;
+    (void)err;
+    *ret_removed = 0; /* keepers look after that themselves */
+    return QF_OK;
+}
+
+/* A ring is known by the cluster that lists it. */
+static qf_rc ring_identity(struct sg_store *base, const struct sg_store_limit *limit, char *ret_id,
+                           size_t size, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    qf_rc rc = ring_refresh(store, limit, err);
+
+    if (rc == QF_OK)
+        (void)snprintf(ret_id, size, "%016" PRIx64 "%016" PRIx64, UINT64_C(0x72696e67),
+                       store->mirror.cluster);
+    return rc;
+}
+
+static const struct sg_store_ops ring_ops = {
+    .list = ring_list,
+    .folders = ring_folders,
+    .stat = ring_stat,
+    .read = ring_read_at,
+    .read_tail = ring_read_tail,
+    .read_whole = ring_read_whole,
+    .put = ring_put,
+    .put_new = ring_put_new,
+    .clock = ring_clock,
+    .remove = ring_remove,
+    .sweep = ring_sweep,
+    .open = ring_open,
+    .identity = ring_identity,
+    .close = ring_close,
+    .has_tokens = true,
+};

@@ -1,0 +1,46 @@
+/* ring.h - what a store on our own nodes can do beside store.h: `ring://HOST:PORT[,HOST:PORT...]`, the ingest nodes.
+ *
+ * Blobs lie with keepers (ring/wire/keeper.h), which of them is a function of the name and the ring (ring/core/place.h). Which
+ * blobs there are is in the logs of ingest nodes (ring/wire/listing.h), not with the keepers: listing, size and folders come
+ * from there. So a put has two steps: the bytes to the owners, then the name into a log. Whoever has a log of its own
+ * does the second step itself (sg_ring_place()).
+ *
+ *   put     to all owners of the slot at once, old and new ones while it moves; done when a majority of each has it durably.
+ *           The others go on by themselves. Refused for an old epoch: the ring is read again, and it is put again
+ *   get     from an owner, the next one on failure or damage; whole blobs are verified against their checksum
+ *   list    the leaders of the partitions are asked what changed; what they said is kept in memory
+ *   delete  is a note that the name is REMOVED; keepers drop the bytes later
+ *
+ * Parameters of a URL: `key=FILE` (the key for ingest nodes and keepers), `ca=FILE` (who signs their certificates; https
+ * from then on). */
+#ifndef SEGMENTS_STORE_RING_H
+#define SEGMENTS_STORE_RING_H
+
+#include "ring/core/tally.h"
+#include "segments/store/store.h"
+
+bool sg_store_is_ring(const struct sg_store *store);
+
+/* Put @size bytes of @fd under @name with the owners, without naming it anywhere: it is garbage in a day unless somebody
+ * does. *@ret_epoch is the ring's in which its owners were counted, *@ret_slot where it lies. Errors of sg_store_put();
+ * QF_EUNAVAILABLE: no majority of the owners could be reached. */
+QF_MUST_CHECK qf_rc sg_ring_place(struct sg_store *store, struct qf_str name, int fd, uint64_t size,
+                                  const struct sg_store_call *call, uint32_t *ret_slot,
+                                  uint64_t *ret_epoch, struct qf_err *err);
+
+/* A copy of the ring as it is known, not older than @age_ms if ingest nodes can be asked; rg_ring_free() it. Of its copy of
+ * the node called @name the owner looks for itself. */
+QF_MUST_CHECK qf_rc sg_ring_view(struct sg_store *store, int64_t age_ms,
+                                 const struct sg_store_call *call, struct rg_ring **ret_ring,
+                                 struct qf_err *err);
+
+/* Blobs that this process has on its own disk: @open gives a descriptor of the whole blob, or -1. Before the store is used. */
+typedef int sg_ring_open_fn(void *ctx, struct qf_str name);
+void sg_ring_set_local(struct sg_store *store, sg_ring_open_fn *open, void *ctx);
+
+/* Every name that is listed, after a refresh: for keepers that compare what they have. False ends it. */
+typedef bool sg_ring_name_fn(void *ctx, struct qf_str name, uint32_t slot, uint64_t bytes);
+QF_MUST_CHECK qf_rc sg_ring_names(struct sg_store *store, const struct sg_store_call *call,
+                                  sg_ring_name_fn *fn, void *ctx, struct qf_err *err);
+
+#endif

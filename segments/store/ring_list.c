@@ -1,0 +1,341 @@
+/* ring_list.c - which blobs there are, as the leaders of the partitions tell it, kept and brought up to date. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "ring/wire/listing.h"
+#include "segments/store/ring_int.h"
+
+void ring_mirror_init(struct ring_mirror *mirror)
+{
+    mirror->turn = qf_lock_new();
+    mirror->lock = qf_lock_new();
+}
+
+void ring_mirror_done(struct ring_mirror *mirror)
+{
+    for (size_t i = 0; i < mirror->items.count; i++)
+        free(mirror->items.items[i].name);
+    QF_VEC_DONE(&mirror->items);
+    qf_map_done(&mirror->places);
+    free(mirror->sorted);
+    (void)qf_lock_free(mirror->turn);
+    (void)qf_lock_free(mirror->lock);
+}
+
+/* --- what pages say --- */
+
+static void take_item(struct ring_mirror *mirror, uint32_t partition, const struct rg_blob *blob)
+{
+    const uint64_t *place = qf_map_get(&mirror->places, blob->name);
+    struct ring_item *item;
+
+    if (!place && blob->removed)
+        return;
+    if (place) {
+        item = &mirror->items.items[*place];
+        /* A name may be in two partitions (an annex of equal content): one of them is enough. */
+        if (blob->removed && item->partition != partition)
+            return;
+    } else {
+        struct ring_item fresh = { .name = qf_xmemdup0(blob->name.data, blob->name.len) };
+
+        (void)qf_map_put(&mirror->places, (struct qf_str){ fresh.name, blob->name.len },
+                         mirror->items.count, NULL);
+        QF_VEC_PUSH(&mirror->items, fresh);
+        item = &mirror->items.items[mirror->items.count - 1];
+    }
+    item->bytes = blob->bytes;
+    item->slot = blob->slot;
+    item->partition = partition;
+    item->named = !blob->removed;
+    mirror->dirty = true;
+}
+
+static void forget(struct ring_mirror *mirror, uint32_t partition)
+{
+    for (size_t i = 0; i < mirror->items.count; i++)
+        if (mirror->items.items[i].partition == partition)
+            mirror->items.items[i].named = false;
+    mirror->dirty = true;
+}
+
+/* A page of @partition, behind @after. */
+static void take_page(struct ring_mirror *mirror, uint32_t partition, uint64_t after,
+                      const struct rg_page *page)
+{
+    qf_lock_take(mirror->lock);
+    mirror->cluster = page->cluster;
+    mirror->partition_count = (uint32_t)QF_MIN(page->partitions, (uint32_t)RING_PARTITIONS_MAX);
+    if (page->whole && !after)
+        forget(mirror, partition);
+    for (size_t i = 0; i < page->count; i++)
+        take_item(mirror, partition, &page->items[i]);
+    qf_lock_drop(mirror->lock);
+}
+
+static qf_rc get_page(struct ring_store *store, uint32_t partition,
+                      const struct ring_partition *from, uint64_t after,
+                      const struct sg_store_limit *limit, struct qf_strbuf *body,
+                      struct rg_page *ret_page, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
+    qf_rc rc;
+
+    qf_strbuf_printf(&path,
+                     RG_LISTING_PATH "?partition=%" PRIu32 "&queue=%" PRIx64 "&since=%" PRIu64
+                                     "&after=%" PRIu64,
+                     partition, from->queue, from->since, after);
+    rc = ring_get(store, qf_strbuf_cstr(&path), RG_PAGE_BYTES_MAX, limit, body, err);
+    if (rc == QF_OK && rg_page_decode(qf_strbuf_view(body), ret_page) != QF_OK)
+        rc = qf_err_set(err, QF_EPROTO, "an ingest node sent a list that cannot be read");
+    return rc;
+}
+
+/* All that changed in a partition. What it is known up to moves only when all of it came. */
+static qf_rc refresh_partition(struct ring_store *store, uint32_t partition,
+                               const struct sg_store_limit *limit, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct ring_partition *known = &store->mirror.partitions[partition], next = { 0 };
+    struct ring_partition from = *known;
+    uint64_t after = 0;
+    bool more = true;
+
+    while (more) {
+        struct rg_page page;
+        qf_rc rc = get_page(store, partition, &from, after, limit, &body, &page, err);
+
+        if (rc)
+            return rc;
+        if (after && (page.queue != next.queue || (page.whole && from.since))) {
+            rg_page_done(&page); /* it changed under our eyes: from the beginning */
+            from = *known = (struct ring_partition){ 0 };
+            after = 0;
+            continue;
+        }
+        if (!after)
+            next = (struct ring_partition){ page.queue, page.applied };
+        if (page.whole)
+            from = (struct ring_partition){ page.queue, 0 };
+        take_page(&store->mirror, partition, after, &page);
+        more = page.more;
+        after = page.count ? page.items[page.count - 1].index : after;
+        rg_page_done(&page);
+    }
+    *known = next;
+    return QF_OK;
+}
+
+qf_rc ring_refresh(struct ring_store *store, const struct sg_store_limit *limit, struct qf_err *err)
+{
+    struct ring_mirror *mirror = &store->mirror;
+    uint64_t before;
+    qf_rc rc = QF_OK;
+
+    qf_lock_take(mirror->lock);
+    before = mirror->rounds;
+    qf_lock_drop(mirror->lock);
+    qf_lock_take(mirror->turn);
+    /* One that began after this call did tells all that it asks for. */
+    if (mirror->rounds == before) {
+        qf_lock_take(mirror->lock);
+        mirror->rounds++;
+        qf_lock_drop(mirror->lock);
+        rc = refresh_partition(store, 0, limit, err);
+        for (uint32_t i = 1; i < mirror->partition_count && !rc; i++)
+            rc = refresh_partition(store, i, limit, err);
+        if (rc) { /* it counts for nobody */
+            qf_lock_take(mirror->lock);
+            mirror->rounds--;
+            qf_lock_drop(mirror->lock);
+        }
+    }
+    qf_lock_drop(mirror->turn);
+    return rc;
+}
+
+/* --- listing --- */
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    const struct ring_mirror *mirror = arg;
+
+    return strcmp(mirror->items.items[*(const uint32_t *)a].name,
+                  mirror->items.items[*(const uint32_t *)b].name);
+}
+
+/* With the lock. */
+static void sort(struct ring_mirror *mirror)
+{
+    if (!mirror->dirty)
+        return;
+    free(mirror->sorted);
+    mirror->sorted = qf_xcalloc(mirror->items.count + 1, sizeof(*mirror->sorted));
+    mirror->sorted_count = 0;
+    for (size_t i = 0; i < mirror->items.count; i++)
+        if (mirror->items.items[i].named)
+            mirror->sorted[mirror->sorted_count++] = (uint32_t)i;
+    if (mirror->sorted_count)
+        qsort_r(mirror->sorted, mirror->sorted_count, sizeof(*mirror->sorted), by_name, mirror);
+    mirror->dirty = false;
+}
+
+static struct qf_str name_at(const struct ring_mirror *mirror, size_t i)
+{
+    return qf_str_from(mirror->items.items[mirror->sorted[i]].name);
+}
+
+/* The first of the sorted names that is not below @from. */
+static size_t lower_bound(const struct ring_mirror *mirror, struct qf_str from)
+{
+    size_t low = 0, high = mirror->sorted_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (qf_str_cmp(name_at(mirror, middle), from) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool ring_find(struct ring_store *store, struct qf_str name, uint64_t *ret_bytes,
+               uint32_t *ret_partition)
+{
+    struct ring_mirror *mirror = &store->mirror;
+    const uint64_t *place;
+    bool named;
+
+    qf_lock_take(mirror->lock);
+    place = qf_map_get(&mirror->places, name);
+    named = place && mirror->items.items[*place].named;
+    if (named) {
+        *ret_bytes = mirror->items.items[*place].bytes;
+        *ret_partition = mirror->items.items[*place].partition;
+    }
+    qf_lock_drop(mirror->lock);
+    return named;
+}
+
+/* Names and sizes as they are now, so that whoever is told runs without the lock. */
+struct listed {
+    char *name;
+    uint64_t bytes;
+    uint32_t slot;
+};
+struct listing {
+    QF_VEC(struct listed) items;
+};
+
+static void listing_done(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->items.count; i++)
+        free(listing->items.items[i].name);
+    QF_VEC_DONE(&listing->items);
+}
+
+static void take_listing(struct ring_mirror *mirror, struct qf_str prefix,
+                         struct qf_str start_after, struct listing *out)
+{
+    qf_lock_take(mirror->lock);
+    sort(mirror);
+    for (size_t i = lower_bound(mirror, prefix); i < mirror->sorted_count; i++) {
+        const struct ring_item *item = &mirror->items.items[mirror->sorted[i]];
+        struct qf_str name = qf_str_from(item->name);
+
+        if (!qf_str_starts(name, prefix))
+            break;
+        if (qf_str_cmp(name, start_after) > 0)
+            QF_VEC_PUSH(&out->items,
+                        (struct listed){ qf_xstrdup(item->name), item->bytes, item->slot });
+    }
+    qf_lock_drop(mirror->lock);
+}
+
+qf_rc ring_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
+                const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
+                struct qf_err *err)
+{
+    QF_CLEANUP(listing_done) struct listing listing = { 0 };
+    struct ring_store *store = ring_of(base);
+    qf_rc rc = ring_refresh(store, limit, err);
+
+    if (rc)
+        return rc;
+    take_listing(&store->mirror, prefix, start_after, &listing);
+    for (size_t i = 0; i < listing.items.count; i++) {
+        struct sg_store_object object = { .name = qf_str_from(listing.items.items[i].name),
+                                          .size = listing.items.items[i].bytes,
+                                          .etag = QF_STR("") };
+
+        if (!fn(ctx, &object))
+            break;
+    }
+    return QF_OK;
+}
+
+/* A folder's token is made of the names directly inside: another set has another one. */
+static void add_to_token(struct sg_store_folder *folder, struct qf_str name)
+{
+    struct qf_str inside = qf_str_sub(name, folder->name.len, name.len);
+
+    if (inside.len && !memchr(inside.data, '/', inside.len))
+        folder->token += qf_hash_bytes(name) | 1;
+}
+
+qf_rc ring_folders(struct sg_store *base, struct qf_str prefix, const struct sg_store_limit *limit,
+                   sg_store_folder_fn *fn, void *ctx, struct qf_err *err)
+{
+    QF_CLEANUP(listing_done) struct listing listing = { 0 };
+    struct ring_store *store = ring_of(base);
+    struct sg_store_folder folder = { 0 };
+    qf_rc rc = ring_refresh(store, limit, err);
+
+    if (rc)
+        return rc;
+    take_listing(&store->mirror, prefix, QF_STR(""), &listing);
+    for (size_t i = 0; i < listing.items.count; i++) {
+        struct qf_str name = qf_str_from(listing.items.items[i].name);
+        const char *slash = memchr(name.data + prefix.len, '/', name.len - prefix.len);
+
+        if (!slash)
+            continue;
+        if (!folder.name.len || !qf_str_starts(name, folder.name)) {
+            if (folder.name.len && !fn(ctx, &folder))
+                return QF_OK;
+            folder = (struct sg_store_folder){
+                .name = qf_str_sub(name, 0, (size_t)(slash - name.data) + 1), .token = 2
+            };
+        }
+        add_to_token(&folder, name);
+    }
+    if (folder.name.len)
+        (void)fn(ctx, &folder);
+    return QF_OK;
+}
+
+qf_rc sg_ring_names(struct sg_store *base, const struct sg_store_call *call, sg_ring_name_fn *fn,
+                    void *ctx, struct qf_err *err)
+{
+    QF_CLEANUP(listing_done) struct listing listing = { 0 };
+    struct ring_store *store = ring_of(base);
+    struct sg_store_limit limit = { .cancel = call ? call->cancel : NULL,
+                                    .deadline_ms = QF_TIME_NEVER };
+    qf_rc rc;
+
+    if (call && call->timeout_ms)
+        limit.deadline_ms = qf_clock_mono_ms() + call->timeout_ms;
+    rc = ring_refresh(store, &limit, err);
+    if (rc)
+        return rc;
+    take_listing(&store->mirror, QF_STR(""), QF_STR(""), &listing);
+    for (size_t i = 0; i < listing.items.count; i++)
+        if (!fn(ctx, qf_str_from(listing.items.items[i].name), listing.items.items[i].slot,
+                listing.items.items[i].bytes))
+            break;
+    return QF_OK;
+}

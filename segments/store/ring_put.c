@@ -1,0 +1,288 @@
+/* ring_put.c - a blob to all owners at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/pure/alloc.h"
+#include "base/sys/clock.h"
+#include "base/sys/log.h"
+#include "segments/store/ring_int.h"
+
+/* A ring of this age is good enough to begin with. */
+#define RING_AGE_MS 5000
+#define ROUNDS 8
+#define PAUSE_MS 250
+/* Those who are behind the quorum have so long. */
+#define BEHIND_MS 60000
+
+/* One owner of a put. */
+struct ring_copy {
+    struct ring_put *put;
+    struct qf_thread *thread;
+    uint8_t node;
+    char url[RG_URL_MAX + 1];
+};
+
+/* A put, until all owners have answered. */
+struct ring_put {
+    struct ring_store *store;
+    struct ring_put *next;
+    bool used; /* by who put it; behind the store's lock */
+    char *name;
+    struct sg_store_bytes bytes; /* its own */
+    struct rg_keep_query query;
+    struct sg_store_limit limit;
+    struct qf_lock *lock; /* of the rest */
+    struct rg_tally tally;
+    size_t left; /* owners that have not answered */
+    struct qf_err err;
+    struct ring_copy copies[2 * RG_COPIES_MAX];
+    size_t copy_count;
+};
+
+static void put_free(struct ring_put *put)
+{
+    for (size_t i = 0; i < put->copy_count; i++)
+        (void)qf_thread_join(put->copies[i].thread);
+    if (put->bytes.fd >= 0)
+        (void)close(put->bytes.fd);
+    free((char *)(uintptr_t)put->bytes.data);
+    free(put->name);
+    (void)qf_lock_free(put->lock);
+    free(put);
+}
+
+static void run_copy(void *arg)
+{
+    struct ring_copy *copy = arg;
+    struct ring_put *put = copy->put;
+    struct sg_keep_answer answer;
+    struct qf_err err = { 0 };
+    enum rg_answer heard = RG_ANSWER_HAS;
+    qf_rc rc;
+
+    if (!copy->url[0])
+        rc = qf_err_set(&err, QF_EUNAVAILABLE, "nobody said where node %u is", copy->node);
+    else
+        rc = sg_keep_put(put->store->client, copy->url, &put->query, &put->bytes, &put->limit,
+                         &answer, &err);
+    if (rc)
+        heard = rc == QF_EGONE ? RG_ANSWER_OLD : RG_ANSWER_FAILED;
+    qf_lock_take(put->lock);
+    rg_tally_hear(&put->tally, copy->node, heard);
+    if (rc && !put->err.rc)
+        put->err = err;
+    put->left--;
+    qf_lock_wake_all(put->lock);
+    qf_lock_drop(put->lock);
+}
+
+/* Bytes that stay while others behind the quorum still take them. */
+static qf_rc own_bytes(struct ring_put *put, const struct sg_store_bytes *bytes, struct qf_err *err)
+{
+    put->bytes = (struct sg_store_bytes){ .fd = -1, .size = bytes->size };
+    if (bytes->data) {
+        put->bytes.data = qf_xmemdup0(bytes->data, bytes->size);
+        return QF_OK;
+    }
+    put->bytes.fd = fcntl(bytes->fd, F_DUPFD_CLOEXEC, 0);
+    return put->bytes.fd >= 0 ? QF_OK : qf_err_set(err, QF_EIO, "cannot put: %s", strerror(errno));
+}
+
+/* With the ring's lock: who has to get it. */
+static void choose_owners(struct ring_store *store, struct ring_put *put)
+{
+    rg_nodes everyone;
+
+    rg_tally_begin(&put->tally, store->ring, put->query.slot, RG_LEVEL_QUORUM);
+    put->query.epoch = put->tally.slot.epoch;
+    everyone = rg_slot_everyone(&put->tally.slot);
+    for (uint8_t node = 0; node < RG_NODES_MAX; node++) {
+        struct ring_copy *copy = &put->copies[put->copy_count];
+
+        if (!(everyone & RG_NODE(node)) || put->copy_count == QF_COUNT_OF(put->copies))
+            continue;
+        copy->put = put;
+        copy->node = node;
+        memcpy(copy->url, store->ring->nodes[node].url, sizeof(copy->url));
+        put->copy_count++;
+    }
+}
+
+static qf_rc begin_put(struct ring_store *store, struct qf_str name,
+                       const struct sg_store_bytes *bytes, const struct rg_sum *sum,
+                       struct ring_put **ret_put, struct qf_err *err)
+{
+    struct ring_put *put = qf_xcalloc(1, sizeof(*put));
+    qf_rc rc;
+
+    put->store = store;
+    put->used = true;
+    put->lock = qf_lock_new();
+    put->name = qf_xmemdup0(name.data, name.len);
+    put->query = (struct rg_keep_query){ .name = { put->name, name.len }, .sum = *sum };
+    put->limit = (struct sg_store_limit){ .cancel = &store->closing,
+                                          .deadline_ms = qf_clock_mono_ms() + BEHIND_MS };
+    rc = own_bytes(put, bytes, err);
+    if (rc) {
+        put_free(put);
+        return rc;
+    }
+    qf_lock_take(store->lock);
+    put->query.slot = rg_blob_slot(name, RG_PLACEMENTS, store->ring->slot_count);
+    choose_owners(store, put);
+    put->next = store->puts;
+    store->puts = put;
+    store->put_count++;
+    qf_lock_drop(store->lock);
+    *ret_put = put;
+    return QF_OK;
+}
+
+static void start_copies(struct ring_put *put)
+{
+    put->left = put->copy_count;
+    for (size_t i = 0; i < put->copy_count; i++) {
+        struct ring_copy *copy = &put->copies[i];
+
+        copy->thread = qf_thread_start("ring-put", run_copy, copy);
+        if (!copy->thread)
+            run_copy(copy);
+    }
+}
+
+/* Until there is enough, or there cannot be. */
+static enum rg_tally_state wait_for(struct ring_put *put, const struct sg_store_limit *limit,
+                                    struct qf_err *err)
+{
+    struct rg_ring *rules = put->store->rules;
+    enum rg_tally_state state;
+
+    qf_lock_take(put->lock);
+    for (;;) {
+        state = rg_tally_state(&put->tally, rules);
+        if (state != RG_TALLY_WAITS || put->left == 0 ||
+            sg_store_limit_check(limit, put->query.name, err))
+            break;
+        (void)qf_lock_wait(put->lock, sg_store_limit_left(limit, 50));
+    }
+    if (state != RG_TALLY_ENOUGH)
+        *err = err->rc ? *err : put->err;
+    qf_lock_drop(put->lock);
+    return state;
+}
+
+/* Puts that are over go; of too many that are not the oldest is waited for. */
+static void reap(struct ring_store *store, size_t most)
+{
+    struct ring_put *over = NULL, **at;
+
+    qf_lock_take(store->lock);
+    at = &store->puts;
+    while (*at) {
+        struct ring_put *put = *at;
+        bool ended;
+
+        qf_lock_take(put->lock);
+        ended = put->left == 0;
+        qf_lock_drop(put->lock);
+        if (put->used || (!ended && (store->put_count <= most || put->next))) {
+            at = &put->next;
+            continue;
+        }
+        *at = put->next;
+        put->next = over;
+        over = put;
+        store->put_count--;
+    }
+    qf_lock_drop(store->lock);
+    while (over) {
+        struct ring_put *next = over->next;
+
+        put_free(over);
+        over = next;
+    }
+}
+
+void ring_puts_done(struct ring_store *store)
+{
+    while (store->puts)
+        reap(store, 0);
+}
+
+/* One round: with the ring as it is known. */
+static qf_rc place_once(struct ring_store *store, struct qf_str name,
+                        const struct sg_store_bytes *bytes, const struct rg_sum *sum,
+                        const struct sg_store_limit *limit, uint32_t *ret_slot, uint64_t *ret_epoch,
+                        enum rg_tally_state *ret_state, struct qf_err *err)
+{
+    struct ring_put *put;
+    qf_rc rc = begin_put(store, name, bytes, sum, &put, err);
+
+    if (rc)
+        return rc;
+    *ret_slot = put->query.slot;
+    *ret_epoch = put->tally.epoch;
+    start_copies(put);
+    *ret_state = wait_for(put, limit, err);
+    qf_lock_take(store->lock);
+    put->used = false;
+    qf_lock_drop(store->lock);
+    return err->rc == QF_ECANCELED || err->rc == QF_ETIMEOUT ? err->rc : QF_OK;
+}
+
+qf_rc ring_place(struct ring_store *store, struct qf_str name, const struct sg_store_bytes *bytes,
+                 const struct sg_store_limit *limit, uint32_t *ret_slot, uint64_t *ret_epoch,
+                 struct qf_err *err)
+{
+    enum rg_tally_state state = RG_TALLY_WAITS;
+    struct qf_err why = { 0 };
+    struct rg_sum sum;
+    int64_t age_ms = RING_AGE_MS;
+    qf_rc rc;
+
+    if (!rg_blob_name_valid(name))
+        return qf_err_set(err, QF_EINVAL, "\"%.*s\" is not a name of a blob", QF_STR_ARG(name));
+    rc = sg_keep_sum(bytes, &sum, err);
+    for (int i = 0; i < ROUNDS && !rc; i++) {
+        why = (struct qf_err){ 0 };
+        rc = ring_follow(store, age_ms, limit, err);
+        if (rc)
+            break;
+        rc = place_once(store, name, bytes, &sum, limit, ret_slot, ret_epoch, &state, &why);
+        reap(store, RING_PUTS_MAX);
+        if (rc || state == RG_TALLY_ENOUGH)
+            break;
+        age_ms = 0; /* owners may be others by now */
+        if (state == RG_TALLY_FAILED && i >= 1)
+            break;
+        (void)poll(NULL, 0, (int)sg_store_limit_left(limit, PAUSE_MS));
+    }
+    if (rc == QF_OK && state == RG_TALLY_ENOUGH)
+        return QF_OK;
+    if (rc)
+        return qf_err_set(err, rc, "%s", why.rc ? why.msg : "cannot put");
+    return qf_err_set(err, QF_EUNAVAILABLE, "%.*s: no majority of its owners has it: %s",
+                      QF_STR_ARG(name), why.msg);
+}
+
+qf_rc sg_ring_place(struct sg_store *base, struct qf_str name, int fd, uint64_t size,
+                    const struct sg_store_call *call, uint32_t *ret_slot, uint64_t *ret_epoch,
+                    struct qf_err *err)
+{
+    struct sg_store_limit limit = { .cancel = call ? call->cancel : NULL,
+                                    .deadline_ms = QF_TIME_NEVER };
+    qf_rc rc;
+
+    if (call && call->timeout_ms)
+        limit.deadline_ms = qf_clock_mono_ms() + call->timeout_ms;
+    rc = ring_place(ring_of(base), name, &(struct sg_store_bytes){ .fd = fd, .size = size }, &limit,
+                    ret_slot, ret_epoch, err);
+    if (rc)
+        atomic_fetch_add_explicit(&base->failures, 1, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&base->bytes_written, size, memory_order_relaxed);
+    return rc;
+}
