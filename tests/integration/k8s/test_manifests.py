@@ -34,6 +34,11 @@ def objects(overlay):
         return json.load(file)
 
 
+def rendered():
+    """The names of all overlays and jobs."""
+    return sorted(file.stem for file in pathlib.Path(os.environ["PROMFABRIC_MANIFESTS"]).glob("*.json"))
+
+
 def find(overlay, kind, name=None):
     found = [o for o in objects(overlay) if o["kind"] == kind and
              name in (None, o["metadata"]["name"])]
@@ -151,14 +156,24 @@ class Shape(unittest.TestCase):
             self.assertEqual("lifecycle" in container, role == "api")
 
     def test_nobody_is_root_and_nothing_is_writable(self):
-        for _, _, pod, container in self.each():
-            self.assertTrue(pod["securityContext"]["runAsNonRoot"])
-            self.assertGreater(pod["securityContext"]["runAsUser"], 0)
-            self.assertEqual(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault")
-            security = container["securityContext"]
-            self.assertTrue(security["readOnlyRootFilesystem"])
-            self.assertFalse(security["allowPrivilegeEscalation"])
-            self.assertEqual(security["capabilities"]["drop"], ["ALL"])
+        """Whatever makes pods, in every overlay and job that is rendered."""
+        seen = set()
+        for name in rendered():
+            for made in objects(name):
+                if "template" not in made.get("spec", {}):
+                    continue
+                pod = made["spec"]["template"]["spec"]
+                seen.add(made["kind"])
+                with self.subTest(overlay=name, kind=made["kind"], name=made["metadata"]["name"]):
+                    self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+                    self.assertGreater(pod["securityContext"]["runAsUser"], 0)
+                    self.assertEqual(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault")
+                    for container in pod["containers"] + pod.get("initContainers", []):
+                        security = container["securityContext"]
+                        self.assertTrue(security["readOnlyRootFilesystem"])
+                        self.assertFalse(security["allowPrivilegeEscalation"])
+                        self.assertEqual(security["capabilities"]["drop"], ["ALL"])
+        self.assertEqual(seen, {"Deployment", "StatefulSet", "Job"})
 
     def test_what_is_written_is_a_volume_of_the_pods_own(self):
         for overlay, role, pod, container in self.each():
@@ -166,6 +181,16 @@ class Shape(unittest.TestCase):
             mount, = [m for m in container["volumeMounts"] if m["mountPath"] == spool]
             volume, = [v for v in pod["volumes"] if v["name"] == mount["name"]]
             self.assertIn("emptyDir", volume)
+
+    def test_who_merges_segments_may_write_them(self):
+        """An API that compacts keeps its lease in the store, its workers put there what they merged."""
+        for overlay in ("local", "kind"):
+            self.assertEqual(environment(overlay, "api")["PROMFABRIC_COMPACT"], "true")
+            for role in ROLES:
+                place = environment(overlay, role)["PROMFABRIC_STORE"]
+                mount, = [m for m in container_of(overlay, role)["volumeMounts"] if m["mountPath"] == place]
+                volume, = [v for v in pod_of(overlay, role)["volumes"] if v["name"] == mount["name"]]
+                self.assertFalse(mount.get("readOnly") or volume["persistentVolumeClaim"].get("readOnly"), (overlay, role))
 
     def test_the_disk_budget_fits_its_volume(self):
         for overlay, role, pod, _ in self.each():
@@ -276,14 +301,15 @@ def make_secrets(folder, *args):
 
 class Security(unittest.TestCase):
     def test_every_file_of_a_flag_is_mounted_from_a_secret_that_only_the_pod_reads(self):
-        for overlay in OVERLAYS:
+        for overlay in (*OVERLAYS, "kind", "live"):
             for role in ROLES:
                 pod, container = pod_of(overlay, role), container_of(overlay, role)
                 mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
                 volumes = {v["name"]: v for v in pod["volumes"]}
                 files = [value for name, value in environment(overlay, role).items()
                          if re.search("_TLS_(CA|CLIENT_CA|CERT|KEY)$|_API_KEYS$", name)]
-                self.assertEqual(len(files), {"api": 6, "worker": 5}[role])
+                ingest = overlay == "live"  # its CA
+                self.assertEqual(len(files), {"api": 6, "worker": 5}[role] + ingest)
                 for file in files:
                     mount = mounts[os.path.dirname(file)]
                     secret = volumes[mount["name"]]["secret"]
@@ -301,11 +327,12 @@ class Security(unittest.TestCase):
             self.assertFalse(any("key" in name for name in os.listdir(f"{folder}/made") if name != "keys.txt"))
 
     def test_nothing_speaks_plain_http(self):
-        for overlay in OVERLAYS:
+        for overlay in (*OVERLAYS, "kind", "live"):
             for role in ROLES:
                 for name, probe in container_of(overlay, role).items():
                     if name.endswith("Probe"):
                         self.assertEqual(probe["httpGet"]["scheme"], "HTTPS")
+        for overlay in OVERLAYS:
             for trigger in find(overlay, "ScaledObject")["spec"]["triggers"]:
                 self.assertTrue(trigger["metadata"]["url"].startswith("https://"))
             for endpoint in find(overlay, "ServiceMonitor")["spec"]["endpoints"]:
