@@ -138,6 +138,7 @@ void pb_api_encode(struct qf_strbuf *buf, const struct pb_api_message *message)
         hello.protocol_version = message->u.hello.protocol_version;
         hello.api_id = pb_cstr(arena, message->u.hello.api_id);
         hello.software = pb_cstr(arena, message->u.hello.software);
+        hello.protocol_newest = message->u.hello.protocol_newest;
         out.hello = &hello;
         out.body_case = PROMFABRIC__CONTROL__V1__API_MESSAGE__BODY_HELLO;
         break;
@@ -363,7 +364,7 @@ qf_rc pb_api_decode(struct qf_arena *arena, struct qf_str bytes, struct pb_api_m
         message.kind = PB_API_HELLO;
         message.u.hello =
             (struct pb_hello){ in->hello->protocol_version, qf_str_from(in->hello->api_id),
-                               qf_str_from(in->hello->software) };
+                               qf_str_from(in->hello->software), in->hello->protocol_newest };
         if (message.u.hello.api_id.len > PB_ID_BYTES_MAX ||
             message.u.hello.software.len > PB_TEXT_BYTES_MAX)
             rc = qf_err_set(err, QF_EPROTO, "Hello with an overlong name");

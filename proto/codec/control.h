@@ -16,7 +16,7 @@
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
 
-#define PB_PROTOCOL_VERSION 2
+#define PB_PROTOCOL_VERSION 2 /* the one that is written down in control.proto */
 #define PB_CONTROL_METHOD "/promfabric.control.v1.Control/Connect"
 
 /* Bounds of a valid message, checked when decoding. */
@@ -31,10 +31,19 @@
 #define PB_JOB_DEAD_MAX 16384           /* that its inputs replaced */
 #define PB_DECODE_BYTES_MAX (16u << 20) /* arena budget that every valid message fits in */
 
+/* Versions that this build speaks: API and workers are upgraded one after the other, and go back, as long as
+ * two of them have one in common. (version.c) */
+extern const uint32_t pb_protocol_oldest, pb_protocol_newest;
+
+/* The version to speak with a peer whose oldest is @oldest and newest @newest (0: the same): the newest that
+ * both do; 0: there is none. */
+uint32_t pb_protocol_agree(uint32_t oldest, uint32_t newest);
+
 struct pb_hello {
-    uint32_t protocol_version;
+    uint32_t protocol_version; /* the oldest */
     struct qf_str api_id;
     struct qf_str software;
+    uint32_t protocol_newest;
 };
 
 struct pb_heartbeat {
@@ -147,7 +156,7 @@ struct pb_api_message {
 #define PB_STORE_NONE "none"
 
 struct pb_status {
-    uint32_t protocol_version;
+    uint32_t protocol_version; /* the oldest */
     struct qf_str worker_id;
     bool accepting_work;
     bool draining;
@@ -162,6 +171,7 @@ struct pb_status {
     } disk;
     struct qf_str store_id; /* hex digits, PB_STORE_NONE, or empty: not known */
     uint32_t background_slots, background_running;
+    uint32_t protocol_newest;
 };
 
 struct pb_accepted {

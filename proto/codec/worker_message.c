@@ -10,9 +10,18 @@ typedef Promfabric__Control__V1__WorkerStatus status_msg;
 typedef Promfabric__Control__V1__WorkReady ready_msg;
 typedef Promfabric__Control__V1__WorkTimings timings_msg;
 
+uint32_t pb_protocol_agree(uint32_t oldest, uint32_t newest)
+{
+    uint32_t both = QF_MAX(oldest, newest);
+
+    both = QF_MIN(both, pb_protocol_newest);
+    return both >= oldest && both >= pb_protocol_oldest ? both : 0;
+}
+
 static void fill_status(struct qf_arena *arena, const struct pb_status *in, status_msg *out)
 {
     out->protocol_version = in->protocol_version;
+    out->protocol_newest = in->protocol_newest;
     out->worker_id = pb_cstr(arena, in->worker_id);
     out->accepting_work = in->accepting_work;
     out->draining = in->draining;
@@ -177,6 +186,7 @@ static qf_rc take_status(const status_msg *in, struct pb_status *out, struct qf_
 {
     *out = (struct pb_status){
         .protocol_version = in->protocol_version,
+        .protocol_newest = in->protocol_newest,
         .worker_id = qf_str_from(in->worker_id),
         .accepting_work = in->accepting_work,
         .draining = in->draining,

@@ -193,11 +193,12 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
         return;
     }
 
-    if (status->protocol_version != PB_PROTOCOL_VERSION) {
+    if (!pb_protocol_agree(status->protocol_version, status->protocol_newest)) {
         char why[100];
 
-        (void)snprintf(why, sizeof(why), "the worker speaks protocol %" PRIu32 ", this API %d",
-                       status->protocol_version, PB_PROTOCOL_VERSION);
+        (void)snprintf(why, sizeof(why),
+                       "the worker speaks protocol %" PRIu32 ", this API %" PRIu32 " to %" PRIu32,
+                       status->protocol_version, pb_protocol_oldest, pb_protocol_newest);
         refuse_stream(coord, endpoint, status, why);
         return;
     }

@@ -279,7 +279,8 @@ void qa_rpc_dial(struct qa_rpc *rpc, uint64_t session, const char *address)
 {
     struct pb_api_message hello = {
         .kind = PB_API_HELLO,
-        .u.hello = { .protocol_version = PB_PROTOCOL_VERSION,
+        .u.hello = { .protocol_version = pb_protocol_oldest,
+                     .protocol_newest = pb_protocol_newest,
                      .api_id = qf_str_from(rpc->options.api_id),
                      .software = QF_STR("promfabric " PROMFABRIC_VERSION) },
     };

@@ -11,7 +11,8 @@ static void send_status(struct qw_coordinator *co, uint64_t session)
     const struct wc_worker_stats *stats = wc_worker_stats(co->wc);
     struct pb_worker_message message = {
         .kind = PB_WORKER_STATUS,
-        .u.status = { .protocol_version = PB_PROTOCOL_VERSION,
+        .u.status = { .protocol_version = pb_protocol_oldest,
+                      .protocol_newest = pb_protocol_newest,
                       .worker_id = qf_str_from(co->worker_id ? co->worker_id : ""),
                       .accepting_work = stats->accepting,
                       .draining = stats->draining,

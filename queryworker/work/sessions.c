@@ -77,18 +77,20 @@ static void refuse(struct qw_coordinator *co, uint64_t session, const char *why)
 static void greet(struct qw_coordinator *co, struct qw_session *session,
                   const struct pb_hello *hello)
 {
+    uint32_t protocol = pb_protocol_agree(hello->protocol_version, hello->protocol_newest);
     char why[120];
 
-    if (hello->protocol_version != PB_PROTOCOL_VERSION) {
-        (void)snprintf(why, sizeof(why), "protocol version %u is not supported, only %d is",
-                       hello->protocol_version, PB_PROTOCOL_VERSION);
+    if (!protocol) {
+        (void)snprintf(why, sizeof(why), "protocol version %u is not supported, only %u to %u are",
+                       hello->protocol_version, pb_protocol_oldest, pb_protocol_newest);
         refuse(co, session->node.key, why);
         return;
     }
     session->greeted = true;
     (void)snprintf(session->api_id, sizeof(session->api_id), "%.*s", QF_STR_ARG(hello->api_id));
     QF_LOG_INFO("session greeted", QF_KV_U64("session", session->node.key),
-                QF_KV_STR("api_id", session->api_id), QF_KV_SLICE("software", hello->software));
+                QF_KV_STR("api_id", session->api_id), QF_KV_SLICE("software", hello->software),
+                QF_KV_U64("protocol", protocol));
 }
 
 static void assign(struct qw_coordinator *co, uint64_t session, struct qf_arena *arena,

@@ -39,11 +39,11 @@ def wait_for(what, condition, timeout=20.0):
 class Process:
     """One promfabric process whose log goes to a file."""
 
-    def __init__(self, folder, name, args, env=None, wrapper=()):
+    def __init__(self, folder, name, args, env=None, wrapper=(), binary=BINARY):
         self.name = name
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.log = open(self.log_path, "ab")
-        self.args = [*wrapper, BINARY, *args]
+        self.args = [*wrapper, binary, *args]
         self.process = subprocess.Popen(self.args, stdout=self.log, stderr=self.log,
                                         stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
 
@@ -98,13 +98,13 @@ class Fabric:
                 self.start_worker(i)
         self.start_api()
 
-    def start_api(self):
+    def start_api(self, binary=BINARY):
         self.api = Process(self.folder, "api", [
             "api", f"--store={self.store}", f"--http-listen=127.0.0.1:{self.api_port}",
             f"--spool={self.folder}/spool-api", "--log-level=debug",
             "--small-scan=0s",  # little data, and still many work items
             *[f"--worker=127.0.0.1:{port}" for port in self.control_ports], *self.api_flags],
-            wrapper=self.api_wrapper)
+            wrapper=self.api_wrapper, binary=binary)
         wait_for("the API", lambda: self.up() or self.died())
 
     def died(self):
@@ -118,13 +118,13 @@ class Fabric:
         except OSError:
             return False
 
-    def start_worker(self, index, flags=(), env=None):
+    def start_worker(self, index, flags=(), env=None, binary=BINARY):
         self.workers[index] = Process(self.folder, f"worker-{index}", [
             "worker", f"--store={self.store}", f"--worker-id=worker-{index}",
             f"--control-listen=127.0.0.1:{self.control_ports[index]}",
             f"--http-listen=127.0.0.1:{self.http_ports[index]}",
             f"--spool={self.folder}/spool-{index}", "--log-level=debug",
-            *self.worker_flags, *flags], env)
+            *self.worker_flags, *flags], env, binary=binary)
 
     def wait_workers(self, count, timeout=20.0):
         wait_for(f"{count} workers", lambda: self.scaling()["workers"]["accepting"] == count,

@@ -182,10 +182,11 @@ TEST(small_api_messages_keep_every_field)
 
     got = send_api(arena, &(struct pb_api_message){
                               .kind = PB_API_HELLO,
-                              .u.hello = { 1, QF_STR("api-0"), QF_STR("promfabric 0.1.0") } });
+                              .u.hello = { 1, QF_STR("api-0"), QF_STR("promfabric 0.1.0"), 3 } });
     CHECK_EQ(got.u.hello.protocol_version, 1);
     CHECK(str_is(got.u.hello.api_id, "api-0"));
     CHECK(str_is(got.u.hello.software, "promfabric 0.1.0"));
+    CHECK_EQ(got.u.hello.protocol_newest, 3);
     got = send_api(arena, &(struct pb_api_message){ .kind = PB_API_CANCEL,
                                                     .u.cancel = { 5, 6, QF_STR("client gone") } });
     CHECK_EQ(got.u.cancel.work_id, 5);
@@ -371,8 +372,14 @@ TEST(small_worker_messages_keep_every_field)
                                                                         QF_STR("http://h"),
                                                                         QF_STR("s"),
                                                                         { 5, 6, 7, 8 },
-                                                                        QF_STR("0f") } });
+                                                                        QF_STR("0f"),
+                                                                        9,
+                                                                        10,
+                                                                        11 } });
     CHECK_EQ(got.u.status.protocol_version, 1);
+    CHECK_EQ(got.u.status.protocol_newest, 11);
+    CHECK_EQ(got.u.status.background_slots, 9);
+    CHECK_EQ(got.u.status.background_running, 10);
     CHECK(str_is(got.u.status.worker_id, "w"));
     CHECK(got.u.status.accepting_work && got.u.status.draining);
     CHECK_EQ(got.u.status.slots, 2);

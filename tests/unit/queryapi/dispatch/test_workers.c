@@ -32,7 +32,8 @@ TEST(a_stream_begins_with_a_status)
     status.u.status.protocol_version = PB_PROTOCOL_VERSION + 1;
     desk_say(desk, 1, &status);
     CHECK(strstr(desk_log(desk), "hang up s1: the worker speaks protocol"));
-    status.u.status.protocol_version = PB_PROTOCOL_VERSION;
+    status.u.status.protocol_version = pb_protocol_oldest; /* of the next release as well */
+    status.u.status.protocol_newest = pb_protocol_newest + 1;
     status.u.status.artifact_base_url = QF_STR("ftp://w");
     desk_say(desk, 1, &status);
     CHECK(strstr(desk_log(desk), "hang up s1: the worker's --advertise-url is not"));
