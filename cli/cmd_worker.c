@@ -94,6 +94,8 @@ static const struct cli_flag flags[] = {
       "free bytes that a keeper leaves on its disk; beyond it puts are 507" },
     { "keep-scrub-rate", CLI_FLAG_BYTES, &o.keep_scrub_rate, "BYTES", "4MiB",
       "how much of what it holds a keeper verifies in a second; 0B: nothing" },
+    { "keep-mend-every", CLI_FLAG_DURATION, &o.keep_mend_ms, "DURATION", "10s",
+      "how often a keeper looks for blobs that it should hold and does not" },
     CLI_LOG_FLAGS(log_flags),
 };
 

@@ -19,6 +19,7 @@
 #include "queryworker/cache/head.h"
 #include "queryworker/keep/keep.h"
 #include "queryworker/work/coordinator.h"
+#include "segments/store/ring.h"
 #include "segments/write/sweep.h"
 
 /* Everything a worker consists of; zeroed parts are simply not there yet. */
@@ -126,12 +127,17 @@ static qf_rc open_keep(struct parts *p, struct qf_err *err)
 
     if (!given(o->keep))
         return QF_OK;
+    if (!given(o->worker_id))
+        return qf_err_set(err, QF_EINVAL, "--keep needs --worker-id: its name on the ring");
     p->keep = qw_keep_new(&(struct qw_keep_options){ .dir = o->keep,
                                                      .reserve_bytes = o->keep_reserve,
                                                      .scrub_rate = o->keep_scrub_rate,
                                                      .key_file = given(o->keep_keys_file),
                                                      .peer_key_file = given(o->ingest_key_file),
                                                      .peer_ca_file = given(o->ingest_ca_file),
+                                                     .store = p->store,
+                                                     .name = o->worker_id,
+                                                     .mend_ms = o->keep_mend_ms,
                                                      .metrics = p->metrics },
                           err);
     return p->keep ? QF_OK : err->rc;
@@ -241,6 +247,8 @@ static void make_coordinator(struct parts *p)
 static qf_rc open_cache(struct parts *p, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *segments = below(p->options->spool, "segments");
+    /* Blobs of the ring are verified whole when they come. */
+    uint64_t partial_from = sg_store_is_ring(p->store) ? 0 : p->options->partial_from;
 
     p->heads = qw_head_source_new(
         &(struct qw_head_options){ .key_file = given(p->options->ingest_key_file),
@@ -249,20 +257,19 @@ static qf_rc open_cache(struct parts *p, struct qf_err *err)
     if (!p->heads)
         return err->rc;
     p->cache = qw_cache_new(
-        &(struct qw_cache_options){
-            .store = p->store,
-            .heads = p->heads,
-            .dir = segments,
-            .pool = p->downloads,
-            .mailbox = p->mailbox,
-            .metrics = p->metrics,
-            .readers_max = p->options->open_segments_max,
-            .reader_bytes_max = p->options->open_segments_memory,
-            .partial = { p->options->partial_from, p->options->partial_from / REQUEST_PART },
-            .hot_bytes_max = p->options->hot_memory,
-            .result_bytes_max = p->options->result_memory,
-            .make_room = qw_coordinator_make_room,
-            .ctx = p->co },
+        &(struct qw_cache_options){ .store = p->store,
+                                    .heads = p->heads,
+                                    .dir = segments,
+                                    .pool = p->downloads,
+                                    .mailbox = p->mailbox,
+                                    .metrics = p->metrics,
+                                    .readers_max = p->options->open_segments_max,
+                                    .reader_bytes_max = p->options->open_segments_memory,
+                                    .partial = { partial_from, partial_from / REQUEST_PART },
+                                    .hot_bytes_max = p->options->hot_memory,
+                                    .result_bytes_max = p->options->result_memory,
+                                    .make_room = qw_coordinator_make_room,
+                                    .ctx = p->co },
         err);
     return p->cache ? QF_OK : err->rc;
 }

@@ -51,6 +51,7 @@ struct qw_options {
     const char *keep_keys_file; /* who may ask it; NULL: anybody */
     uint64_t keep_reserve;      /* of its disk, bytes that nothing new may use */
     uint64_t keep_scrub_rate;   /* bytes a second; 0: never */
+    int64_t keep_mend_ms;       /* between two looks at what it lacks */
 
     uint64_t open_segments_max; /* readers kept open between works */
     uint64_t open_segments_memory;

@@ -14,6 +14,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
 #include "base/sys/private_dir.h"
+#include "segments/store/ring.h"
 
 static void unlink_use(struct qw_cache *cache, struct qw_segment *s)
 {
@@ -245,6 +246,27 @@ static qf_rc start_download(struct qw_cache *cache, struct qw_segment *s,
     return qw_cache_download_start(cache, d, segment->size_bytes, err);
 }
 
+/* A file of a folder, or a blob of the ring on this worker's own disk. */
+static struct qw_segment *add_in_place(struct qw_cache *cache, struct qw_id id,
+                                       const struct pb_segment *segment)
+{
+    QF_CLEANUP(qf_freep) char *file = qf_xmemdup0(segment->name.data, segment->name.len);
+    const char *root = cache->local_root ? cache->local_root : "ring";
+    struct qw_segment *s = qw_cache_add(cache, id, qw_cache_join(root, file));
+
+    s->present = s->in_place = true;
+    s->name = s->path + strlen(root) + 1;
+    s->size_announced = segment->size_bytes;
+    return s;
+}
+
+/* A blob that was on this worker's disk is not any more, and nobody reads it. */
+static bool is_gone(const struct qw_cache *cache, const struct qw_segment *s)
+{
+    return s->in_place && !s->pins && !cache->local_root &&
+           !sg_ring_is_local(cache->options.store, qf_str_from(s->name));
+}
+
 /* The entry for @segment, on disk or on its way. NULL on failure. */
 static struct qw_segment *want(struct qw_cache *cache, const struct pb_segment *segment,
                                struct qw_hold *hold)
@@ -254,6 +276,10 @@ static struct qw_segment *want(struct qw_cache *cache, const struct pb_segment *
     struct qw_segment *s = qw_cache_find(cache, id);
     char name[32 + sizeof(QW_CACHE_SUFFIX)];
 
+    if (s && is_gone(cache, s)) { /* from the others */
+        qw_cache_drop(cache, s);
+        s = NULL;
+    }
     if (s && (s->present || s->download)) {
         if (s->download) /* somebody wants it again */
             atomic_store(&s->download->cancel, false);
@@ -263,16 +289,8 @@ static struct qw_segment *want(struct qw_cache *cache, const struct pb_segment *
         (void)qf_err_set(err, QF_EINVAL, "bad segment name");
         return NULL;
     }
-    if (cache->local_root) {
-        char *file = qf_xmemdup0(segment->name.data, segment->name.len);
-
-        s = qw_cache_add(cache, id, qw_cache_join(cache->local_root, file));
-        free(file);
-        s->present = s->in_place = true;
-        s->name = s->path + strlen(cache->local_root) + 1;
-        s->size_announced = segment->size_bytes;
-        return s;
-    }
+    if (cache->local_root || sg_ring_is_local(cache->options.store, segment->name))
+        return add_in_place(cache, id, segment);
     (void)snprintf(name, sizeof(name), "%016llx%016llx" QW_CACHE_SUFFIX,
                    (unsigned long long)id.high, (unsigned long long)id.low);
     s = qw_cache_add(cache, id, qw_cache_join(cache->dir, name));
@@ -598,7 +616,10 @@ bool qw_segment_distrust(struct qw_cache *cache, struct qw_segment *segment)
         segment->present = false;
     }
     segment->distrusted = true;
-    return !segment->in_place;
+    if (!segment->in_place || cache->local_root)
+        return !segment->in_place;
+    sg_ring_suspect_local(cache->options.store, qf_str_from(segment->name));
+    return true; /* others have it, too */
 }
 
 uint64_t qw_cache_evict(struct qw_cache *cache)

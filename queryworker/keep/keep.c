@@ -8,6 +8,7 @@
 #include "base/sys/log.h"
 #include "base/sys/pool.h"
 #include "base/sys/thread.h"
+#include "queryworker/keep/mend.h"
 
 #define THREADS 8
 #define QUEUE_MAX 64 /* each with a part of a blob */
@@ -21,8 +22,10 @@ struct qw_keep {
     struct qh_tenants *tenants;
     struct qf_pool *pool, *slow;
     struct qf_thread *thread;
-    struct qf_lock *lock; /* for waiting */
-    bool stop;            /* behind the lock */
+    struct qw_mend *mend;
+    uint64_t mended, garbage; /* told */
+    struct qf_lock *lock;     /* for waiting */
+    bool stop;                /* behind the lock */
     struct kp_figures told;
 };
 
@@ -58,6 +61,22 @@ static void count(struct qf_metric *metric, uint64_t more)
     qf_metric_add(metric, 0, (double)more);
 }
 
+static void show_mending(struct qw_keep *keep)
+{
+    struct qw_metrics *m = keep->options.metrics;
+    uint64_t mended, garbage;
+
+    if (!keep->mend)
+        return;
+    mended = atomic_load(&qw_mend_figures(keep->mend)->mended);
+    garbage = atomic_load(&qw_mend_figures(keep->mend)->garbage);
+    qf_metric_set(m->keep_marks, 0, (double)atomic_load(&qw_mend_figures(keep->mend)->marks));
+    count(m->keep_mended, mended - keep->mended);
+    count(m->keep_garbage, garbage - keep->garbage);
+    keep->mended = mended;
+    keep->garbage = garbage;
+}
+
 static void show_figures(struct qw_keep *keep)
 {
     struct kp_figures now = kp_figures(keep->keeper), *was = &keep->told;
@@ -78,6 +97,7 @@ static void show_figures(struct qw_keep *keep)
     count(m->keep_scrubbed_bytes, now.scrubbed_bytes - was->scrubbed_bytes);
     count(m->keep_damaged, now.damaged - was->damaged);
     count(m->keep_dropped, now.dropped - was->dropped);
+    show_mending(keep);
     *was = now;
 }
 
@@ -113,6 +133,7 @@ static void run(void *arg)
     while (!pause_for(keep, TICK_MS)) {
         show_figures(keep);
         refresh_keys(keep);
+        kp_check(keep->keeper);
         if (!keep->options.scrub_rate)
             continue;
         owed = QF_MIN(owed + (int64_t)keep->options.scrub_rate * TICK_MS / 1000,
@@ -123,6 +144,42 @@ static void run(void *arg)
 }
 
 /* --- start and stop --- */
+
+static bool has_own(void *ctx, struct qf_str name)
+{
+    return kp_trusts(ctx, name);
+}
+
+static void suspect_own(void *ctx, struct qf_str name)
+{
+    kp_suspect(ctx, name);
+}
+
+static int open_own(void *ctx, struct qf_str name)
+{
+    struct kp_said said = { 0 };
+    struct kp_file file;
+
+    kp_get(ctx, name, &file, &said);
+    return file.fd;
+}
+
+/* Read what it holds in place, and keep it complete. */
+static bool join_ring(struct qw_keep *keep)
+{
+    const struct qw_keep_options *o = &keep->options;
+
+    if (!sg_store_is_ring(o->store))
+        return true;
+    sg_ring_set_local(o->store,
+                      &(struct sg_ring_local){ has_own, open_own, suspect_own, keep->keeper });
+    keep->mend = qw_mend_start(&(struct qw_mend_options){ .keeper = keep->keeper,
+                                                          .client = keep->client,
+                                                          .store = o->store,
+                                                          .name = o->name,
+                                                          .every_ms = o->mend_ms });
+    return keep->mend != NULL;
+}
 
 static qf_rc start(struct qw_keep *keep, struct qf_err *err)
 {
@@ -142,6 +199,8 @@ static qf_rc start(struct qw_keep *keep, struct qf_err *err)
     keep->lock = qf_lock_new();
     keep->pool = qf_pool_new("keep", o->threads ? o->threads : THREADS, QUEUE_MAX);
     keep->slow = qf_pool_new("keep-copy", SLOW_THREADS, QUEUE_MAX);
+    if (!join_ring(keep))
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start the threads of the keeper");
     keep->thread = qf_thread_start("keep-scrub", run, keep);
     if (!keep->pool || !keep->slow || !keep->thread)
         return qf_err_set(err, QF_EUNAVAILABLE, "cannot start the threads of the keeper");
@@ -167,6 +226,7 @@ struct qw_keep *qw_keep_free(struct qw_keep *keep)
         qf_lock_drop(keep->lock);
         (void)qf_thread_join(keep->thread);
     }
+    keep->mend = qw_mend_stop(keep->mend);
     keep->pool = qf_pool_free(keep->pool);
     keep->slow = qf_pool_free(keep->slow);
     if (keep->lock)

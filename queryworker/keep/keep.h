@@ -2,7 +2,8 @@
  * itself.
  *
  * Requests that wait for the disk run on a pool of their own, so many at a time and waiting; more are 503. Fetching from
- * other keepers has threads of its own: puts do not wait for it. One more thread verifies checksums at a quiet rate. */
+ * other keepers has threads of its own: puts do not wait for it. One more thread verifies checksums at a quiet rate, another one
+ * fetches what is missing (mend.h). Works of this worker read blobs that it holds in place. */
 #ifndef QUERYWORKER_KEEP_KEEP_H
 #define QUERYWORKER_KEEP_KEEP_H
 
@@ -20,7 +21,11 @@ struct qw_keep_options {
     const char
         *key_file; /* who may ask: base/http/tenants.h, with keys for all tenants; NULL: anybody */
     const char *peer_key_file, *peer_ca_file; /* for other keepers; NULL: none, the system's */
-    struct qw_metrics *metrics;               /* borrowed */
+    struct sg_store
+        *store; /* the ring that it is in, borrowed; NULL, or another store: it mends nothing */
+    const char *name;           /* on that ring */
+    int64_t mend_ms;            /* between two comparisons; 0: 10 s */
+    struct qw_metrics *metrics; /* borrowed */
 };
 
 /* NULL and @err: errors of kp_open(), of the key files; QF_EUNAVAILABLE: no threads. */

@@ -23,16 +23,6 @@ struct copying {
     struct rg_held *held;
 };
 
-static bool lacks(struct kp_keeper *keeper, struct qf_str name)
-{
-    bool lacks;
-
-    qf_lock_take(keeper->lock);
-    lacks = !kp_find(keeper, name);
-    qf_lock_drop(keeper->lock);
-    return lacks;
-}
-
 /* Part after part of what @url has, whose size and checksum are known. */
 static bool copy_parts(const struct copying *c, const char *url, struct rg_keep_query *put)
 {
@@ -79,7 +69,7 @@ static bool copy_from(struct copying *c, struct qf_str source, struct qf_str nam
 
 static bool copy_one(struct copying *c, const struct rg_names *names, size_t i)
 {
-    if (!lacks(c->keeper, names->names[i]))
+    if (kp_has(c->keeper, names->names[i]))
         return true;
     for (size_t j = 0; j < names->source_count; j++)
         if (sg_store_limit_check(c->limit, QF_STR("stream"), NULL) == QF_OK &&
@@ -171,4 +161,38 @@ uint64_t kp_scrub(struct kp_keeper *keeper, uint64_t bytes)
     keeper->figures.scrubbed_bytes += read;
     qf_lock_drop(keeper->lock);
     return read;
+}
+
+/* The next one that somebody found damaged; its name lives as long as the keeper. False: there is none. */
+static bool next_suspect(struct kp_keeper *keeper, struct qf_str *ret_name)
+{
+    bool found = false;
+
+    qf_lock_take(keeper->lock);
+    for (size_t i = 0; keeper->suspects && i < keeper->entries.count && !found; i++) {
+        struct kp_entry *entry = &keeper->entries.items[i];
+
+        found = entry->put_ms && entry->suspect;
+        if (found)
+            *ret_name = qf_str_from(entry->name);
+    }
+    qf_lock_drop(keeper->lock);
+    return found;
+}
+
+void kp_check(struct kp_keeper *keeper)
+{
+    struct kp_entry *entry;
+    struct qf_str name;
+
+    while (next_suspect(keeper, &name)) {
+        (void)scrub_one(keeper, name);
+        qf_lock_take(keeper->lock);
+        entry = kp_find(keeper, name);
+        if (entry && entry->suspect) {
+            entry->suspect = false;
+            keeper->suspects--;
+        }
+        qf_lock_drop(keeper->lock);
+    }
 }

@@ -141,6 +141,8 @@ void kp_remove(struct kp_keeper *keeper, struct kp_entry *entry)
         QF_LOG_WARN("a blob cannot be removed", QF_KV_STR("path", qf_strbuf_cstr(&path)),
                     QF_KV_STR("error", strerror(errno)));
     entry->put_ms = 0;
+    keeper->suspects -= entry->suspect;
+    entry->suspect = false;
     keeper->figures.blobs--;
     keeper->figures.bytes -= entry->size;
 }
@@ -172,6 +174,41 @@ void kp_get(struct kp_keeper *keeper, struct qf_str name, struct kp_file *ret_fi
     ret_file->fd = open_blob(keeper, name, ret_file);
     kp_say(said, ret_file->fd >= 0 ? 200 : 404,
            ret_file->fd >= 0 ? "ok\n" : "there is no such blob here\n");
+}
+
+bool kp_has(struct kp_keeper *keeper, struct qf_str name)
+{
+    bool has;
+
+    qf_lock_take(keeper->lock);
+    has = kp_find(keeper, name) != NULL;
+    qf_lock_drop(keeper->lock);
+    return has;
+}
+
+bool kp_trusts(struct kp_keeper *keeper, struct qf_str name)
+{
+    const struct kp_entry *entry;
+    bool trusts;
+
+    qf_lock_take(keeper->lock);
+    entry = kp_find(keeper, name);
+    trusts = entry && !entry->suspect;
+    qf_lock_drop(keeper->lock);
+    return trusts;
+}
+
+void kp_suspect(struct kp_keeper *keeper, struct qf_str name)
+{
+    struct kp_entry *entry;
+
+    qf_lock_take(keeper->lock);
+    entry = kp_find(keeper, name);
+    if (entry && !entry->suspect) {
+        entry->suspect = true;
+        keeper->suspects++;
+    }
+    qf_lock_drop(keeper->lock);
 }
 
 void kp_delete(struct kp_keeper *keeper, const struct rg_keep_query *query, struct kp_said *said)

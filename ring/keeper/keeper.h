@@ -60,6 +60,14 @@ struct kp_file {
 /* 200 with the file open, 404. Its content was what it should be when it was put; readers verify. Epochs do not matter. */
 void kp_get(struct kp_keeper *keeper, struct qf_str name, struct kp_file *ret_file,
             struct kp_said *said);
+/* It holds @name. */
+bool kp_has(struct kp_keeper *keeper, struct qf_str name);
+/* It holds @name, and nobody found that damaged. */
+bool kp_trusts(struct kp_keeper *keeper, struct qf_str name);
+/* Somebody found @name damaged: it is trusted again once kp_check() found it whole. */
+void kp_suspect(struct kp_keeper *keeper, struct qf_str name);
+/* Verify those; a damaged one is put aside as by kp_scrub(). */
+void kp_check(struct kp_keeper *keeper);
 /* A blob goes. 200, 409, 412. */
 void kp_delete(struct kp_keeper *keeper, const struct rg_keep_query *query, struct kp_said *said);
 /* The epochs of all slots. 200, 500. */

@@ -17,6 +17,7 @@ struct kp_entry {
     uint64_t size;
     struct rg_sum sum;
     int64_t put_ms; /* 0: not held */
+    bool suspect;   /* somebody found it damaged */
 };
 
 struct kp_upload {
@@ -42,7 +43,7 @@ struct kp_keeper {
     struct qf_map places;
     QF_VEC(struct kp_entry) entries;
     struct kp_upload *uploads;
-    size_t scrub_at;
+    size_t scrub_at, suspects;
     struct kp_figures figures;
 
     struct qf_lock *doc_lock; /* of documents that are replaced */

@@ -18,10 +18,24 @@ bool sg_store_is_ring(const struct sg_store *store)
     return store && store->ops == &ring_ops;
 }
 
-void sg_ring_set_local(struct sg_store *base, sg_ring_open_fn *open, void *ctx)
+void sg_ring_set_local(struct sg_store *base, const struct sg_ring_local *local)
 {
-    ring_of(base)->open = open;
-    ring_of(base)->open_ctx = ctx;
+    ring_of(base)->local = *local;
+}
+
+void sg_ring_suspect_local(struct sg_store *base, struct qf_str name)
+{
+    const struct sg_ring_local *local = &ring_of(base)->local;
+
+    if (local->suspect)
+        local->suspect(local->ctx, name);
+}
+
+bool sg_ring_is_local(struct sg_store *base, struct qf_str name)
+{
+    const struct sg_ring_local *local = sg_store_is_ring(base) ? &ring_of(base)->local : NULL;
+
+    return local && local->has && local->has(local->ctx, name);
 }
 
 /* --- opening --- */
@@ -222,11 +236,13 @@ static qf_rc ring_read_whole(struct sg_store *base, struct qf_str name,
 
 static qf_rc ring_open(struct sg_store *base, struct qf_str name, int *ret_fd, struct qf_err *err)
 {
-    struct ring_store *store = ring_of(base);
-    int fd = store->open ? store->open(store->open_ctx, name) : -1;
+    const struct sg_ring_local *local = &ring_of(base)->local;
+    int fd = local->open ? local->open(local->ctx, name) : -1;
 
+    if (!local->open)
+        return qf_err_set(err, QF_EUNSUPPORTED, "%s: objects are not files", base->url);
     if (fd < 0)
-        return qf_err_set(err, QF_EUNSUPPORTED, "%.*s is not on this machine", QF_STR_ARG(name));
+        return qf_err_set(err, QF_ENOTFOUND, "%.*s is not on this disk", QF_STR_ARG(name));
     *ret_fd = fd;
     return QF_OK;
 }

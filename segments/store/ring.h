@@ -34,9 +34,31 @@ QF_MUST_CHECK qf_rc sg_ring_view(struct sg_store *store, int64_t age_ms,
                                  const struct sg_store_call *call, struct rg_ring **ret_ring,
                                  struct qf_err *err);
 
-/* Blobs that this process has on its own disk: @open gives a descriptor of the whole blob, or -1. Before the store is used. */
-typedef int sg_ring_open_fn(void *ctx, struct qf_str name);
-void sg_ring_set_local(struct sg_store *store, sg_ring_open_fn *open, void *ctx);
+/* Blobs that this process has on its own disk: they are read there. Before the store is used. */
+struct sg_ring_local {
+    bool (*has)(void *ctx, struct qf_str name);
+    int (*open)(
+        void *ctx,
+        struct qf_str name); /* a descriptor of the whole blob; -1: it is not there (any more) */
+    void (*suspect)(
+        void *ctx,
+        struct qf_str name); /* it seems damaged: `has` no more, until it was looked at */
+    void *ctx;
+};
+void sg_ring_set_local(struct sg_store *store, const struct sg_ring_local *local);
+/* sg_store_open_file() would find it now. Does not wait for the network. False of any other store. */
+bool sg_ring_is_local(struct sg_store *store, struct qf_str name);
+
+/* Who read it here found it damaged. Does not wait. */
+void sg_ring_suspect_local(struct sg_store *store, struct qf_str name);
+
+/* Ask the leaders what changed. What came of it: */
+QF_MUST_CHECK qf_rc sg_ring_refresh(struct sg_store *store, const struct sg_store_call *call,
+                                    struct qf_err *err);
+/* @name was listed. */
+bool sg_ring_lists(struct sg_store *store, struct qf_str name);
+/* Another number than before if names came or went. */
+uint64_t sg_ring_changes(struct sg_store *store);
 
 /* Every name that is listed, after a refresh: for keepers that compare what they have. False ends it. */
 typedef bool sg_ring_name_fn(void *ctx, struct qf_str name, uint32_t slot, uint64_t bytes);

@@ -115,13 +115,8 @@ qf_rc sg_ring_view(struct sg_store *base, int64_t age_ms, const struct sg_store_
                    struct rg_ring **ret_ring, struct qf_err *err)
 {
     struct ring_store *store = ring_of(base);
-    struct sg_store_limit limit = { .cancel = call ? call->cancel : NULL,
-                                    .deadline_ms = QF_TIME_NEVER };
-    qf_rc rc;
-
-    if (call && call->timeout_ms)
-        limit.deadline_ms = qf_clock_mono_ms() + call->timeout_ms;
-    rc = ring_follow(store, age_ms, &limit, err);
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    qf_rc rc = ring_follow(store, age_ms, &limit, err);
     if (rc)
         return rc;
     qf_lock_take(store->lock);

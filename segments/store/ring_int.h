@@ -39,7 +39,8 @@ struct ring_mirror {
     struct ring_partition partitions[RING_PARTITIONS_MAX];
     uint32_t partition_count;
     uint64_t cluster;
-    uint64_t rounds; /* refreshes that began */
+    uint64_t rounds;  /* refreshes that began */
+    uint64_t changes; /* names that came or went */
 };
 
 struct ring_put;
@@ -60,8 +61,7 @@ struct ring_store {
     atomic_bool closing;
 
     struct ring_mirror mirror;
-    sg_ring_open_fn *open;
-    void *open_ctx;
+    struct sg_ring_local local;
 };
 
 static inline struct ring_store *ring_of(struct sg_store *base)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "base/sys/clock.h"
 #include "ring/wire/listing.h"
 #include "segments/store/ring_int.h"
 
@@ -51,6 +50,7 @@ static void take_item(struct ring_mirror *mirror, uint32_t partition, const stru
     item->partition = partition;
     item->named = !blob->removed;
     mirror->dirty = true;
+    mirror->changes++;
 }
 
 static void forget(struct ring_mirror *mirror, uint32_t partition)
@@ -59,6 +59,7 @@ static void forget(struct ring_mirror *mirror, uint32_t partition)
         if (mirror->items.items[i].partition == partition)
             mirror->items.items[i].named = false;
     mirror->dirty = true;
+    mirror->changes++;
 }
 
 /* A page of @partition, behind @after. */
@@ -318,18 +319,40 @@ qf_rc ring_folders(struct sg_store *base, struct qf_str prefix, const struct sg_
     return QF_OK;
 }
 
+qf_rc sg_ring_refresh(struct sg_store *base, const struct sg_store_call *call, struct qf_err *err)
+{
+    struct sg_store_limit limit = sg_store_limit_of(call);
+
+    return ring_refresh(ring_of(base), &limit, err);
+}
+
+bool sg_ring_lists(struct sg_store *base, struct qf_str name)
+{
+    uint64_t bytes;
+    uint32_t partition;
+
+    return ring_find(ring_of(base), name, &bytes, &partition);
+}
+
+uint64_t sg_ring_changes(struct sg_store *base)
+{
+    struct ring_mirror *mirror = &ring_of(base)->mirror;
+    uint64_t changes;
+
+    qf_lock_take(mirror->lock);
+    changes = mirror->changes;
+    qf_lock_drop(mirror->lock);
+    return changes;
+}
+
 qf_rc sg_ring_names(struct sg_store *base, const struct sg_store_call *call, sg_ring_name_fn *fn,
                     void *ctx, struct qf_err *err)
 {
     QF_CLEANUP(listing_done) struct listing listing = { 0 };
     struct ring_store *store = ring_of(base);
-    struct sg_store_limit limit = { .cancel = call ? call->cancel : NULL,
-                                    .deadline_ms = QF_TIME_NEVER };
-    qf_rc rc;
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    qf_rc rc = ring_refresh(store, &limit, err);
 
-    if (call && call->timeout_ms)
-        limit.deadline_ms = qf_clock_mono_ms() + call->timeout_ms;
-    rc = ring_refresh(store, &limit, err);
     if (rc)
         return rc;
     take_listing(&store->mirror, QF_STR(""), QF_STR(""), &listing);

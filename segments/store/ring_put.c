@@ -272,14 +272,9 @@ qf_rc sg_ring_place(struct sg_store *base, struct qf_str name, int fd, uint64_t 
                     const struct sg_store_call *call, uint32_t *ret_slot, uint64_t *ret_epoch,
                     struct qf_err *err)
 {
-    struct sg_store_limit limit = { .cancel = call ? call->cancel : NULL,
-                                    .deadline_ms = QF_TIME_NEVER };
-    qf_rc rc;
-
-    if (call && call->timeout_ms)
-        limit.deadline_ms = qf_clock_mono_ms() + call->timeout_ms;
-    rc = ring_place(ring_of(base), name, &(struct sg_store_bytes){ .fd = fd, .size = size }, &limit,
-                    ret_slot, ret_epoch, err);
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    qf_rc rc = ring_place(ring_of(base), name, &(struct sg_store_bytes){ .fd = fd, .size = size },
+                          &limit, ret_slot, ret_epoch, err);
     if (rc)
         atomic_fetch_add_explicit(&base->failures, 1, memory_order_relaxed);
     else

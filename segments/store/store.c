@@ -81,7 +81,7 @@ bool sg_store_name_valid(struct qf_str name)
     return true;
 }
 
-static struct sg_store_limit limit_of(const struct sg_store_call *call)
+struct sg_store_limit sg_store_limit_of(const struct sg_store_call *call)
 {
     struct sg_store_limit limit = { .deadline_ms = QF_TIME_NEVER };
 
@@ -121,7 +121,7 @@ static qf_rc begin(struct sg_store *store, struct qf_str name, const struct sg_s
     if (!sg_store_name_valid(name))
         return qf_err_set(err, QF_EINVAL, "\"%.*s\" is not a name for an object of a store",
                           QF_STR_ARG(name));
-    *ret_limit = limit_of(call);
+    *ret_limit = sg_store_limit_of(call);
     return sg_store_limit_check(ret_limit, name, err);
 }
 
@@ -135,7 +135,7 @@ static qf_rc finish(struct sg_store *store, qf_rc rc)
 qf_rc sg_store_own_identity(struct sg_store *store, const struct sg_store_call *call, char *ret_id,
                             size_t size, struct qf_err *err)
 {
-    struct sg_store_limit limit = limit_of(call);
+    struct sg_store_limit limit = sg_store_limit_of(call);
 
     if (!store->ops->identity)
         return QF_EUNSUPPORTED;
@@ -151,7 +151,7 @@ qf_rc sg_store_list(struct sg_store *store, struct qf_str prefix, struct qf_str 
                     const struct sg_store_call *call, sg_store_list_fn *fn, void *ctx,
                     struct qf_err *err)
 {
-    struct sg_store_limit limit = limit_of(call);
+    struct sg_store_limit limit = sg_store_limit_of(call);
 
     if (!prefix_valid(prefix) || !prefix_valid(start_after))
         return qf_err_set(err, QF_EINVAL, "a prefix to list is too long or has a NUL");
@@ -162,7 +162,7 @@ qf_rc sg_store_folders(struct sg_store *store, struct qf_str prefix,
                        const struct sg_store_call *call, sg_store_folder_fn *fn, void *ctx,
                        struct qf_err *err)
 {
-    struct sg_store_limit limit = limit_of(call);
+    struct sg_store_limit limit = sg_store_limit_of(call);
 
     if (prefix.len && (prefix.data[prefix.len - 1] != '/' ||
                        !sg_store_name_valid(qf_str_sub(prefix, 0, prefix.len - 1))))
@@ -326,7 +326,7 @@ qf_rc sg_store_put_new(struct sg_store *store, struct qf_str name, const void *d
 qf_rc sg_store_clock(struct sg_store *store, const struct sg_store_call *call, int64_t *ret_ms,
                      struct qf_err *err)
 {
-    struct sg_store_limit limit = limit_of(call);
+    struct sg_store_limit limit = sg_store_limit_of(call);
 
     return finish(store, store->ops->clock(store, &limit, ret_ms, err));
 }
@@ -343,7 +343,7 @@ qf_rc sg_store_delete(struct sg_store *store, struct qf_str name, const struct s
 qf_rc sg_store_sweep(struct sg_store *store, int64_t age_ms, bool dry_run,
                      const struct sg_store_call *call, size_t *ret_removed, struct qf_err *err)
 {
-    struct sg_store_limit limit = limit_of(call);
+    struct sg_store_limit limit = sg_store_limit_of(call);
 
     return finish(store, store->ops->sweep(store, age_ms, dry_run, &limit, ret_removed, err));
 }

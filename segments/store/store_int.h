@@ -76,6 +76,9 @@ qf_rc s3_store_open(const struct sg_store_options *options, struct qf_str rest,
 qf_rc sg_store_own_identity(struct sg_store *store, const struct sg_store_call *call, char *ret_id,
                             size_t size, struct qf_err *err);
 
+/* When a call ends early. */
+struct sg_store_limit sg_store_limit_of(const struct sg_store_call *call);
+
 /* The code for an errno of the file system. */
 qf_rc sg_store_rc_from_errno(int error);
 

@@ -79,7 +79,7 @@ class Keeper(Process):
     def __init__(self, folder, name, store, *args):
         self.disk = pathlib.Path(folder) / f"disk-{name}"
         super().__init__(folder, "worker", name, "--worker-id", name, "--store", store, "--keep", self.disk,
-                         "--spool", pathlib.Path(folder) / f"spool-{name}", "--keep-reserve", "1MiB",
+                         "--spool", pathlib.Path(folder) / f"spool-{name}", "--keep-reserve", "1MiB", "--keep-mend-every", "1s",
                          "--log-level", "debug", *args)
         self.ports = {"http": 0, "control": 0}
 

@@ -131,6 +131,35 @@ class Faults(BlobsTest):
         self.cli("verify")
         self.assertEqual(self.query(), [20 * 100 + 190])
 
+    def test_a_keeper_that_was_away_gets_what_it_missed(self):
+        self.fabric()
+        self.keepers[0].kill()
+        self.write_and_seal(100, NOW)
+        self.keepers[0].start()
+        names = set(self.names())
+        wait_for("the keeper to be complete", lambda: set(self.keepers[0].blobs()) >= names, 60)
+        wait_for("it to be told", lambda: self.keepers[0].metric("promfabric_keeper_mended_total") >= len(names), 20)
+        for name, path in self.keepers[0].blobs().items():
+            self.assertEqual(path.read_bytes(), self.keepers[1].blobs()[name].read_bytes())
+
+    def test_a_blob_that_rots_is_fetched_again(self):
+        self.fabric()
+        self.write_and_seal(100, NOW)
+        before = {name: path.read_bytes() for name, path in self.keepers[0].blobs().items()}
+        for name, path in self.keepers[0].blobs().items():
+            path.write_bytes(b"x" * len(before[name]))
+        wait_for("damage to be found", lambda: self.keepers[0].metric("promfabric_keeper_damaged_total") >= len(before), 60)
+        wait_for("it to be mended", lambda: {n: p.read_bytes() for n, p in self.keepers[0].blobs().items()} == before, 60)
+        self.assertEqual(self.query(), [20 * 100 + 190])
+
+    def test_works_read_blobs_of_their_own_disk_in_place(self):
+        self.fabric()
+        self.write_and_seal(100, NOW)
+        self.assertEqual(self.query(), [20 * 100 + 190])
+        for keeper in self.keepers:
+            self.assertEqual(keeper.metric("promfabric_worker_downloads_total"), 0)
+            self.assertEqual(list((keeper.disk.parent / f"spool-{keeper.name}" / "segments").iterdir()), [])
+
     def test_what_was_removed_stays_removed(self):
         self.fabric()
         self.write_and_seal(100, NOW)

@@ -374,6 +374,31 @@ TEST(a_blob_that_rots_is_put_aside_by_the_scrub)
     end(&f);
 }
 
+TEST(a_blob_that_somebody_found_damaged_is_trusted_again_if_it_is_whole)
+{
+    struct fixture f;
+    struct rg_keep_query query = query_of(NAME, "hello", 1);
+    char path[256], sum[RG_SUM_TEXT + 1];
+
+    begin(&f, 1);
+    CHECK_EQ(put(&f, NAME, "hello", 1), 201);
+    CHECK(kp_trusts(f.keeper, QF_STR(NAME)));
+    kp_suspect(f.keeper, QF_STR(NAME));
+    kp_suspect(f.keeper, QF_STR("other"));
+    CHECK(!kp_trusts(f.keeper, QF_STR(NAME)));
+    CHECK(kp_has(f.keeper, QF_STR(NAME)));
+    kp_check(f.keeper);
+    CHECK(kp_trusts(f.keeper, QF_STR(NAME)));
+    rg_sum_print(&query.sum, sum);
+    (void)snprintf(path, sizeof(path), "%s/blobs/0005/%s~%s", f.dir, NAME, sum);
+    CHECK(truncate(path, 3) == 0);
+    kp_suspect(f.keeper, QF_STR(NAME));
+    kp_check(f.keeper);
+    CHECK(!kp_has(f.keeper, QF_STR(NAME)));
+    CHECK_EQ(kp_figures(f.keeper).damaged, 1);
+    end(&f);
+}
+
 TEST(garbage_goes_only_if_it_was_not_put_since)
 {
     struct fixture f;
