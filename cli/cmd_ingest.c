@@ -78,6 +78,15 @@ static const struct cli_flag flags[] = {
     { "tenant-bytes-rate", CLI_FLAG_BYTES, &o.tenant_bytes_rate, "BYTES", "0",
       "of samples with their labels, decompressed, a second of a tenant in the cluster; 0: no "
       "limit" },
+    { "keep-key-file", CLI_FLAG_STR, &o.keep_key_file, "FILE", NULL,
+      "the key that storage nodes ask for is the first line of this file" },
+    { "keep-ca", CLI_FLAG_STR, &o.keep_ca_file, "FILE", NULL,
+      "who signs the certificates of storage nodes (PEM); the system's authorities if absent" },
+    { "move-rate", CLI_FLAG_BYTES, &o.move_rate, "BYTES", "0B",
+      "how much may come in a second to storage nodes that take over from others; 0B: no bound" },
+    { "node-dead-after", CLI_FLAG_DURATION, &o.node_dead_ms, "DURATION", "0s",
+      "a storage node that does not answer for so long is removed, if the copies can be kept; 0s: "
+      "never" },
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: samples-rate, "
       "bytes-rate, series, labels, label-name-bytes, label-value-bytes, ha-pairs; read again when "

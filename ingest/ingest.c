@@ -22,6 +22,7 @@
 #include "ingest/head/heads.h"
 #include "ingest/head/status.h"
 #include "ingest/http/routes.h"
+#include "ingest/ring/driver.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
 #include "ring/coord/coord.h"
@@ -44,6 +45,7 @@ struct ingest {
     struct in_heads *heads;
     struct in_partitions *partitions;
     struct rg_coord *coord;
+    struct in_driver *driver; /* of migrations, while this node leads meta */
     atomic_bool leads[QN_PARTITIONS_MAX];
     /* As of the last tick: of logs and heads on the disk, of heads in memory. */
     atomic_uint_fast64_t data_bytes, head_bytes;
@@ -308,6 +310,30 @@ static bool all_know_ring(void *ctx, const struct qn_ask *ask, char ret_name[QC_
     return all_know(ctx, ask, IN_RECORDS_RING, ret_name);
 }
 
+static void lead_ring(void *ctx, uint64_t term)
+{
+    in_driver_lead(((struct ingest *)ctx)->driver, term);
+}
+
+static qf_rc make_ring(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_driver_options driver = { .key_file = ingest->options->keep_key_file,
+                                              .ca_file = ingest->options->keep_ca_file,
+                                              .rate = ingest->options->move_rate,
+                                              .dead_ms = ingest->options->node_dead_ms };
+    const struct rg_coord_options coord = { .dead_ms = ingest->options->node_dead_ms,
+                                            .all_know = all_know_ring,
+                                            .fatal = die,
+                                            .lead = lead_ring,
+                                            .ctx = ingest };
+
+    ingest->coord = rg_coord_new(&coord);
+    ingest->routes.ring = rg_coord_board(ingest->coord);
+    ingest->driver = in_driver_new(&driver, ingest->routes.ring, err);
+    ingest->routes.driver = ingest->driver;
+    return ingest->driver ? QF_OK : err->rc;
+}
+
 /* Samples have the partitions' application, storage nodes that of meta. */
 static bool open_application(void *ctx, const char *queue, uint64_t id, struct qn_application *ret)
 {
@@ -461,14 +487,15 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
     rc = make_partitions(ingest, err);
     if (rc != QF_OK)
         return rc;
-    ingest->coord = rg_coord_new(
-        &(struct rg_coord_options){ .all_know = all_know_ring, .fatal = die, .ctx = ingest });
-    ingest->routes.ring = rg_coord_board(ingest->coord);
+    rc = make_ring(ingest, err);
+    if (rc != QF_OK)
+        return rc;
     node.applications = (struct qn_applications){ ingest, open_application };
     rc = qn_start(&node, &ingest->node, err);
-    if (rc == QF_OK)
-        in_partitions_set_node(ingest->partitions, ingest->node);
-    return rc;
+    if (rc != QF_OK)
+        return rc;
+    in_partitions_set_node(ingest->partitions, ingest->node);
+    return in_driver_start(ingest->driver, ingest->node, err);
 }
 
 static qf_rc start_http(struct ingest *ingest, struct qf_err *err)
@@ -636,9 +663,11 @@ static void stop(struct ingest *ingest)
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
     ingest->fresh = in_fresh_stop(ingest->fresh);
     in_accept_halt(ingest->accept);
+    in_driver_halt(ingest->driver);
     qn_halt(ingest->node); /* nor does it ask others */
     atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));
     ingest->node = qn_stop(ingest->node);
+    ingest->driver = in_driver_free(ingest->driver);
     ingest->coord = rg_coord_free(ingest->coord);
     ingest->accept = in_accept_free(ingest->accept);
     ingest->partitions = in_partitions_free(ingest->partitions);

@@ -40,7 +40,11 @@ struct in_options {
     int64_t ha_failover_ms;
     int64_t out_of_order_ms, future_ms, seal_age_ms, floor_age_ms, write_leader_wait_ms;
     uint64_t seal_bytes, data_bytes_max, head_bytes_max;
-    const char *store;        /* of segments; NULL: nothing is sealed */
+    const char *store; /* of segments; NULL: nothing is sealed */
+    const char *keep_key_file,
+        *keep_ca_file;        /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
+    uint64_t move_rate;       /* bytes a second that come to their new owners; 0: no bound */
+    int64_t node_dead_ms;     /* a storage node that is down so long is replaced; 0: never */
     uint64_t segment_shards;  /* a power of two */
     int64_t query_timeout_ms; /* the longest that a query may take */
     uint64_t head_read_threads, head_reads_max, head_read_bytes;

@@ -4,6 +4,7 @@
 #include "ingest/fresh/fresh.h"
 #include "ingest/head/heads.h"
 #include "ingest/http/routes_int.h"
+#include "ingest/ring/driver.h"
 
 static void read_figures(struct in_routes *routes)
 {
@@ -65,6 +66,20 @@ static void read_write_figures(struct in_routes *routes)
     qf_metric_set(m->series_active, 0, of(&partitions->active));
 }
 
+static void read_ring_figures(struct in_routes *routes)
+{
+    struct in_metrics *m = routes->metrics;
+    struct in_driver_counts counts;
+
+    in_driver_figures(routes->driver, &counts);
+    qf_metric_set(m->ring_blobs, 0, (double)counts.blobs);
+    qf_metric_set(m->ring_bytes, 0, (double)counts.bytes);
+    qf_metric_set(m->ring_failures, 0, (double)counts.failed);
+    qf_metric_set(m->ring_cleaned, 0, (double)counts.cleaned);
+    qf_metric_set(m->ring_moves, 0, (double)counts.moves);
+    qf_metric_set(m->ring_down, 0, (double)counts.open);
+}
+
 static void read_head_figures(struct in_routes *routes)
 {
     const struct in_head_figures heads = in_heads_figures(routes->heads);
@@ -97,6 +112,7 @@ static void handle_metrics(struct qh_visit *visit)
 {
     read_figures(in_routes_of(visit));
     read_write_figures(in_routes_of(visit));
+    read_ring_figures(in_routes_of(visit));
     read_head_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
 }

@@ -235,6 +235,9 @@ static void answer(void *ctx, struct qn_ask *ask, uint64_t index)
     case RG_ASK_CHANGE:
         show_change(ring, name, &ask->answer);
         break;
+    case RG_ASK_APPLIED:
+        qf_strbuf_u64(&ask->answer.text, ring->applied);
+        break;
     default: /* a character: no enum */
         (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED,
                          "a question that this release does not know");

@@ -43,6 +43,7 @@ enum rg_question {
     RG_ASK_NODE = 'n',    /* the one of that name */
     RG_ASK_CHANGES = 'M', /* all */
     RG_ASK_CHANGE = 'm',  /* the one of that id */
+    RG_ASK_APPLIED = 'A', /* how far the ring is: a number */
 };
 /* The same for a question about @name. */
 struct qn_ask *rg_coord_question(enum rg_question question, struct qf_str name);

@@ -14,6 +14,7 @@ enum { QUICK_THREADS = 4, SLOW_THREADS = 8, TASKS_MAX = 2048 };
 #define IDLE_MS 500
 #define LOOK_MS 1000
 #define LOOK_MAX_MS 10000
+#define FAIL_MS 10000
 /* A confirmation that was asked for and not heard of is asked for again. */
 #define CONFIRM_MS 2000
 
@@ -149,7 +150,7 @@ static void look_at_nodes(struct rg_lead *lead, int64_t now)
 /* Nodes that wait to be told the epochs are, as soon as `meta` has confirmed what these are at least. */
 static void tell_nodes(struct rg_lead *lead, int64_t now)
 {
-    if (!lead->to_tell)
+    if (!lead->to_tell || !lead->view->ring->founded)
         return;
     if (!lead->confirmed || lead->applied < lead->confirmed) {
         if (now >= lead->confirm_ms) {
@@ -243,6 +244,19 @@ static void on_looked(struct rg_lead *lead, const struct rg_task *task)
                                                                  : lead->nodes[n].incarnation });
 }
 
+/* A node that dies fails all its streams at once: that is one failure, or its addition would be rolled back for a short
+ * absence. The others go on to the verification, which finds what is missing, and are begun again. */
+static bool is_one_failure_more(struct rg_lead *lead, uint8_t node)
+{
+    int64_t now = qf_clock_mono_ms(),
+            pause = lead->options.fail_ms ? lead->options.fail_ms : FAIL_MS;
+
+    if (lead->nodes[node].failed_ms && now < lead->nodes[node].failed_ms + pause)
+        return false;
+    lead->nodes[node].failed_ms = now;
+    return true;
+}
+
 static void on_task(struct rg_lead *lead, const struct rg_task *task)
 {
     struct rg_drive_event event = { .node = task->node,
@@ -270,6 +284,7 @@ static void on_task(struct rg_lead *lead, const struct rg_task *task)
         break;
     case RG_TASK_STREAM:
         event.kind = RG_DRIVE_STREAMED;
+        event.ok = task->ok || !is_one_failure_more(lead, task->node);
         drive(lead, event);
         return;
     case RG_TASK_VERIFY:

@@ -7,6 +7,7 @@
  *   status     Each node is looked at every second. One that did not answer three times is DOWN: nothing else is asked of it
  *              (its circuit is open), and it is looked at less and less often, every 10 s at last, until it answers
  *   told       Epochs are told only once `meta` confirmed what they are (!). A disk that was not told any is not up yet
+ *   failures   Of the streams to a node that fail within 10 s one counts: five make the ring roll an addition back
  *   streams    In pieces of 64 names, with a pause behind each if `rate` says so */
 #ifndef RING_COORD_LEAD_H
 #define RING_COORD_LEAD_H
@@ -31,6 +32,7 @@ struct rg_lead_options {
     uint32_t streams, node_streams; /* as of struct rg_drive_options */
     int64_t retry_ms, timeout_ms, dead_ms;
     int64_t look_ms; /* 0: 1 s */
+    int64_t fail_ms; /* 0: 10 s; failed streams to a node within it are one failure */
     uint64_t rate;   /* bytes a second that streams bring to new owners; 0: no bound */
 };
 

@@ -65,7 +65,7 @@ struct rg_lead {
     struct {
         bool busy;
         int missed;
-        int64_t due_ms, pause_ms;
+        int64_t due_ms, pause_ms, failed_ms;
         uint64_t incarnation;
     } nodes[RG_NODES_MAX];
 };

@@ -219,7 +219,8 @@ static void begin(struct world *world, int64_t grace_ms)
                                                .partitions = partitions,
                                                .ctx = world,
                                                .retry_ms = 20,
-                                               .look_ms = 10 };
+                                               .look_ms = 10,
+                                               .fail_ms = 20 };
     for (unsigned i = 0; i < KEEPERS; i++) {
         world->keepers[i].incarnation = 100 + i;
         world->keepers[i].keep.slots = SLOTS;
@@ -390,6 +391,33 @@ TEST(a_newcomer_that_takes_nothing_is_given_up)
     await(&world, "the migration to end", at_rest);
     CHECK_EQ(rg_ring_change(world.ring, 5)->state, RG_ROLLED_BACK);
     CHECK(rg_ring_change(world.ring, 5)->failures >= RG_FAILURES_MAX);
+    check_owners(&world);
+}
+
+static bool has_failed(struct world *world)
+{
+    return rg_ring_change(world->ring, 5)->failures > 0;
+}
+
+/* All its streams fail at once when a newcomer is full, or dies. */
+TEST(streams_that_fail_together_are_one_failure)
+{
+    WORLD world;
+
+    begin(&world, HOUR_MS);
+    world.lead = rg_lead_free(world.lead);
+    world.options.fail_ms = HOUR_MS;
+    lead(&world);
+    world.keepers[3].full = true;
+    node(&world, 3);
+    await(&world, "a failure", has_failed);
+    qf_lock_take(world.lock);
+    (void)qf_lock_wait(world.lock, 300);
+    CHECK_EQ(rg_ring_change(world.ring, 5)->failures, 1);
+    world.keepers[3].full = false;
+    qf_lock_drop(world.lock);
+    await(&world, "the migration to end", at_rest);
+    CHECK_EQ(rg_ring_change(world.ring, 5)->state, RG_COMPLETED);
     check_owners(&world);
 }
 
