@@ -1,0 +1,332 @@
+/* walk.c - from row to row, and which rows are asked for. */
+#include <string.h>
+
+#include "statemap/core/bytes.h"
+#include "statemap/core/keep.h"
+#include "statemap/core/range.h"
+#include "statemap/store/env_int.h"
+
+static qf_rc at(struct sm_txn *txn, int code, const MDB_val *key, const MDB_val *value,
+                struct sm_stored *ret_row, struct qf_err *err)
+{
+    *ret_row = (struct sm_stored){ 0 };
+    if (code == MDB_NOTFOUND)
+        return QF_OK;
+    if (code)
+        return sm_lmdb_failed(txn->env, code, "cannot read", err);
+    *ret_row = (struct sm_stored){
+        .found = true,
+        .key = { key->mv_data, key->mv_size },
+        .value = { value->mv_data, value->mv_size },
+    };
+    return QF_OK;
+}
+
+qf_rc sm_step(struct sm_txn *txn, MDB_cursor_op op, struct sm_stored *ret_row, struct qf_err *err)
+{
+    MDB_val key, value;
+    int code = mdb_cursor_get(txn->cursor, &key, &value, op);
+
+    return at(txn, code, &key, &value, ret_row, err);
+}
+
+qf_rc sm_seek(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row, struct qf_err *err)
+{
+    MDB_val where = { key.len, (void *)key.data }, value;
+    int code = mdb_cursor_get(txn->cursor, &where, &value, MDB_SET_RANGE);
+
+    return at(txn, code, &where, &value, ret_row, err);
+}
+
+qf_rc sm_seek_last(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row,
+                   struct qf_err *err)
+{
+    qf_rc rc = sm_seek(txn, key, ret_row, err);
+
+    if (rc != QF_OK || (ret_row->found && qf_str_eq(ret_row->key, key)))
+        return rc;
+    return sm_step(txn, ret_row->found ? MDB_PREV : MDB_LAST, ret_row, err);
+}
+
+qf_rc sm_stored_decode(const struct sm_txn *txn, const struct sm_stored *stored,
+                       struct sm_row *ret_row, struct sm_place *ret_place, struct qf_err *err)
+{
+    qf_rc rc =
+        sm_row_decode(&txn->env->layout, stored->key, stored->value, ret_row, ret_place, err);
+
+    return rc == QF_OK ? rc : qf_err_prefix(err, rc, "map %s", txn->env->name);
+}
+
+qf_rc sm_find_place(struct sm_txn *txn, struct qf_str key, bool *ret_found,
+                    struct sm_place *ret_place, struct sm_stored *ret_stored, struct qf_err *err)
+{
+    struct sm_place place = { txn->env->hash(key), 0 }, other;
+    uint32_t unused = UINT32_MAX;
+    struct sm_row row;
+    qf_rc rc;
+
+    *ret_found = false;
+    for (; place.clash < SM_CLASHES_MAX; place.clash = other.clash + 1) {
+        unsigned char at_key[12];
+
+        sm_write_be(at_key, place.hash, 8);
+        sm_write_be(at_key + 8, place.clash, 4);
+        rc = sm_seek(txn, (struct qf_str){ (char *)at_key, sizeof(at_key) }, ret_stored, err);
+        if (rc == QF_OK && ret_stored->found)
+            rc = sm_stored_decode(txn, ret_stored, &row, &other, err);
+        if (rc != QF_OK)
+            return rc;
+        if (!ret_stored->found || other.hash != place.hash)
+            break;
+        if (other.clash != place.clash && unused == UINT32_MAX)
+            unused = place.clash; /* its keys went */
+        if (qf_str_eq(row.key, key)) {
+            *ret_found = true;
+            *ret_place = other;
+            return QF_OK;
+        }
+    }
+    if (unused != UINT32_MAX)
+        place.clash = unused;
+    if (place.clash >= SM_CLASHES_MAX)
+        return qf_err_set(err, QF_ELIMIT, "map %s: more than %d keys have the same hash",
+                          txn->env->name, SM_CLASHES_MAX);
+    *ret_place = place;
+    return QF_OK;
+}
+
+/* The last row of what @like is about, at its time or before: *ret_found. */
+static qf_rc last_until(struct sm_txn *txn, const struct sm_row *like, struct sm_place place,
+                        bool *ret_found, struct sm_row *ret_row, struct qf_err *err)
+{
+    unsigned char key[SM_STORED_KEY_MAX];
+    size_t len = sm_row_key(&txn->env->layout, like, place, key);
+    struct qf_str wanted = { (char *)key, len };
+    struct sm_stored stored;
+    qf_rc rc = sm_seek_last(txn, wanted, &stored, err);
+    size_t subject = sm_subject_len(&txn->env->layout, wanted);
+
+    *ret_found = false;
+    if (rc != QF_OK || !stored.found || stored.key.len != len ||
+        memcmp(stored.key.data, key, subject) != 0)
+        return rc;
+    rc = sm_stored_decode(txn, &stored, ret_row, &place, err);
+    *ret_found = rc == QF_OK;
+    return rc;
+}
+
+/* Backwards from @row, the last session that starts at @time or before; see keep.h for what a span is. */
+static qf_rc span_before(struct sm_txn *txn, struct sm_row row, int64_t time, bool *ret_found,
+                         struct sm_span *span, struct qf_err *err)
+{
+    struct qf_str key = row.key;
+    uint64_t longest = txn->longest;
+    struct sm_stored stored;
+    struct sm_place place;
+    qf_rc rc;
+
+    *ret_found = false;
+    for (;;) {
+        if (row.end > time || (*ret_found && row.end >= span->start)) {
+            span->end = *ret_found && span->end > row.end ? span->end : row.end;
+            span->start = row.time;
+            *ret_found = true;
+        }
+        rc = sm_step(txn, MDB_PREV, &stored, err);
+        if (rc != QF_OK || !stored.found)
+            return rc;
+        rc = sm_stored_decode(txn, &stored, &row, &place, err);
+        if (rc != QF_OK || !qf_str_eq(row.key, key) ||
+            row.time < sm_minus(*ret_found ? span->start : time, longest))
+            return rc;
+    }
+}
+
+/* Forwards from the first session of @key behind @time. */
+static qf_rc span_behind(struct sm_txn *txn, struct sm_row like, struct sm_place place,
+                         struct sm_span *span, struct qf_err *err)
+{
+    unsigned char key[SM_STORED_KEY_MAX];
+    struct qf_str from = { (char *)key, sm_row_key(&txn->env->layout, &like, place, key) };
+    struct sm_stored stored;
+    struct sm_row row;
+    qf_rc rc = sm_seek(txn, from, &stored, err);
+
+    while (rc == QF_OK && stored.found) {
+        rc = sm_stored_decode(txn, &stored, &row, &place, err);
+        if (rc != QF_OK || !qf_str_eq(row.key, like.key) || !sm_span_join(span, &row))
+            break;
+        rc = sm_step(txn, MDB_NEXT, &stored, err);
+    }
+    return rc;
+}
+
+static qf_rc find_session(struct sm_txn *txn, struct sm_row like, struct sm_place place,
+                          bool *ret_found, struct sm_row *ret_row, struct qf_err *err)
+{
+    struct sm_span span = { 0 };
+    struct sm_row last;
+    qf_rc rc;
+
+    like.end = INT64_MAX;
+    rc = last_until(txn, &like, place, ret_found, &last, err);
+    if (rc == QF_OK && *ret_found)
+        rc = span_before(txn, last, like.time, ret_found, &span, err);
+    if (rc == QF_OK && *ret_found)
+        rc = span_behind(txn, like, place, &span, err);
+    if (rc != QF_OK || !*ret_found)
+        return rc;
+    *ret_row = (struct sm_row){ .key = last.key, .time = span.start, .end = span.end };
+    return QF_OK;
+}
+
+qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_found,
+              struct sm_row *ret_row, struct qf_err *err)
+{
+    struct sm_row like = { .key = key, .time = time };
+    const struct sm_layout *layout = &txn->env->layout;
+    struct sm_place place = { 0 };
+    struct sm_stored stored;
+    qf_rc rc;
+
+    *ret_found = false;
+    if (!sm_kind_keyed(layout->kind))
+        return qf_err_set(err, QF_EINVAL, "map %s is asked for numbers", txn->env->name);
+    if (key.len == 0 || key.len > sm_key_max(layout))
+        return QF_OK; /* no row has it */
+    if (!layout->direct) {
+        rc = sm_find_place(txn, key, ret_found, &place, &stored, err);
+        if (rc == QF_ELIMIT) /* as many as there may be, and it is not among them */
+            return QF_OK;
+        if (rc != QF_OK || !*ret_found)
+            return rc;
+        if (layout->kind == SM_STATE)
+            return sm_stored_decode(txn, &stored, ret_row, &place, err);
+    }
+    if (layout->kind == SM_SESSION)
+        return find_session(txn, like, place, ret_found, ret_row, err);
+    return last_until(txn, &like, place, ret_found, ret_row, err);
+}
+
+/* The best of the rows of @range that are effective at @time becomes *best. */
+static qf_rc try_range(struct sm_txn *txn, const struct sm_row *range, int64_t time, bool *found,
+                       struct sm_row *best, struct qf_err *err)
+{
+    struct sm_row like = { .from = range->from, .to = range->to, .time = time }, row = *range;
+    struct sm_place place = { 0 };
+    bool effective = true;
+    qf_rc rc = QF_OK;
+
+    if (sm_kind_timed(txn->env->layout.kind))
+        rc = last_until(txn, &like, place, &effective, &row, err);
+    if (rc == QF_OK && effective && (!*found || sm_range_better(&row, best))) {
+        *best = row;
+        *found = true;
+    }
+    return rc;
+}
+
+/* The first range of @level behind @from to @to, or one of a wider level. */
+static qf_rc next_range(struct sm_txn *txn, unsigned level, int64_t from, int64_t to,
+                        struct sm_stored *ret_stored, struct qf_err *err)
+{
+    unsigned char key[1 + 8 + 8 + 8];
+
+    key[0] = (unsigned char)level;
+    sm_write_be(key + 1, sm_ordered(from), 8);
+    sm_write_be(key + 9, sm_ordered(to), 8);
+    /* Behind all times of that range, if there are times: none is so late. */
+    sm_write_be(key + 17, UINT64_MAX, 8);
+    return sm_seek(txn, (struct qf_str){ (char *)key, sizeof(key) }, ret_stored, err);
+}
+
+/* Ranges of one level that hold @number, from *stored on, which is behind them then. */
+static qf_rc try_level(struct sm_txn *txn, unsigned level, int64_t number, int64_t time,
+                       struct sm_stored *stored, bool *found, struct sm_row *best,
+                       struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    while (rc == QF_OK && stored->found && (unsigned char)stored->key.data[0] == level) {
+        struct sm_place place;
+        struct sm_row range;
+
+        rc = sm_stored_decode(txn, stored, &range, &place, err);
+        if (rc != QF_OK || range.from > number)
+            return rc;
+        if (range.to >= number)
+            rc = try_range(txn, &range, time, found, best, err);
+        if (rc == QF_OK)
+            rc = next_range(txn, level, range.from, range.to, stored, err);
+    }
+    return rc;
+}
+
+/* The first range of @level that may hold @number, or one of a wider level. */
+static qf_rc enter_level(struct sm_txn *txn, unsigned level, int64_t number,
+                         struct sm_stored *ret_stored, struct qf_err *err)
+{
+    unsigned char key[1 + 8];
+
+    key[0] = (unsigned char)level;
+    sm_write_be(key + 1, sm_ordered(sm_level_begin(level, number)), 8);
+    return sm_seek(txn, (struct qf_str){ (char *)key, sizeof(key) }, ret_stored, err);
+}
+
+qf_rc sm_find_number(struct sm_txn *txn, int64_t number, int64_t time, bool *ret_found,
+                     struct sm_row *ret_row, struct qf_err *err)
+{
+    struct sm_stored stored;
+    unsigned level = 0;
+
+    *ret_found = false;
+    if (!sm_kind_ranged(txn->env->layout.kind))
+        return qf_err_set(err, QF_EINVAL, "map %s is asked for keys, not for numbers",
+                          txn->env->name);
+    while (level < SM_LEVELS && !*ret_found) {
+        qf_rc rc = enter_level(txn, level, number, &stored, err);
+
+        if (rc == QF_OK)
+            rc = try_level(txn, level, number, time, &stored, ret_found, ret_row, err);
+        if (rc != QF_OK)
+            return rc;
+        /* Levels without ranges cost nothing. */
+        if (stored.found && (unsigned char)stored.key.data[0] > level)
+            level = (unsigned char)stored.key.data[0];
+        else
+            level++;
+        if (!stored.found)
+            break;
+    }
+    return QF_OK;
+}
+
+qf_rc sm_rows_next(struct sm_rows *rows, bool *ret_found, struct sm_row *ret_row,
+                   struct qf_err *err)
+{
+    struct qf_str after = { (char *)rows->after, rows->after_len };
+    struct sm_stored stored;
+    struct sm_place place;
+    qf_rc rc;
+
+    *ret_found = false;
+    if (rows->begun) {
+        rc = sm_step(rows->txn, MDB_NEXT, &stored, err);
+    } else if (after.len) {
+        rc = sm_seek(rows->txn, after, &stored, err);
+        if (rc == QF_OK && stored.found && qf_str_eq(stored.key, after))
+            rc = sm_step(rows->txn, MDB_NEXT, &stored, err);
+    } else {
+        rc = sm_step(rows->txn, MDB_FIRST, &stored, err);
+    }
+    rows->begun = true;
+    if (rc != QF_OK || !stored.found)
+        return rc;
+    rc = sm_stored_decode(rows->txn, &stored, ret_row, &place, err);
+    if (rc != QF_OK)
+        return rc;
+    memcpy(rows->after, stored.key.data, stored.key.len);
+    rows->after_len = stored.key.len;
+    *ret_found = true;
+    return QF_OK;
+}
