@@ -23,6 +23,7 @@
 /* What was put longer ago may be all that is left of the inputs: it is not taken back. Less than any grace (pass.h) that
  * leaves readers time, more than it takes until a job counts as dead (segments/store/turn.h). */
 #define TAKE_BACK_MS (2 * SG_TURN_TTL_MS)
+#define LOOK_MS 10000 /* for a lease to be looked at, by a job that was told to stop, too */
 
 struct output {
     char *path, *name;
@@ -358,31 +359,39 @@ static bool is_too_late(const struct running *r)
 static qf_rc take_back(struct running *r, struct qf_err *why)
 {
     qf_rc rc = why->rc == QF_ENOTFOUND || why->rc == QF_ETIMEOUT ? QF_EBUSY : why->rc;
+    const char *name = "nothing";
 
     if (is_too_late(r))
         return qf_err_prefix(why, rc,
                              "what was merged stays, though segments may have been removed");
-    for (size_t i = 0; i < r->outputs.count; i++)
-        if (r->outputs.items[i].put)
-            (void)!sg_store_delete(r->options->store, qf_str_from(r->outputs.items[i].name), NULL,
-                                   NULL);
-    return qf_err_prefix(why, rc, "what was merged was taken back");
+    for (size_t i = 0; i < r->outputs.count; i++) {
+        if (!r->outputs.items[i].put)
+            continue;
+        name = r->outputs.items[i].name;
+        (void)!sg_store_delete(r->options->store, qf_str_from(name), NULL, NULL);
+    }
+    return qf_err_prefix(why, rc, "what was merged was taken back, %s last", name);
 }
 
+/* Whoever was told to stop still looks whether what it put may stay: taking back what nobody removed would make it vanish
+ * under queries, and under whoever does the same job again and found it there. */
 static qf_rc put_all(struct running *r, struct sg_turn *turn, struct sg_changes_note *note,
                      struct qf_err *err)
 {
+    struct sg_store_call unhurried = { .timeout_ms = LOOK_MS };
+    struct qf_err why = { 0 };
     qf_rc rc = check_inputs(r, err);
 
     for (size_t i = 0; i < r->outputs.count && rc == QF_OK; i++) {
-        if (sg_turn_tick(turn, &r->call, err) != QF_OK)
-            return take_back(r, err);
+        if (sg_turn_tick(turn, &unhurried, &why) != QF_OK)
+            break;
         rc = put_output(r, &r->outputs.items[i], err);
         sg_changes_note_add(note, qf_str_from(r->outputs.items[i].name));
     }
-    if (rc == QF_OK && sg_turn_check(turn, &r->call, err) != QF_OK)
-        return take_back(r, err);
-    return rc;
+    if (why.rc == QF_OK && sg_turn_check(turn, &unhurried, &why) == QF_OK)
+        return rc;
+    *err = why;
+    return take_back(r, err);
 }
 
 static qf_rc put_outputs(struct running *r, struct qf_err *err)

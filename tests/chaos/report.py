@@ -36,6 +36,8 @@ GIVEN_UP_MIN, GIVEN_UP_SHARE = 50, 0.02
 NEVER = r'msg="work failed.* code=(not_found|internal|protocol|bad_data|parse|execution|limit|denied|unauthenticated)'
 # Except this, of a worker whose disk was full: it lets go of artifacts, and their work is done again.
 EVICTED = r'code=not_found reason="the artifact expired or was evicted"'
+# And this: a merge whose turn was over takes back what it put, and queries that planned with it plan again.
+TAKEN_BACK = r"what was merged was taken back, (\S+) last"
 
 
 def noticed(apis):
@@ -49,14 +51,24 @@ def noticed(apis):
     return counts
 
 
-def unexplained(apis, full_disks):
-    """Lines of the logs that nothing excuses. @full_disks: workers whose disk was full at some time."""
+def unexplained(apis, full_disks, logs):
+    """Lines of the logs that nothing excuses. @full_disks: workers whose disk was full at some time; @logs: of all that merges."""
     lines = []
+    taken_back = names_taken_back(logs)
     for api in apis:
         with open(api.log, encoding="utf-8", errors="replace") as f:
             lines += [f"{api.name} logged: {line.strip()}" for line in f
-                      if re.search(NEVER, line) and not evicted(line, full_disks)]
+                      if re.search(NEVER, line) and not evicted(line, full_disks)
+                      and not ("code=not_found" in line and any(name in line for name in taken_back))]
     return lines
+
+
+def names_taken_back(logs):
+    names = set()
+    for path in logs:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            names.update(re.findall(TAKEN_BACK, f.read()))
+    return names
 
 
 def evicted(line, full_disks):

@@ -234,8 +234,16 @@ def test_trace(folder):
     with open(path, "w", encoding="utf-8") as f:
         f.write('msg="work failed" work_id=1 code=not_found reason=x\nmsg="work failed" work_id=1 code=io reason=x\n'
                 'msg="work failed" worker_id=w1 code=not_found reason="the artifact expired or was evicted"\n')
-    check("what nothing excuses is told", len(report.unexplained([FakeApi(path)], {"w1"})) == 1)
-    check("only a full disk excuses an eviction", len(report.unexplained([FakeApi(path)], {"w2"})) == 2)
+    check("what nothing excuses is told", len(report.unexplained([FakeApi(path)], {"w1"}, [])) == 1)
+    check("only a full disk excuses an eviction", len(report.unexplained([FakeApi(path)], {"w2"}, [])) == 2)
+    merges = os.path.join(folder, "worker.log")
+    with open(merges, "w", encoding="utf-8") as f:
+        f.write('msg="background job failed" reason="what was merged was taken back, tenant=t/a.parquet last: gone"\n')
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('msg="work failed" code=not_found reason="cannot read tenant=t/a.parquet"\n'
+                'msg="work failed" code=not_found reason="cannot read tenant=t/b.parquet"\n')
+    left = report.unexplained([FakeApi(path)], set(), [merges])
+    check("what was taken back may be missed, and nothing else", len(left) == 1 and "b.parquet" in left[0])
 
 
 def test_background(folder):

@@ -8,16 +8,15 @@
 #include "base/pure/prng.h"
 #include "segments/catalog/catalog.h"
 #include "segments/parquet/segment_writer.h"
+#include "segments/store/store_int.h"
 #include "tests/lib/test.h"
 #include "tests/unit/segments/compact/pieces.h"
 
-/* Run a job of all files there are (or those that @want says) into one. */
-static qf_rc run(const struct place *p, const struct names *names, int64_t window_ms,
-                 uint64_t file_bytes, struct sg_job_result *result, struct qf_err *err)
+/* Run a job of all files @names into one. */
+static qf_rc run_with(const struct names *names, int64_t window_ms,
+                      const struct sg_job_options *options, struct sg_job_result *result,
+                      struct qf_err *err)
 {
-    struct sg_job_options options = {
-        .store = p->store, .temp_dir = p->temp, .memory_bytes = 64 << 20, .file_bytes = file_bytes
-    };
     struct qf_str inputs[200];
     struct sg_job job = {
         .tenant = QF_STR("t"), .inputs = inputs, .shard_count = 1, .window_ms = window_ms
@@ -32,7 +31,29 @@ static qf_rc run(const struct place *p, const struct names *names, int64_t windo
         job.shard_count = parts.shard_count;
     }
     job.input_count = names->items.count;
-    return sg_job_run(&job, &options, result, err);
+    return sg_job_run(&job, options, result, err);
+}
+
+static qf_rc run(const struct place *p, const struct names *names, int64_t window_ms,
+                 uint64_t file_bytes, struct sg_job_result *result, struct qf_err *err)
+{
+    struct sg_job_options options = {
+        .store = p->store, .temp_dir = p->temp, .memory_bytes = 64 << 20, .file_bytes = file_bytes
+    };
+
+    return run_with(names, window_ms, &options, result, err);
+}
+
+static qf_rc run_until(const struct place *p, const struct names *names, const atomic_bool *cancel,
+                       struct sg_job_result *result, struct qf_err *err)
+{
+    struct sg_job_options options = { .store = p->store,
+                                      .temp_dir = p->temp,
+                                      .memory_bytes = 64 << 20,
+                                      .file_bytes = 1 << 30,
+                                      .cancel = cancel };
+
+    return run_with(names, 2 * HOUR, &options, result, err);
 }
 
 static void delete_all(const struct place *p, const struct names *names)
@@ -235,4 +256,47 @@ TEST(an_input_that_vanished_ends_the_job)
     inputs = names_in(p.store);
     CHECK_EQ(sg_store_delete(p.store, qf_str_from(inputs.items.items[0]), NULL, NULL), QF_OK);
     CHECK_EQ(run(&p, &inputs, 2 * HOUR, 1 << 30, &result, &err), QF_ENOTFOUND);
+}
+
+/* --- told to stop between putting an output and looking at its turn --- */
+
+static const struct sg_store_ops *real_ops;
+static atomic_bool stop;
+
+static qf_rc put_and_stop(struct sg_store *store, struct qf_str name,
+                          const struct sg_store_bytes *bytes, const struct sg_store_limit *limit,
+                          struct qf_err *err)
+{
+    qf_rc rc = real_ops->put(store, name, bytes, limit, err);
+
+    if (qf_str_starts(name, QF_STR("tenant=")))
+        atomic_store(&stop, true);
+    return rc;
+}
+
+TEST(a_job_that_is_told_to_stop_leaves_what_it_put)
+{
+    QF_CLEANUP(place_done) struct place p = place_make();
+    QF_CLEANUP(names_done) struct names inputs = { 0 };
+    struct sg_store_ops ops;
+    struct sg_job_result result;
+    struct qf_err err = { 0 };
+    size_t files;
+
+    piece_put(&p, 1, 10, 0, 30);
+    piece_put(&p, 2, 11, 0, 30);
+    inputs = names_in(p.store);
+    real_ops = p.store->ops;
+    ops = *real_ops;
+    ops.put = put_and_stop;
+    p.store->ops = &ops;
+    atomic_store(&stop, false);
+    CHECK_OK(run_until(&p, &inputs, &stop, &result, &err), &err);
+    p.store->ops = real_ops;
+    CHECK(atomic_load(&stop));
+    free(place_dump(&p, &files));
+    CHECK_EQ(files, 3);
+    CHECK_EQ(looked_up(&p), 1);
+    CHECK_OK(run(&p, &inputs, 2 * HOUR, 1 << 30, &result, &err), &err);
+    CHECK_EQ(result.present, 1);
 }
