@@ -140,7 +140,7 @@ template <typename Fn> static qf_rc guard(shim_reader *reader, struct qf_err *er
     qf_rc rc = shim_guard(QF_ECORRUPT, &own, fn);
 
     if (rc && reader->pool.refused())
-        return qf_err_set(err, QF_ELIMIT, "decoding a column takes more memory than it may");
+        return qf_err_set(err, QF_ELIMIT, "decoding a page takes more memory than it may");
     return rc ? qf_err_set(err, rc, "%s", own.msg) : QF_OK;
 }
 
