@@ -29,6 +29,7 @@
 #include "base/sys/signals.h"
 #include "cli/flags.h"
 #include "cli/up_ingest.h"
+#include "cli/up_ring.h"
 
 int cli_up(int argc, char **argv);
 
@@ -42,9 +43,12 @@ int cli_up(int argc, char **argv);
 
 static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
 static const char *write_listen, *ingest_data;
-static uint64_t worker_count, ingest_count;
+static uint64_t worker_count, ingest_count, ring_copies;
 static int64_t drain_timeout_ms, retention_ms;
 static bool demo, no_compact;
+static const char *ring_folder; /* of keepers; NULL: there is no ring */
+static char ring_url[1024];     /* choose_ring() */
+static bool ring_founded;
 static char http_address[512], write_address[512]; /* choose_address() */
 static char ingest_folder[1100];                   /* choose_ingest_data() */
 
@@ -53,6 +57,9 @@ static const struct cli_flag flags[] = {
       "where segments live: a folder (made if missing) or s3://bucket/prefix; ./store if absent" },
     { "workers", CLI_FLAG_U64, &worker_count, "N", "0",
       "worker processes; 0: one per core, at most 64" },
+    { "ring", CLI_FLAG_U64, &ring_copies, "COPIES", "0",
+      "keep segments on the workers themselves, so many copies of each, below the folder --store; "
+      "at least as many workers. 0: --store has them" },
     { "demo", CLI_FLAG_BOOL, &demo, NULL, NULL,
       "put the last hours of demo data into the store first, then keep writing; without --store "
       "into one of its own" },
@@ -234,6 +241,20 @@ static void describe_demo(void)
     add_arg(writer, "--follow=http://%s", nodes[0].http);
 }
 
+/* The port of a keeper, which is that of the last start if there was one. */
+static int keeper_port(uint64_t i)
+{
+    static int ports[WORKERS_MAX];
+
+    if (i == 0)
+        up_ring_read_ports(ring_folder, ports, worker_count);
+    if (!ports[i])
+        ports[i] = free_port();
+    if (i + 1 == worker_count && !up_ring_write_ports(ring_folder, ports, worker_count))
+        fprintf(stderr, "warning: the ports of keepers cannot be kept in %s\n", ring_folder);
+    return ports[i];
+}
+
 static void describe_children(void)
 {
     struct child *api = &children[child_count++];
@@ -244,7 +265,7 @@ static void describe_children(void)
     add_arg(api, "--store=%s", store);
     add_arg(api, "--http-listen=%s", http_address);
     add_arg(api, "--spool=%s/api", state);
-    if (!no_compact)
+    if (!no_compact && !ring_folder)
         add_arg(api, "--compact");
     if (cors_origin)
         add_arg(api, "--cors-origin=%s", cors_origin);
@@ -265,8 +286,11 @@ static void describe_children(void)
         add_arg(worker, "worker");
         add_arg(worker, "--store=%s", store);
         add_arg(worker, "--control-listen=127.0.0.1:%d", control);
-        (void)snprintf(worker->http, sizeof(worker->http), "127.0.0.1:%d", free_port());
+        (void)snprintf(worker->http, sizeof(worker->http), "127.0.0.1:%d",
+                       ring_folder ? keeper_port(i) : free_port());
         add_arg(worker, "--http-listen=%s", worker->http);
+        if (ring_folder)
+            add_arg(worker, "--keep=%s/%s", ring_folder, worker->name);
         add_arg(worker, "--worker-id=%s", worker->name);
         add_arg(worker, "--spool=%s/%s", state, worker->name);
         add_arg(worker, "--drain-timeout=%llds",
@@ -406,7 +430,7 @@ static void greet(const char *address)
     char program[4096];
 
     printf("promfabric is up: http://%s  (open it in a browser; %d worker%s, store %s)\n", address,
-           (int)worker_count, worker_count > 1 ? "s" : "", store);
+           (int)worker_count, worker_count > 1 ? "s" : "", ring_folder ? ring_folder : store);
     if (ingest_count)
         printf("write to it: http://%s/api/v1/write  (Prometheus remote write; %d ingest node%s, "
                "data in %s)\n",
@@ -478,6 +502,19 @@ static bool ingest_ready(void)
     return true;
 }
 
+/* The workers are the nodes of the ring. */
+static bool ring_ready(void)
+{
+    struct up_keeper keepers[WORKERS_MAX];
+
+    if (!ring_folder || ring_founded)
+        return true;
+    for (uint64_t i = 0; i < worker_count; i++)
+        keepers[i] = (struct up_keeper){ children[1 + i].name, children[1 + i].http };
+    ring_founded = up_ring_found(&nodes[0], keepers, worker_count, ring_copies);
+    return ring_founded;
+}
+
 /* How starting went. */
 enum start { START_SERVES, START_STOPPED /* a signal came first */, START_FAILED };
 
@@ -509,7 +546,7 @@ static enum start bring_up(const char *address, int signal_fd)
     if (!start_others(signal_fd))
         return START_STOPPED;
     start(&children[0]);
-    while (!is_ready(address) || !ingest_ready()) {
+    while (!is_ready(address) || !ingest_ready() || !ring_ready()) {
         if (wait_signal(signal_fd, 50))
             return START_STOPPED;
         reap(true);
@@ -634,12 +671,46 @@ static bool choose_ingest_data(void)
     return false;
 }
 
+/* Segments are below the folder that would be the store, and the store is the ring. */
+static void choose_ring(void)
+{
+    int len = snprintf(ring_url, sizeof(ring_url), "ring://%s", nodes[0].http);
+
+    for (uint64_t i = 1; i < ingest_count; i++)
+        len += snprintf(ring_url + len, sizeof(ring_url) - (size_t)len, ",%s", nodes[i].http);
+    ring_folder = store;
+    store = ring_url;
+}
+
+/* What a ring needs. False: it was said. */
+static bool check_ring(void)
+{
+    const char *wrong = NULL;
+
+    if (!ring_copies)
+        return true;
+    if (ring_copies > 7 || !ingest_count)
+        wrong = "1 to 7 copies, and at least one ingest node";
+    else if (demo)
+        wrong = "the history of --demo is imported, which a ring does not take yet";
+    else if (store && strstr(store, "://"))
+        wrong = "--store is a folder, below which the workers keep segments";
+    else if (worker_count && worker_count < ring_copies)
+        wrong = "at least as many workers as copies";
+    if (wrong)
+        fprintf(stderr, "error: --ring: %s\n", wrong);
+    return !wrong;
+}
+
 static bool prepare(void)
 {
     long cores = QF_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 
+    if (!check_ring())
+        return false;
+
     if (!worker_count)
-        worker_count = (uint64_t)QF_MIN(cores, (long)WORKERS_MAX);
+        worker_count = QF_MAX((uint64_t)QF_MIN(cores, (long)WORKERS_MAX), ring_copies);
     if (worker_count > WORKERS_MAX) {
         fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
         return false;
@@ -656,7 +727,11 @@ static bool prepare(void)
             (void)rmdir(state);
         return false;
     }
-    return choose_ingest_data();
+    if (!choose_ingest_data())
+        return false;
+    if (ring_copies)
+        choose_ring();
+    return true;
 }
 
 int cli_up(int argc, char **argv)
