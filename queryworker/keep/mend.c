@@ -34,9 +34,10 @@ struct pass {
     int64_t now_ms;
 };
 
+/* While a slot moves, newcomers are filled by whoever drives the move, at its pace and in its figures. */
 static bool owns(const struct pass *pass, uint32_t slot)
 {
-    return rg_slot_everyone(&pass->ring->slots[slot]) & RG_NODE(pass->node);
+    return rg_owners_set(&pass->ring->slots[slot].owners) & RG_NODE(pass->node);
 }
 
 /* --- comparing --- */

@@ -1,6 +1,6 @@
 /* mend.h - a keeper compares what it holds with what the manifests name: fetches what it lacks, lets go of garbage.
  *
- * One thread. Each pass asks the leaders what changed; blobs of slots that this node owns, or will, and does not hold are
+ * One thread. Each pass asks the leaders what changed; blobs of slots that this node owns and does not hold are
  * marked (ring/core/repair.h), and fetched with the next pass if they are missing still: puts under way come by
  * themselves. A mark that cannot be mended backs off. What no manifest names and nobody put for a day goes (ring/core/keep.h).
  *
