@@ -709,8 +709,9 @@ static bool prepare(void)
     if (!check_ring())
         return false;
 
+    cores = QF_MIN(cores, (long)WORKERS_MAX);
     if (!worker_count)
-        worker_count = QF_MAX((uint64_t)QF_MIN(cores, (long)WORKERS_MAX), ring_copies);
+        worker_count = QF_MAX((uint64_t)cores, ring_copies);
     if (worker_count > WORKERS_MAX) {
         fprintf(stderr, "error: --workers: at most %d\n", WORKERS_MAX);
         return false;
