@@ -324,8 +324,11 @@ static void run(void *arg)
     struct rg_lead *lead = arg;
 
     for (;;) {
-        bool busy = lead->term && (atomic_load(&lead->figures.running) || lead->to_tell);
-        struct rg_task *task = qf_mailbox_receive(lead->box, busy ? TICK_MS : IDLE_MS);
+        bool busy = atomic_load(&lead->figures.running) || lead->to_tell;
+        int64_t wait_ms = !lead->term ? -1
+                          : busy      ? TICK_MS
+                                      : IDLE_MS; /* who does not lead sleeps */
+        struct rg_task *task = qf_mailbox_receive(lead->box, wait_ms);
 
         for (; task; task = qf_mailbox_try_receive(lead->box))
             if (!hear(lead, task))

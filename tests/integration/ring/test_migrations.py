@@ -66,7 +66,8 @@ class MigrationTest(ClusterTest):
         return wait_for(f"{method} {path}", once, 60)
 
     def add(self, name):
-        keeper = Keeper(self.folder, name, self.store)
+        # Keepers also mend themselves; here it is shown that the leader of meta brings everything.
+        keeper = Keeper(self.folder, name, self.store, "--keep-mend-every", "1h")
         self.processes.append(keeper)
         self.keepers[name] = keeper.start()
         return self.ask("POST", NODES, {"name": name, "url": keeper.url}).get("migration")
