@@ -74,7 +74,7 @@ void rg_get_slots(struct rg_cursor *cursor, struct rg_slot_set *ret_slots)
     for (uint32_t slot = 0; slot < RG_SLOTS && !cursor->bad; in = !in) {
         uint32_t len = (uint32_t)rg_get(cursor, RG_SLOTS - slot);
 
-        if (len == 0 && slot > 0)
+        if (len == 0 && (slot > 0 || in))
             cursor->bad = true; /* only the first run may be empty */
         for (uint32_t i = 0; in && i < len; i++)
             rg_slot_set_add(ret_slots, slot + i);

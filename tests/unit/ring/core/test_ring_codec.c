@@ -148,3 +148,17 @@ TEST(an_entry_of_no_known_kind_is_refused)
     CHECK_EQ(rg_entry_decode(QF_STR("\x00\x00"), &entry), QF_ECORRUPT);
     CHECK_EQ(rg_entry_decode(QF_STR("\x7f\x00"), &entry), QF_ECORRUPT);
 }
+
+/* Runs of slots that are in and out by turns: only the first one, of those that are out, may be empty. */
+TEST(slots_are_written_in_one_way)
+{
+    BYTES bytes = QF_STRBUF_INIT;
+    struct rg_entry entry = { .kind = RG_BEGIN, .slots = rg_slot_set_of(0) };
+
+    rg_entry_encode(&bytes, &entry); /* ends with runs of 0, 1 and 1023 */
+    CHECK_EQ(rg_entry_decode(qf_strbuf_view(&bytes), &entry), QF_OK);
+    CHECK_EQ(bytes.data[bytes.len - 4], 0);
+    bytes.len -= 4;
+    qf_strbuf_add(&bytes, "\0\0\0\1\xff\7", 6);
+    CHECK_EQ(rg_entry_decode(qf_strbuf_view(&bytes), &entry), QF_ECORRUPT);
+}
