@@ -225,8 +225,10 @@ static void on_looked(struct rg_lead *lead, const struct rg_task *task)
         lead->nodes[n].incarnation = task->looked.incarnation;
     } else {
         lead->nodes[n].missed += lead->nodes[n].missed < RG_LOOKS_MISSED;
-        if (lead->nodes[n].missed == RG_LOOKS_MISSED)
-            pause = QF_MIN(2 * QF_MAX(lead->nodes[n].pause_ms, pause), (int64_t)LOOK_MAX_MS);
+        if (lead->nodes[n].missed == RG_LOOKS_MISSED) {
+            pause = QF_MAX(lead->nodes[n].pause_ms, pause);
+            pause = QF_MIN(2 * pause, (int64_t)LOOK_MAX_MS);
+        }
     }
     lead->nodes[n].pause_ms = pause;
     lead->nodes[n].due_ms = qf_clock_mono_ms() + pause;
