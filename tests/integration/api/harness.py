@@ -39,11 +39,11 @@ def wait_for(what, condition, timeout=20.0):
 class Process:
     """One promfabric process whose log goes to a file."""
 
-    def __init__(self, folder, name, args, env=None, wrapper=(), binary=BINARY):
+    def __init__(self, folder, name, args, env=None, wrapper=(), binary=None):
         self.name = name
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.log = open(self.log_path, "ab")
-        self.args = [*wrapper, binary, *args]
+        self.args = [*wrapper, binary or BINARY, *args]
         self.process = subprocess.Popen(self.args, stdout=self.log, stderr=self.log,
                                         stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
 
@@ -98,7 +98,7 @@ class Fabric:
                 self.start_worker(i)
         self.start_api()
 
-    def start_api(self, binary=BINARY):
+    def start_api(self, binary=None):
         self.api = Process(self.folder, "api", [
             "api", f"--store={self.store}", f"--http-listen=127.0.0.1:{self.api_port}",
             f"--spool={self.folder}/spool-api", "--log-level=debug",
@@ -118,7 +118,7 @@ class Fabric:
         except OSError:
             return False
 
-    def start_worker(self, index, flags=(), env=None, binary=BINARY):
+    def start_worker(self, index, flags=(), env=None, binary=None):
         self.workers[index] = Process(self.folder, f"worker-{index}", [
             "worker", f"--store={self.store}", f"--worker-id=worker-{index}",
             f"--control-listen=127.0.0.1:{self.control_ports[index]}",
