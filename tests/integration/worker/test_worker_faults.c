@@ -403,8 +403,8 @@ static void cancel_again_and_again(struct client *client, const struct worker *w
     }
 }
 
-/* Between series, inside a single one, and while a large result is put in order and written. The
- * machine may be busy, so the odd one may take longer. */
+/* Between series, inside a single one, and while a large result is put in order and written; each work
+ * would take most of a second and more. The machine may be busy, so the odd one may take longer. */
 TEST(cancellation_is_noticed_wherever_the_work_is)
 {
     QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
@@ -420,9 +420,9 @@ TEST(cancellation_is_noticed_wherever_the_work_is)
     worker = worker_start(
         (const char *const[]){ "--slots", "1", "--work-samples-max", "1000000000000", NULL });
     client = client_to(&worker);
-    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_SLOW, 100000), &many, &work);
+    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_SLOW, 400000), &many, &work);
     cancel_again_and_again(client, &worker, make_spec(arena, LEAF_LONG, 100000), &one, &work);
-    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_INSTANT, 10000), &many, &work);
+    cancel_again_and_again(client, &worker, make_spec(arena, LEAF_INSTANT, 40000), &many, &work);
     soon = metric(&worker, "promfabric_worker_cancel_seconds_bucket{le=\"" CANCEL_SOON "\"}");
     printf("%.0f of 30 within " CANCEL_SOON " s, %.3f s in all\n", soon,
            metric(&worker, "promfabric_worker_cancel_seconds_sum"));
