@@ -58,6 +58,9 @@ RULES = [
     ("negated", "Prometheus keeps the empty buckets that storage listed when it negates, as their product with NaN shows",
      lambda q, ours, theirs, d: re.search(r"-(native_|[a-z_]*\()", q) and re.search("buckets?|quantile", d + q) and
      evaluated(ours, theirs)),
+    ("listed-buckets", "Prometheus keeps the empty buckets that storage listed, and times or divided by NaN they show",
+     lambda q, ours, theirs, d: re.search(r" [*/] ", q) and evaluated(ours, theirs) and
+     re.search(r"histogram with bucket \[[^]]*'NaN'\], theirs \[[^]]*'NaN'\]", d)),
     ("negated-hint", "after 3.5 a histogram that is negated or a difference is a gauge",
      lambda q, ours, theirs, d: re.search(r"-[a-z_]|-1|native_\w+ - ", q) and d.startswith("notes") and
      any(notes_but(ours, theirs, f"is not a {kind}") for kind in ("gauge", "counter"))),
