@@ -1,6 +1,35 @@
 /* definition.c - what is said of a map before it has rows. */
 #include "statemap/core/definition.h"
 
+#define INTERVAL_MS_MIN 1000
+#define INTERVAL_MS_MAX 3600000
+
+static bool is_metric_name(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_' || *c == ':' ||
+              (*c >= '0' && *c <= '9' && c > name)))
+            return false;
+    return true;
+}
+
+static qf_rc check_metric(const struct sm_definition *d, struct qf_err *err)
+{
+    if (d->interval_ms && !d->metric[0])
+        return qf_err_set(err, QF_EINVAL, "an interval is of a map that has a metric");
+    if (!d->metric[0])
+        return QF_OK;
+    if (!sm_kind_keyed(d->layout.kind))
+        return qf_err_set(err, QF_EINVAL,
+                          "a %s map cannot be a metric: equality does not join ranges",
+                          sm_kind_name(d->layout.kind));
+    if (!is_metric_name(d->metric))
+        return qf_err_set(err, QF_EINVAL, "%s is no name of a metric", d->metric);
+    if (d->interval_ms && (d->interval_ms < INTERVAL_MS_MIN || d->interval_ms > INTERVAL_MS_MAX))
+        return qf_err_set(err, QF_EINVAL, "an interval is 1s to 1h");
+    return QF_OK;
+}
+
 qf_rc sm_definition_check(const struct sm_definition *d, struct qf_err *err)
 {
     enum sm_kind kind = d->layout.kind;
@@ -21,7 +50,7 @@ qf_rc sm_definition_check(const struct sm_definition *d, struct qf_err *err)
         return qf_err_set(err, QF_EINVAL, "a map may have 1 MiB to 1 TiB");
     if (d->readers > SM_MAP_READERS_MAX)
         return qf_err_set(err, QF_EINVAL, "a map may have at most %d readers", SM_MAP_READERS_MAX);
-    return QF_OK;
+    return check_metric(d, err);
 }
 
 static int64_t cutoff(int64_t now_ms, int64_t age_ms)

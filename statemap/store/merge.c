@@ -107,8 +107,9 @@ static qf_rc merge_section(struct sm_store *store, const struct sm_part *part,
             *err = (struct qf_err){ 0 };
         return QF_OK;
     }
-    if (rc == QF_OK && (definition.layout.kind != section->layout.kind ||
-                        definition.layout.direct != section->layout.direct))
+    if (rc == QF_OK &&
+        (definition.created > position || definition.layout.kind != section->layout.kind ||
+         definition.layout.direct != section->layout.direct))
         return QF_OK; /* it went, and another one has its name */
     if (rc == QF_OK && !first)
         rc = is_merged(store, &definition, position, &merged, err);

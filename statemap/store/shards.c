@@ -70,20 +70,40 @@ qf_rc sm_shard_take(struct sm_store *store, const struct sm_definition *definiti
     return rc;
 }
 
-void sm_shard_give_back(struct sm_store *store, struct sm_shard *shard)
-{
-    qf_lock_take(store->lock);
-    shard->users--;
-    shard->used_ms = qf_clock_mono_ms();
-    qf_lock_drop(store->lock);
-}
-
 /* With the lock. */
 static void close_at(struct sm_store *store, size_t i)
 {
     (void)sm_env_close(store->shards.items[i]->env);
     free(store->shards.items[i]);
     store->shards.items[i] = store->shards.items[--store->shards.count];
+}
+
+/* With the lock: environments whose map went are closed by who used them last. */
+static void close_detached(struct sm_store *store)
+{
+    for (size_t i = store->shards.count; i-- > 0;)
+        if (!store->shards.items[i]->name[0] && store->shards.items[i]->users == 0)
+            close_at(store, i);
+}
+
+void sm_shard_give_back(struct sm_store *store, struct sm_shard *shard)
+{
+    qf_lock_take(store->lock);
+    shard->users--;
+    shard->used_ms = qf_clock_mono_ms();
+    if (!shard->name[0])
+        close_detached(store);
+    qf_lock_drop(store->lock);
+}
+
+void sm_shard_detach(struct sm_store *store, const char *name)
+{
+    qf_lock_take(store->lock);
+    for (size_t i = 0; i < store->shards.count; i++)
+        if (strcmp(store->shards.items[i]->name, name) == 0)
+            store->shards.items[i]->name[0] = '\0';
+    close_detached(store);
+    qf_lock_drop(store->lock);
 }
 
 bool sm_shard_close(struct sm_store *store, const char *name, uint64_t version)
@@ -157,6 +177,19 @@ qf_rc sm_snapshot_begin(struct sm_store *store, struct qf_str name, uint64_t ver
     if (version == 0)
         return qf_err_set(err, QF_ENOTFOUND, "there is no snapshot of version 0");
     return begin(store, name, version, ret_reading, err);
+}
+
+qf_rc sm_store_version(struct sm_store *store, struct qf_str name, uint64_t *ret_version,
+                       struct qf_err *err)
+{
+    struct sm_reading reading;
+    qf_rc rc = sm_reading_begin(store, name, &reading, err);
+
+    if (rc != QF_OK)
+        return rc;
+    *ret_version = sm_about(reading.txn).version;
+    sm_reading_end(store, &reading);
+    return QF_OK;
 }
 
 void sm_reading_end(struct sm_store *store, struct sm_reading *reading)

@@ -103,6 +103,97 @@ static qf_rc copy(struct sm_store *store, const struct sm_definition *definition
     return rc;
 }
 
+qf_rc sm_snapshot_newest(struct sm_store *store, struct qf_str name, uint64_t *ret_version,
+                         struct qf_err *err)
+{
+    QF_CLEANUP(sm_names_done) struct sm_names versions = { 0 };
+    QF_CLEANUP(qf_freep) char *folder = NULL;
+    char folded[SM_NAME_MAX + 1];
+    qf_rc rc;
+
+    if (!sm_name_fold(name, folded))
+        return qf_err_set(err, QF_EINVAL, "not the name of a map");
+    folder = sm_path(store->root, "snapshots", folded);
+    rc = sm_folder_list(folder, &versions, err);
+    if (rc == QF_OK)
+        *ret_version = versions.names.count
+                           ? strtoull(versions.names.items[versions.names.count - 1], NULL, 16)
+                           : 0;
+    return rc;
+}
+
+/* It takes the place of the one before, which is kept for a while from now on. */
+static void age_former(struct sm_store *store, const char *name)
+{
+    QF_CLEANUP(qf_freep) char *path = NULL;
+    uint64_t former = 0;
+
+    if (sm_snapshot_newest(store, qf_str_from(name), &former, NULL) != QF_OK || !former)
+        return;
+    path = sm_snapshot_path(store, name, former);
+    (void)utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static qf_rc folder_of(const struct sm_store *store, struct qf_str name, uint64_t version,
+                       char **ret_folder, struct qf_err *err)
+{
+    char folded[SM_NAME_MAX + 1];
+
+    if (!sm_name_fold(name, folded))
+        return qf_err_set(err, QF_EINVAL, "not the name of a map");
+    *ret_folder = sm_snapshot_path(store, folded, version);
+    return QF_OK;
+}
+
+qf_rc sm_snapshot_verify(struct sm_store *store, struct qf_str name, uint64_t version,
+                         struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *folder = NULL;
+    qf_rc rc = folder_of(store, name, version, &folder, err);
+
+    return rc == QF_OK ? sm_snapshot_check(folder, "asked for", err) : rc;
+}
+
+qf_rc sm_snapshot_remove(struct sm_store *store, struct qf_str name, uint64_t version,
+                         struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *folder = NULL;
+    qf_rc rc = folder_of(store, name, version, &folder, err);
+
+    return rc == QF_OK ? sm_folder_remove(folder, err) : rc;
+}
+
+qf_rc sm_snapshot_open(struct sm_store *store, struct qf_str name, uint64_t version,
+                       struct sm_snapshot_file *ret_file, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+    QF_CLEANUP(qf_freep) char *folder = NULL, *data = NULL, *sum = NULL;
+    struct stat seen;
+    qf_rc rc = folder_of(store, name, version, &folder, err);
+    int file;
+
+    if (rc != QF_OK)
+        return rc;
+    data = sm_path(folder, SM_DATA_FILE, NULL);
+    sum = sm_path(folder, SUM_FILE, NULL);
+    file = open(data, O_RDONLY | O_CLOEXEC);
+    if (file < 0 && errno == ENOENT)
+        return qf_err_set(err, QF_ENOTFOUND, "map %.*s has no snapshot %" PRIu64 " here (any more)",
+                          QF_STR_ARG(name), version);
+    if (file < 0)
+        return qf_err_set(err, QF_EIO, "%s: %s", data, strerror(errno));
+    rc = qf_small_file_read(sum, "the sum of a snapshot", 64, &text, &seen, err);
+    if (rc == QF_OK && (text.len != 17 || fstat(file, &seen) < 0))
+        rc = qf_err_set(err, QF_ECORRUPT, "%s is damaged", sum);
+    if (rc != QF_OK) {
+        (void)close(file);
+        return rc;
+    }
+    *ret_file = (struct sm_snapshot_file){ .file = file, .size = (uint64_t)seen.st_size };
+    memcpy(ret_file->sum, text.data, 16);
+    return QF_OK;
+}
+
 qf_rc sm_snapshot_make(struct sm_store *store, struct qf_str name, uint64_t *ret_version,
                        struct qf_err *err)
 {
@@ -117,7 +208,16 @@ qf_rc sm_snapshot_make(struct sm_store *store, struct qf_str name, uint64_t *ret
         return qf_err_set(err, QF_EINVAL, "the maps are open for reading alone");
     rc = sm_store_definition(store, name, &definition, err);
     if (rc == QF_OK)
-        rc = copy(store, &definition, merging, err);
+        rc = sm_store_version(store, name, &version, err);
+    if (rc != QF_OK)
+        return rc;
+    path = sm_snapshot_path(store, definition.name, version);
+    if (sm_exists(path)) {
+        *ret_version = version;
+        return QF_OK;
+    }
+    free(QF_TAKE(path));
+    rc = copy(store, &definition, merging, err);
     if (rc == QF_OK)
         rc = version_of(store, &definition, merging, &version, err);
     if (rc == QF_OK) {
@@ -126,6 +226,8 @@ qf_rc sm_snapshot_make(struct sm_store *store, struct qf_str name, uint64_t *ret
         rc = sm_folder_make(folder, err);
     }
     sm_step_done(store, "copied a snapshot");
+    if (rc == QF_OK)
+        age_former(store, definition.name);
     if (rc == QF_OK)
         rc = sm_exists(path) ? sm_folder_remove(merging, err) : sm_move(merging, path, folder, err);
     if (rc == QF_OK)

@@ -118,19 +118,42 @@ qf_rc sm_position_next(struct sm_store *store, uint64_t *ret_position, struct qf
     return rc;
 }
 
-/* The rows of a map that nobody defines any more. */
-static qf_rc remove_map(struct sm_store *store, const char *name, struct qf_err *err)
+/* A folder of @folder that a crash must not leave half there. */
+static qf_rc remove_folder(struct sm_store *store, const char *folder, const char *name,
+                           struct qf_err *err)
 {
-    QF_CLEANUP(qf_freep) char *shard = sm_path(store->root, "shards", name);
+    QF_CLEANUP(qf_freep) char *path = sm_path(store->root, folder, name);
     QF_CLEANUP(qf_freep) char *merging = sm_path(store->root, "merging", NULL);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf gone = QF_STRBUF_INIT;
     qf_rc rc;
 
-    if (!sm_shard_close(store, name, 0))
-        return QF_OK;                                 /* later */
-    qf_strbuf_printf(&gone, "%s/-%s", merging, name); /* no map is called so */
-    rc = sm_move(shard, qf_strbuf_cstr(&gone), merging, err);
+    if (!sm_exists(path))
+        return QF_OK;
+    qf_strbuf_printf(&gone, "%s/--%s", merging, name); /* no map is called so */
+    rc = sm_folder_remove(qf_strbuf_cstr(&gone), err);
+    if (rc == QF_OK)
+        rc = sm_move(path, qf_strbuf_cstr(&gone), merging, err);
     return rc == QF_OK ? sm_folder_remove(qf_strbuf_cstr(&gone), err) : rc;
+}
+
+/* The rows of a map that nobody defines any more. */
+static qf_rc remove_map(struct sm_store *store, const char *name, struct qf_err *err)
+{
+    if (!sm_shard_close(store, name, 0))
+        return QF_OK; /* later */
+    return remove_folder(store, "shards", name, err);
+}
+
+qf_rc sm_store_drop(struct sm_store *store, const char *name, struct qf_err *err)
+{
+    qf_rc rc = sm_store_undefine(store, qf_str_from(name), err);
+
+    if (rc == QF_ENOTFOUND)
+        rc = QF_OK;
+    sm_shard_detach(store, name);
+    if (rc == QF_OK)
+        rc = remove_folder(store, "shards", name, err);
+    return rc == QF_OK ? remove_folder(store, "snapshots", name, err) : rc;
 }
 
 static qf_rc remove_undefined(struct sm_store *store, struct qf_err *err)

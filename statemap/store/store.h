@@ -34,7 +34,7 @@ struct sm_store_options {
 };
 
 #define SM_ENV_IDLE_MS 60000       /* environments are closed after so long */
-#define SM_SNAPSHOT_KEEP_MS 600000 /* snapshots that are not the newest are kept so long */
+#define SM_SNAPSHOT_KEEP_MS 600000 /* snapshots are kept so long after a newer one was made */
 enum { SM_MAPS_MAX = 10000 };
 
 /* What an earlier process left half done is put away, or taken up by the next sm_store_merge(). */
@@ -48,6 +48,12 @@ QF_MUST_CHECK qf_rc sm_store_define(struct sm_store *store, const struct sm_defi
 /* QF_ENOTFOUND. The rows go with the next sm_store_clean(). */
 QF_MUST_CHECK qf_rc sm_store_undefine(struct sm_store *store, struct qf_str name,
                                       struct qf_err *err);
+/* What a log decided, whatever was there before; its name is folded and it was checked. */
+QF_MUST_CHECK qf_rc sm_store_put_definition(struct sm_store *store,
+                                            const struct sm_definition *definition,
+                                            struct qf_err *err);
+/* The map goes with its rows and snapshots at once; who reads them still may. No such map: QF_OK. */
+QF_MUST_CHECK qf_rc sm_store_drop(struct sm_store *store, const char *name, struct qf_err *err);
 QF_MUST_CHECK qf_rc sm_store_definition(struct sm_store *store, struct qf_str name,
                                         struct sm_definition *ret_definition, struct qf_err *err);
 typedef QF_VEC(struct sm_definition) sm_definitions;
@@ -65,6 +71,13 @@ QF_MUST_CHECK qf_rc sm_writer_put(struct sm_writer *writer, const struct sm_defi
 /* Into staging/; @writer is gone. *ret_position: the part's number; 0: there were no rows. */
 QF_MUST_CHECK qf_rc sm_writer_finish(struct sm_writer *writer, uint64_t *ret_position,
                                      struct qf_err *err);
+/* Or into the file @path, which was not there, for others to carry about; @writer is gone. *ret_any: it is there; else there were no
+ * rows. */
+QF_MUST_CHECK qf_rc sm_writer_pack(struct sm_writer *writer, const char *path, bool *ret_any,
+                                   struct qf_err *err);
+/* A part at @path, on the same disk and looked through, gets @position in staging/. Once it is there it is not at @path. */
+QF_MUST_CHECK qf_rc sm_store_stage(struct sm_store *store, const char *path, uint64_t position,
+                                   struct qf_err *err);
 struct sm_writer *sm_writer_abort(struct sm_writer *writer); /* Accepts NULL, returns NULL. */
 
 /* Merge what waits. A map that is full (QF_ENOSPC) keeps its parts waiting, others are merged; a damaged part (QF_ECORRUPT, it is named)
@@ -87,9 +100,29 @@ QF_MUST_CHECK qf_rc sm_reading_begin(struct sm_store *store, struct qf_str name,
                                      struct sm_reading *ret_reading, struct qf_err *err);
 void sm_reading_end(struct sm_store *store, struct sm_reading *reading);
 
+/* The number of the last part in it. QF_ENOTFOUND: it has no rows yet, or there is no such map. */
+QF_MUST_CHECK qf_rc sm_store_version(struct sm_store *store, struct qf_str name,
+                                     uint64_t *ret_version, struct qf_err *err);
+
 /* Copy a map as it is now to snapshots/, unless its version is there. */
 QF_MUST_CHECK qf_rc sm_snapshot_make(struct sm_store *store, struct qf_str name,
                                      uint64_t *ret_version, struct qf_err *err);
+/* The newest copy there is; 0: there is none. */
+QF_MUST_CHECK qf_rc sm_snapshot_newest(struct sm_store *store, struct qf_str name,
+                                       uint64_t *ret_version, struct qf_err *err);
+struct sm_snapshot_file {
+    int file; /* close() it */
+    uint64_t size;
+    char sum[17];
+};
+/* Whether its sum is what it was: QF_ECORRUPT. */
+QF_MUST_CHECK qf_rc sm_snapshot_verify(struct sm_store *store, struct qf_str name, uint64_t version,
+                                       struct qf_err *err);
+QF_MUST_CHECK qf_rc sm_snapshot_remove(struct sm_store *store, struct qf_str name, uint64_t version,
+                                       struct qf_err *err);
+/* Its file, open, with what its sum was; nothing is compared. QF_ENOTFOUND. */
+QF_MUST_CHECK qf_rc sm_snapshot_open(struct sm_store *store, struct qf_str name, uint64_t version,
+                                     struct sm_snapshot_file *ret_file, struct qf_err *err);
 /* Read that copy. QF_ENOTFOUND: it is not there (any more); QF_ECORRUPT: its sum is another one. */
 QF_MUST_CHECK qf_rc sm_snapshot_begin(struct sm_store *store, struct qf_str name, uint64_t version,
                                       struct sm_reading *ret_reading, struct qf_err *err);

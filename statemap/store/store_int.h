@@ -9,8 +9,8 @@
 
 /* An environment that is open: a map's, or a snapshot's of it. */
 struct sm_shard {
-    char name[SM_NAME_MAX + 1];
-    uint64_t version; /* of a snapshot; 0: the map */
+    char name[SM_NAME_MAX + 1]; /* "": its map went */
+    uint64_t version;           /* of a snapshot; 0: the map */
     struct sm_env *env;
     size_t users;
     int64_t used_ms;
@@ -39,6 +39,8 @@ QF_MUST_CHECK qf_rc sm_shard_take(struct sm_store *store, const struct sm_defini
                                   struct qf_err *err);
 void sm_shard_give_back(struct sm_store *store, struct sm_shard *shard);
 void sm_shards_idle(struct sm_store *store, int64_t now_ms); /* monotonic */
+/* Environments of the map and of its snapshots are nobody's from now on; who reads them still may. */
+void sm_shard_detach(struct sm_store *store, const char *name);
 /* Close an environment that nobody uses; false: somebody does. */
 bool sm_shard_close(struct sm_store *store, const char *name, uint64_t version);
 
@@ -47,10 +49,5 @@ QF_MUST_CHECK qf_rc sm_position_next(struct sm_store *store, uint64_t *ret_posit
 char *sm_snapshot_path(const struct sm_store *store, const char *name, uint64_t version);
 QF_MUST_CHECK qf_rc sm_snapshot_check(const char *path, const char *name, struct qf_err *err);
 QF_MUST_CHECK qf_rc sm_snapshots_clean(struct sm_store *store, struct qf_err *err);
-
-/* A definition as JSON, and back. QF_EINVAL: it says something else, or something wrong. */
-void sm_definition_print(struct qf_strbuf *buf, const struct sm_definition *definition);
-QF_MUST_CHECK qf_rc sm_definition_read(struct qf_str text, struct sm_definition *ret_definition,
-                                       struct qf_err *err);
 
 #endif

@@ -149,35 +149,62 @@ static qf_rc receive(struct sm_writer *writer, struct qf_err *err)
     return rc;
 }
 
-static qf_rc stage(struct sm_writer *writer, uint64_t *ret_position, struct qf_err *err)
+qf_rc sm_store_stage(struct sm_store *store, const char *path, uint64_t position,
+                     struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
-    QF_CLEANUP(qf_freep) char *folder = sm_path(writer->store->root, "staging", NULL);
+    QF_CLEANUP(qf_freep) char *folder = sm_path(store->root, "staging", NULL);
     QF_CLEANUP(qf_freep) char *staged = NULL;
+    qf_rc rc;
+
+    qf_strbuf_printf(&name, "%016llx.part", (unsigned long long)position);
+    staged = sm_path(folder, qf_strbuf_cstr(&name), NULL);
+    rc = sm_move(path, staged, folder, err);
+    sm_step_done(store, "staged");
+    return rc;
+}
+
+static qf_rc stage(struct sm_writer *writer, uint64_t *ret_position, struct qf_err *err)
+{
     qf_rc rc = sm_position_next(writer->store, ret_position, err);
 
     if (rc != QF_OK)
         return rc;
     sm_step_done(writer->store, "numbered");
-    qf_strbuf_printf(&name, "%016llx.part", (unsigned long long)*ret_position);
-    staged = sm_path(folder, qf_strbuf_cstr(&name), NULL);
-    rc = sm_move(writer->received, staged, folder, err);
-    sm_step_done(writer->store, "staged");
+    return sm_store_stage(writer->store, writer->received, *ret_position, err);
+}
+
+/* Into receive/. */
+static qf_rc end_rows(struct sm_writer *writer, struct qf_err *err)
+{
+    qf_rc rc = close_targets(writer, err);
+
+    sm_step_done(writer->store, "written");
+    if (rc == QF_OK && writer->targets.count)
+        rc = receive(writer, err);
+    sm_step_done(writer->store, "received");
     return rc;
 }
 
 qf_rc sm_writer_finish(struct sm_writer *writer, uint64_t *ret_position, struct qf_err *err)
 {
-    qf_rc rc = close_targets(writer, err);
+    qf_rc rc = end_rows(writer, err);
 
     *ret_position = 0;
-    sm_step_done(writer->store, "written");
-    if (rc == QF_OK && writer->targets.count) {
-        rc = receive(writer, err);
-        sm_step_done(writer->store, "received");
-        if (rc == QF_OK)
-            rc = stage(writer, ret_position, err);
-    }
+    if (rc == QF_OK && writer->targets.count)
+        rc = stage(writer, ret_position, err);
+    (void)sm_writer_abort(writer);
+    return rc;
+}
+
+qf_rc sm_writer_pack(struct sm_writer *writer, const char *path, bool *ret_any, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *folder = sm_path(writer->store->root, "receive", NULL);
+    qf_rc rc = end_rows(writer, err);
+
+    *ret_any = writer->targets.count > 0;
+    if (rc == QF_OK && *ret_any)
+        rc = sm_move(writer->received, path, folder, err);
     (void)sm_writer_abort(writer);
     return rc;
 }

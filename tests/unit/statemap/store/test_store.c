@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/sys/thread.h"
+#include "statemap/store/definition_text.h"
 #include "statemap/store/store_int.h"
 #include "tests/unit/statemap/statemap_help.h"
 
