@@ -8,6 +8,7 @@
 #include "base/sys/thread.h"
 #include "ingest/accept/partition.h"
 #include "ingest/core/listing.h"
+#include "queue/node/blocked.h"
 
 #define FRESH_MS 1000
 #define ASK_MS 5000
@@ -29,48 +30,25 @@ struct in_names {
     QF_VEC(struct name) names;
 };
 
-/* An answer that a thread waits for. */
-struct waited {
-    struct qf_lock *lock;
-    struct qn_ask *ask;
-};
-
-static void wake(void *ctx, struct qn_ask *ask)
-{
-    struct waited *waited = ctx;
-
-    qf_lock_take(waited->lock);
-    waited->ask = ask;
-    qf_lock_wake_all(waited->lock);
-    qf_lock_drop(waited->lock);
-}
-
-/* Every ask is answered once, by its time at the latest: so this ends. */
 static qf_rc ask_node(struct qn_node *node, struct qn_ask *ask, struct qf_strbuf *ret_text,
                       struct qf_err *err)
 {
-    struct waited waited = { .lock = qf_lock_new() };
+    struct qn_blocked blocked;
     qf_rc rc = QF_OK;
+    bool asked;
 
     ask->operates = true;
     ask->timeout_ms = ASK_MS;
-    ask->done = wake;
-    ask->ctx = &waited;
-    if (!qn_ask(node, ask)) {
-        (void)qn_ask_free(ask);
+    qn_blocked_begin(&blocked, ask);
+    asked = qn_ask(node, ask);
+    qn_blocked_end(&blocked, asked);
+    if (!asked)
         rc = qf_err_set(err, QF_EBUSY, "too many requests are under way");
-    } else {
-        qf_lock_take(waited.lock);
-        while (!waited.ask)
-            (void)qf_lock_wait(waited.lock, -1);
-        qf_lock_drop(waited.lock);
-        if (waited.ask->answer.err.rc != QF_OK)
-            rc = qf_err_set(err, waited.ask->answer.err.rc, "%s", waited.ask->answer.err.msg);
-        else if (ret_text)
-            qf_strbuf_str(ret_text, qf_strbuf_view(&waited.ask->answer.text));
-        (void)qn_ask_free(waited.ask);
-    }
-    (void)qf_lock_free(waited.lock);
+    else if (ask->answer.err.rc != QF_OK)
+        rc = qf_err_set(err, ask->answer.err.rc, "%s", ask->answer.err.msg);
+    else if (ret_text)
+        qf_strbuf_str(ret_text, qf_strbuf_view(&ask->answer.text));
+    (void)qn_ask_free(ask);
     return rc;
 }
 

@@ -125,7 +125,7 @@ static int64_t last_seen(struct qn_queue *queue, const struct qc_consumer *consu
 }
 
 /* Consumers that still move hold what they have not read against retention by time; never against
- * the size, and never in the system's queues. */
+ * the size, and never in the system's queues, but that of state maps, whose consumers are the nodes. */
 static uint64_t first_by_consumers(struct qn_queue *queue, int64_t now)
 {
     const struct qc_state *state = qc_state(queue->core);
@@ -133,7 +133,7 @@ static uint64_t first_by_consumers(struct qn_queue *queue, int64_t now)
         queue->options.consumer_expiry_ms ? queue->options.consumer_expiry_ms : CONSUMER_EXPIRY_MS;
     uint64_t first = UINT64_MAX;
 
-    if (qn_name_is_system(queue->name))
+    if (qn_name_is_system(queue->name) && strcmp(queue->name, QN_STATE) != 0)
         return first;
     for (uint32_t i = 0; i < state->consumer_count; i++)
         if (now - last_seen(queue, &state->consumers[i], now) < expiry)

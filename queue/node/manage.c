@@ -62,12 +62,13 @@ void qn_delete_begin(struct qn_queue *meta, struct qn_ask *ask)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf record = QF_STRBUF_INIT;
     const struct qn_row *row = qn_table_find(&meta->node->table, ask->queue);
+    const struct qn_queue *queue = qn_queue_find(meta->node, ask->queue);
 
     if (!row || (!ask->operates && strcmp(row->tenant, ask->tenant) != 0)) {
         qn_ask_fail(ask, QF_ENOTFOUND, "there is no such queue");
         return;
     }
-    if (qn_queue_find(meta->node, ask->queue) && qn_queue_find(meta->node, ask->queue)->has_app) {
+    if (qn_name_is_system(ask->queue) || (queue && queue->has_app)) {
         qn_ask_fail(ask, QF_EINVAL, "this queue belongs to the cluster: it cannot be deleted");
         return;
     }

@@ -24,7 +24,8 @@ bool qn_name_valid(struct qf_str name)
 
 bool qn_name_is_system(const char *name)
 {
-    return strcmp(name, QN_META) == 0 || strncmp(name, "metrics-", 8) == 0;
+    return strcmp(name, QN_META) == 0 || strcmp(name, QN_STATE) == 0 ||
+           strncmp(name, "metrics-", 8) == 0;
 }
 
 bool qn_queue_options_equal(const struct qn_queue_options *a, const struct qn_queue_options *b)

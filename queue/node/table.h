@@ -25,6 +25,7 @@ enum {
     QN_PARTITIONS_MAX = 128
 };
 #define QN_META "meta"
+#define QN_STATE "state-maps" /* what is said of state maps, and their parts */
 
 struct qn_queue_options {
     bool delete_on_consume;
@@ -49,7 +50,7 @@ struct qn_table {
 
 /* 1 to 40 of a-z, 0-9, '-', '_' and '.', the first a letter or digit. */
 bool qn_name_valid(struct qf_str name);
-/* `meta` and `metrics-*`: operators' only. */
+/* `meta`, `metrics-*` and `state-maps`: operators' only. */
 bool qn_name_is_system(const char *name);
 /* "metrics-7": 7. False: it is not the name of a partition. */
 bool qn_name_partition(const char *name, uint32_t *ret_partition);
