@@ -23,6 +23,7 @@
 #include "ingest/head/status.h"
 #include "ingest/http/routes.h"
 #include "ingest/ring/driver.h"
+#include "ingest/state/state.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
 #include "ring/coord/coord.h"
@@ -33,6 +34,9 @@
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
 #define ACCEPT_QUEUE 1024
+#define STATE_READERS 2
+#define STATE_WRITERS 4
+#define STATE_QUEUE 128
 /* Metrics of a tenant whose metadata are kept, between two ranges. */
 #define METADATA_MAX 100000
 
@@ -51,7 +55,8 @@ struct ingest {
     atomic_uint_fast64_t data_bytes, head_bytes;
     struct in_accept *accept;
     struct in_fresh *fresh;
-    struct qf_pool *pool;
+    struct qf_pool *pool, *state_reads, *state_writes;
+    struct in_state *state;
     struct qh_tenants *tenants;
     struct qf_limits_file *limits;
     qf_time_ms files_due_ms;
@@ -498,6 +503,21 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
     return in_driver_start(ingest->driver, ingest->node, err);
 }
 
+static qf_rc start_state(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_state_options state = { .data = ingest->options->data, .name = ingest->name };
+
+    ingest->state = in_state_new(&state);
+    ingest->state_reads = qf_pool_new("state-read", STATE_READERS, STATE_QUEUE);
+    ingest->state_writes = qf_pool_new("state-write", STATE_WRITERS, STATE_QUEUE);
+    if (!ingest->state_reads || !ingest->state_writes)
+        return qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+    ingest->routes.state = ingest->state;
+    ingest->routes.state_reads = ingest->state_reads;
+    ingest->routes.state_writes = ingest->state_writes;
+    return in_state_start(ingest->state, ingest->node, err);
+}
+
 static qf_rc start_http(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -544,6 +564,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
         rc = start_accept(ingest, err);
     if (rc == QF_OK)
         rc = start_fresh(ingest, err);
+    if (rc == QF_OK)
+        rc = start_state(ingest, err);
     if (rc == QF_OK)
         rc = start_http(ingest, err);
     if (rc == QF_OK)
@@ -664,9 +686,13 @@ static void stop(struct ingest *ingest)
     ingest->fresh = in_fresh_stop(ingest->fresh);
     in_accept_halt(ingest->accept);
     in_driver_halt(ingest->driver);
+    in_state_halt(ingest->state);
     qn_halt(ingest->node); /* nor does it ask others */
     atomic_store(&ingest->peers, qp_stop(atomic_load(&ingest->peers)));
     ingest->node = qn_stop(ingest->node);
+    ingest->state_reads = qf_pool_free(ingest->state_reads);
+    ingest->state_writes = qf_pool_free(ingest->state_writes);
+    ingest->state = in_state_free(ingest->state);
     ingest->driver = in_driver_free(ingest->driver);
     ingest->coord = rg_coord_free(ingest->coord);
     ingest->accept = in_accept_free(ingest->accept);

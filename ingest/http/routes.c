@@ -15,7 +15,7 @@ static const struct qh_routes *const families[] = {
     &in_head_routes,     &in_extra_routes,       &in_write_routes, &in_queue_routes,
     &in_admin_routes,    &in_operate_routes,     &in_peer_routes,  &in_watch_routes,
     &in_ha_routes,       &in_node_routes,        &in_below_routes, &in_ring_routes,
-    &in_manifest_routes, &in_whole_queue_routes,
+    &in_manifest_routes, &in_whole_queue_routes, &in_state_routes,
 };
 
 /* A request whose ask is with the node. */
@@ -26,7 +26,7 @@ struct visitor {
     int64_t began_ns;
 };
 
-void in_fail(struct qh_visit *visit, const struct qf_err *err)
+void in_fail_as(struct qh_stream *stream, const struct qf_err *err, int status)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
 
@@ -36,9 +36,18 @@ void in_fail(struct qh_visit *visit, const struct qf_err *err)
     qf_strbuf_json(&body, qf_str_from(err->msg));
     qf_strbuf_puts(&body, "}\n");
     if (qf_rc_retryable(err->rc))
-        qh_stream_header(visit->stream, "Retry-After", "1");
-    qh_stream_answer(visit->stream, qf_rc_http_status(err->rc), "application/json",
-                     qf_strbuf_view(&body));
+        qh_stream_header(stream, "Retry-After", "1");
+    qh_stream_answer(stream, status, "application/json", qf_strbuf_view(&body));
+}
+
+void in_fail_to(struct qh_stream *stream, const struct qf_err *err)
+{
+    in_fail_as(stream, err, qf_rc_http_status(err->rc));
+}
+
+void in_fail(struct qh_visit *visit, const struct qf_err *err)
+{
+    in_fail_to(visit->stream, err);
 }
 
 static bool refuse(struct qh_visit *visit, const char *name, const char *what)

@@ -16,6 +16,7 @@ struct in_heads;
 struct in_partition_figures;
 struct qp_peers;
 struct in_driver;
+struct in_state;
 struct rg_board;
 
 struct in_routes {
@@ -28,8 +29,10 @@ struct in_routes {
     const char *name;    /* of this node */
     char http_base[256]; /* where others reach its HTTP; before peers are there: nowhere */
     struct in_partition_figures *partitions;
-    const atomic_bool *leads; /* by partition: this node leads it */
-    struct qf_pool *pool;     /* turns records into JSON */
+    const atomic_bool *leads;                   /* by partition: this node leads it */
+    struct qf_pool *pool;                       /* turns records into JSON */
+    struct in_state *state;                     /* maps */
+    struct qf_pool *state_reads, *state_writes; /* what is asked of them */
     struct in_metrics *metrics;
     struct qh_tenants *tenants;
     uint64_t record_bytes_max;

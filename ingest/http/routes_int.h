@@ -20,6 +20,7 @@ extern const struct qh_routes in_node_routes;     /* what this node says of itse
 extern const struct qh_routes in_ring_routes;     /* storage nodes */
 extern const struct qh_routes in_manifest_routes; /* which blobs are on our own nodes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
+extern const struct qh_routes in_state_routes;       /* state maps */
 
 static inline struct in_routes *in_routes_of(const struct qh_visit *visit)
 {
@@ -28,6 +29,10 @@ static inline struct in_routes *in_routes_of(const struct qh_visit *visit)
 
 /* {"error":NAME,"message":TEXT}; what may be tried again says when. */
 void in_fail(struct qh_visit *visit, const struct qf_err *err);
+
+/* The same for an answer that comes later. */
+void in_fail_to(struct qh_stream *stream, const struct qf_err *err);
+void in_fail_as(struct qh_stream *stream, const struct qf_err *err, int status);
 
 /* An ask about the queue that the path names; NULL: it was answered that it is no name. */
 struct qn_ask *in_visit_ask(struct qh_visit *visit, enum qn_verb verb, struct qf_str queue);

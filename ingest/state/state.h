@@ -1,0 +1,93 @@
+/* state.h - state maps at this node: the queue `state-maps`, done by an owner (statemap/owner), and what clients ask of it.
+ *
+ * Every ingest node is an owner of all maps. A thread reads the queue and does what it says; what clients want changed goes into the
+ * queue, and is answered once this node has done it. The queue's consumers are the nodes: what all of them have done is trimmed.
+ *
+ * Calls block, but where they say not: they are for threads of a pool. They fail with QF_EUNAVAILABLE until the
+ * folder is open, and once this node stops. */
+#ifndef INGEST_STATE_STATE_H
+#define INGEST_STATE_STATE_H
+
+#include <stdatomic.h>
+
+#include "queue/node/node.h"
+#include "statemap/load/load.h"
+#include "statemap/owner/owner.h"
+
+struct in_state;
+
+struct in_state_options {
+    const char
+        *data; /* maps lie in the folder `state` in it, which is of one cluster as all of it is */
+    const char *name; /* of this node */
+};
+
+struct in_state *in_state_new(const struct in_state_options *options);
+/* Begin with @node, which is asked from here on. QF_EUNAVAILABLE: no threads. */
+QF_MUST_CHECK qf_rc in_state_start(struct in_state *state, struct qn_node *node,
+                                   struct qf_err *err);
+/* Nothing is asked of the node any more; what was is still heard of. Accepts NULL. */
+void in_state_halt(struct in_state *state);
+/* After the node has ended. Accepts NULL, returns NULL. */
+struct in_state *in_state_free(struct in_state *state);
+
+/* --- what is said of maps --- */
+
+/* Like entries: only if the definition is of version @expected. @text is the definition without its name, or with the same.
+ * QF_EINVAL, QF_EEXIST, QF_ENOTFOUND, QF_ELIMIT: the verdict. */
+QF_MUST_CHECK qf_rc in_state_define(struct in_state *state, struct qf_str tenant,
+                                    const struct sm_definition *definition, uint64_t expected,
+                                    struct qf_err *err);
+QF_MUST_CHECK qf_rc in_state_drop(struct in_state *state, struct qf_str tenant, struct qf_str name,
+                                  uint64_t expected, struct qf_err *err);
+/* All maps, or one, as JSON for `data`. QF_ENOTFOUND: there is no such map. */
+QF_MUST_CHECK qf_rc in_state_maps(struct in_state *state, struct qf_str tenant, struct qf_str name,
+                                  struct qf_strbuf *json, struct qf_err *err);
+
+/* --- rows --- */
+
+struct in_state_load {
+    struct qf_str tenant, map; /* of rows that do not say theirs */
+    enum sm_format format;
+    bool skip;
+    int64_t now_ms;
+    struct qf_str body;
+    struct sm_loaded loaded;  /* what became of it */
+    struct qf_strbuf reasons; /* of the first rows that were skipped: JSON strings */
+    uint64_t reasons_count, position;
+};
+
+/* All of it, or nothing: parsed here, sent to all owners, merged here. QF_EINVAL has line and reason. QF_ENOSPC: it waits until
+ * there is room. */
+QF_MUST_CHECK qf_rc in_state_load(struct in_state *state, struct in_state_load *load,
+                                  struct qf_err *err);
+
+/* The store of @tenant to read from: QF_ENOTFOUND. It stays. */
+QF_MUST_CHECK qf_rc in_state_store(struct in_state *state, struct qf_str tenant,
+                                   struct sm_store **ret_store, struct qf_err *err);
+
+/* --- snapshots --- */
+
+/* A snapshot to be sent. */
+struct in_state_snapshot {
+    uint64_t version, created; /* 0, created: the map has no rows yet */
+    struct sm_snapshot_file file;
+};
+/* The one of @version; 0: of now, unless that is @after: then *ret has the version and no file (-1). QF_EGONE: not here any
+ * more. @whole: it is looked through first. */
+QF_MUST_CHECK qf_rc in_state_snapshot(struct in_state *state, struct qf_str tenant,
+                                      struct qf_str name, uint64_t version, uint64_t after,
+                                      bool whole, struct in_state_snapshot *ret_snapshot,
+                                      struct qf_err *err);
+
+/* When this node last knew that it has done everything; 0: not yet. Does not block. */
+int64_t in_state_as_of(const struct in_state *state);
+
+struct in_state_figures {
+    uint64_t applied, waiting, behind, loads, rows, skipped, refused, snapshots, dropped;
+    bool stuck; /* what the log says cannot be done here: see the log of this node */
+};
+/* Does not block. */
+struct in_state_figures in_state_figures(struct in_state *state);
+
+#endif
