@@ -121,12 +121,32 @@ void rg_repair_end(struct rg_repair *repair, uint8_t node, uint32_t slot, struct
     mark->due_ms = now_ms + QF_MIN(wait_ms, repair->options.backoff_max_ms);
 }
 
+void rg_repair_hurry(struct rg_repair *repair, uint8_t node, int64_t now_ms)
+{
+    for (size_t i = 0; i < repair->marks.count; i++) {
+        struct rg_mark *mark = &repair->marks.items[i];
+
+        if (mark->node != node)
+            continue;
+        mark->tries = 0;
+        mark->due_ms = QF_MIN(mark->due_ms, now_ms);
+    }
+}
+
 void rg_repair_forget(struct rg_repair *repair, uint8_t node)
 {
     repair->whole[node] = (struct rg_slot_set){ { 0 } };
     for (size_t i = repair->marks.count; i > 0; i--)
         if (repair->marks.items[i - 1].node == node)
             repair->marks.items[i - 1] = repair->marks.items[--repair->marks.count];
+}
+
+bool rg_repair_has(const struct rg_repair *repair, uint8_t node)
+{
+    for (size_t i = 0; i < repair->marks.count; i++)
+        if (repair->marks.items[i].node == node)
+            return true;
+    return rg_slot_set_next(&repair->whole[node], 0) < RG_SLOTS;
 }
 
 size_t rg_repair_count(const struct rg_repair *repair)

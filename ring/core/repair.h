@@ -42,8 +42,11 @@ const struct rg_mark *rg_repair_next(struct rg_repair *repair, int64_t now_ms);
 /* What came of it. @done: the mark goes (also if nothing names the blob any more); else it is tried again later. */
 void rg_repair_end(struct rg_repair *repair, uint8_t node, uint32_t slot, struct qf_str name,
                    bool done, int64_t now_ms);
+/* @node is back: what it lacks is due now, as if it had not been tried. */
+void rg_repair_hurry(struct rg_repair *repair, uint8_t node, int64_t now_ms);
 /* @node is no more. */
 void rg_repair_forget(struct rg_repair *repair, uint8_t node);
-size_t rg_repair_count(const struct rg_repair *repair); /* marks and whole slots */
+bool rg_repair_has(const struct rg_repair *repair, uint8_t node); /* a mark */
+size_t rg_repair_count(const struct rg_repair *repair);           /* marks and whole slots */
 
 #endif

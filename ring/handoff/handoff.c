@@ -19,6 +19,7 @@ struct rg_handoff *rg_handoff_new(const struct rg_handoff_options *options)
     h->options.quantum = OR(options->quantum, 100);
     h->options.rest_ms = OR(options->rest_ms, 1000);
     h->options.life_ms = OR(options->life_ms, RG_HANDOFF_LIFE_MS);
+    h->options.unnamed_ms = OR(options->unnamed_ms, INT64_C(24) * 60 * 60 * 1000);
     h->options.backoff_ms = OR(options->backoff_ms, 1000);
     h->options.backoff_max_ms = OR(options->backoff_max_ms, 5 * 60 * 1000);
     h->options.turns = OR(options->turns, 4);
@@ -118,7 +119,7 @@ static qf_rc on_add(struct rg_handoff *h, const struct rg_handoff_event *event)
     }
     payload = rg_payload_find(h, event->name); /* room may have been made of it */
     if (payload == RG_NO_PAYLOAD) {
-        payload = rg_payload_add(h, event->name, event->slot, event->bytes);
+        payload = rg_payload_add(h, event);
         rg_handoff_emit(h, RG_HANDOFF_STORE, event->node, payload);
     }
     rg_reference_add(h, event->node, payload, event->time_ms);
@@ -174,19 +175,35 @@ static void on_live_ended(struct rg_handoff *h, const struct rg_handoff_event *e
     }
 }
 
-static void on_unnamed(struct rg_handoff *h, struct qf_str name)
+/* Every reference to @name goes; how many there were. */
+static uint64_t drop_all(struct rg_handoff *h, struct qf_str name, bool mark)
 {
     uint32_t payload = rg_payload_find(h, name);
+    uint64_t count = payload == RG_NO_PAYLOAD ? 0 : h->payloads.items[payload].references, left;
 
-    for (uint8_t i = 0; payload != RG_NO_PAYLOAD && i < RG_HANDOFF_NODES; i++) {
+    left = count;
+    for (uint8_t i = 0; left && i < RG_HANDOFF_NODES; i++) {
         size_t at = rg_reference_find(h, i, payload);
-        bool last = at != SIZE_MAX && h->payloads.items[payload].references == 1;
 
-        if (at != SIZE_MAX)
-            rg_reference_drop(h, i, at, false);
-        if (last)
-            return;
+        if (at == SIZE_MAX)
+            continue;
+        rg_reference_drop(h, i, at, mark);
+        left--;
     }
+    return count;
+}
+
+static void on_listed(struct rg_handoff *h, const struct rg_handoff_event *event)
+{
+    uint32_t at = rg_payload_find(h, event->name);
+    struct rg_payload *payload = at == RG_NO_PAYLOAD ? NULL : &h->payloads.items[at];
+
+    if (!payload)
+        return;
+    if (event->ok)
+        payload->named = true;
+    else if (payload->named || event->now_ms - payload->time_ms >= h->options.unnamed_ms)
+        h->figures.unnamed += drop_all(h, event->name, false);
 }
 
 static void on_removed(struct rg_handoff *h, const struct rg_handoff_event *event)
@@ -227,7 +244,13 @@ static qf_rc take(struct rg_handoff *h, const struct rg_handoff_event *event)
         rg_replay_sent(h, event);
         break;
     case RG_HANDOFF_UNNAMED:
-        on_unnamed(h, event->name);
+        h->figures.unnamed += drop_all(h, event->name, false);
+        break;
+    case RG_HANDOFF_LISTED:
+        on_listed(h, event);
+        break;
+    case RG_HANDOFF_LOST:
+        h->figures.lost += drop_all(h, event->name, true);
         break;
     case RG_HANDOFF_REMOVED:
         on_removed(h, event);
@@ -304,4 +327,30 @@ bool rg_handoff_has(const struct rg_handoff *h, uint8_t node, struct qf_str name
 bool rg_handoff_stores(const struct rg_handoff *h, struct qf_str name)
 {
     return rg_payload_find(h, name) != RG_NO_PAYLOAD;
+}
+
+bool rg_handoff_refuses(const struct rg_handoff *h, uint8_t node, struct qf_str name,
+                        uint64_t bytes)
+{
+    bool stored = rg_handoff_stores(h, name);
+
+    return h->options.policy == RG_BACKPRESSURE && !rg_handoff_has(h, node, name) &&
+           !(node_fits(h, node, bytes) && (stored || store_fits(h, bytes)));
+}
+
+size_t rg_handoff_waiting(const struct rg_handoff *h, uint8_t node)
+{
+    return h->nodes[node].references.count;
+}
+
+size_t rg_handoff_rows(const struct rg_handoff *h)
+{
+    return h->payloads.count;
+}
+
+struct qf_str rg_handoff_payload(const struct rg_handoff *h, size_t row)
+{
+    const char *name = h->payloads.items[row].name;
+
+    return name ? qf_str_from(name) : QF_STR("");
 }

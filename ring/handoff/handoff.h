@@ -50,6 +50,7 @@ struct rg_handoff_options {
     uint32_t quantum;       /* 0: 100 references a turn */
     int64_t rest_ms;        /* 0: 1 s between two turns of a node */
     int64_t life_ms;        /* 0: 7 days */
+    int64_t unnamed_ms;     /* 0: 1 day; so long what is in no manifest may still come into one */
     int64_t backoff_ms;     /* 0: 1 s, doubled up to backoff_max_ms */
     int64_t backoff_max_ms; /* 0: 5 min */
     uint32_t turns;         /* 0: 4; nodes that have their turn at the same time */
@@ -62,6 +63,8 @@ enum rg_handoff_event_kind {
     RG_HANDOFF_LIVE_ENDED, /* ok: node has name */
     RG_HANDOFF_SENT, /* what came of SEND number send, after a while at the latest; ok: node has name */
     RG_HANDOFF_UNNAMED, /* name left the manifest */
+    RG_HANDOFF_LISTED, /* all manifests were read: ok if one has name. Else it is UNNAMED, unless nothing may have named it yet */
+    RG_HANDOFF_LOST,   /* name's payload is not there, or damaged: every reference becomes a mark */
     RG_HANDOFF_REMOVED, /* node is no more */
     RG_HANDOFF_TICK
 };
@@ -102,7 +105,7 @@ struct rg_handoff_effects {
 
 struct rg_handoff_figures {
     uint64_t references, payloads, bytes; /* now */
-    uint64_t delivered, dropped, expired, parked, refused;
+    uint64_t delivered, dropped, expired, parked, refused, unnamed, lost;
     uint32_t waiting;  /* nodes with references */
     int64_t oldest_ms; /* of all references; INT64_MAX: none */
 };
@@ -119,6 +122,14 @@ QF_MUST_CHECK qf_rc rg_handoff_step(struct rg_handoff *handoff,
 int64_t rg_handoff_deadline(const struct rg_handoff *handoff, int64_t now_ms);
 struct rg_handoff_figures rg_handoff_figures(const struct rg_handoff *handoff);
 bool rg_handoff_has(const struct rg_handoff *handoff, uint8_t node, struct qf_str name);
+/* Would RG_HANDOFF_ADD be refused with QF_EBUSY now? For who does not want to write bytes in vain. */
+bool rg_handoff_refuses(const struct rg_handoff *handoff, uint8_t node, struct qf_str name,
+                        uint64_t bytes);
+/* References of @node. */
+size_t rg_handoff_waiting(const struct rg_handoff *handoff, uint8_t node);
+/* Names of payloads, by row from 0 on below rg_handoff_rows(); empty rows have an empty name. Until the next step. */
+size_t rg_handoff_rows(const struct rg_handoff *handoff);
+struct qf_str rg_handoff_payload(const struct rg_handoff *handoff, size_t row);
 bool rg_handoff_stores(const struct rg_handoff *handoff, struct qf_str name);
 
 #endif

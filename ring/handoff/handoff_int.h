@@ -13,7 +13,9 @@ struct rg_payload {
     uint32_t slot;
     uint32_t references;
     uint64_t bytes;
-    uint32_t next; /* row in the same bucket, or next free row */
+    int64_t time_ms; /* since then somebody lacks it */
+    bool named;      /* a manifest had it */
+    uint32_t next;   /* row in the same bucket, or next free row */
 };
 
 struct rg_reference {
@@ -59,7 +61,7 @@ struct rg_handoff {
 
 /* table.c */
 uint32_t rg_payload_find(const struct rg_handoff *h, struct qf_str name);
-uint32_t rg_payload_add(struct rg_handoff *h, struct qf_str name, uint32_t slot, uint64_t bytes);
+uint32_t rg_payload_add(struct rg_handoff *h, const struct rg_handoff_event *event);
 /* Index of @node's reference to @payload; SIZE_MAX: none. */
 size_t rg_reference_find(const struct rg_handoff *h, uint8_t node, uint32_t payload);
 void rg_reference_add(struct rg_handoff *h, uint8_t node, uint32_t payload, int64_t time_ms);

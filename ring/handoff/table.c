@@ -31,12 +31,13 @@ uint32_t rg_payload_find(const struct rg_handoff *h, struct qf_str name)
     return RG_NO_PAYLOAD;
 }
 
-uint32_t rg_payload_add(struct rg_handoff *h, struct qf_str name, uint32_t slot, uint64_t bytes)
+uint32_t rg_payload_add(struct rg_handoff *h, const struct rg_handoff_event *event)
 {
-    struct rg_payload payload = { .name = qf_xmemdup0(name.data, name.len),
-                                  .hash = qf_hash_bytes(name),
-                                  .slot = slot,
-                                  .bytes = bytes };
+    struct rg_payload payload = { .name = qf_xmemdup0(event->name.data, event->name.len),
+                                  .hash = qf_hash_bytes(event->name),
+                                  .slot = event->slot,
+                                  .bytes = event->bytes,
+                                  .time_ms = event->time_ms };
     uint32_t *bucket = &h->buckets[payload.hash % RG_BUCKETS], row = h->free;
 
     payload.next = *bucket;
@@ -49,7 +50,7 @@ uint32_t rg_payload_add(struct rg_handoff *h, struct qf_str name, uint32_t slot,
     }
     *bucket = row;
     h->payload_count++;
-    h->bytes += bytes;
+    h->bytes += event->bytes;
     return row - 1;
 }
 

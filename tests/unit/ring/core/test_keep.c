@@ -148,6 +148,27 @@ TEST(marks_are_tried_in_turn_and_back_off)
     CHECK_EQ(rg_repair_count(repair), 0);
 }
 
+/* Who is back gets what it lacks at once, however often that failed before. */
+TEST(marks_of_a_node_that_is_back_are_due_at_once)
+{
+    QF_CLEANUP(repair_freep)
+    struct rg_repair *repair = rg_repair_new(&(struct rg_repair_options){ .backoff_ms = 1000 });
+
+    rg_repair_mark(repair, 1, 5, QF_STR("a"), 0);
+    rg_repair_mark(repair, 2, 5, QF_STR("a"), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(rg_repair_next(repair, 10));
+        rg_repair_end(repair, (uint8_t)(1 + i), 5, QF_STR("a"), false, 10);
+    }
+    CHECK(!rg_repair_next(repair, 20));
+    rg_repair_hurry(repair, 2, 20);
+    CHECK_EQ(rg_repair_next(repair, 20)->node, 2);
+    CHECK(!rg_repair_next(repair, 20));
+    CHECK(rg_repair_has(repair, 1) && rg_repair_has(repair, 2) && !rg_repair_has(repair, 3));
+    rg_repair_forget(repair, 1);
+    CHECK(!rg_repair_has(repair, 1));
+}
+
 TEST(marks_that_do_not_fit_become_marks_of_their_slot)
 {
     QF_CLEANUP(repair_freep)

@@ -269,7 +269,11 @@ TEST(with_backpressure_a_cap_refuses_and_changes_nothing)
     HANDOFF h = rg_handoff_new(
         &(struct rg_handoff_options){ .node_bytes = 100, .policy = RG_BACKPRESSURE });
 
+    CHECK(!rg_handoff_refuses(h, 1, QF_STR("a"), 60));
     CHECK_EQ(add(h, 1, "a", 60, 0), QF_OK);
+    CHECK(rg_handoff_refuses(h, 1, QF_STR("b"), 60));
+    CHECK(!rg_handoff_refuses(h, 1, QF_STR("a"), 60));
+    CHECK(!rg_handoff_refuses(h, 2, QF_STR("b"), 60));
     CHECK_EQ(add(h, 1, "b", 60, 1), QF_EBUSY);
     CHECK_EQ(effects.count, 0);
     CHECK(rg_handoff_has(h, 1, QF_STR("a")));
@@ -343,4 +347,70 @@ TEST(a_send_whose_reference_went_is_still_the_only_one_under_way)
     CHECK_STR(sends(NULL), "");
     sent(h, 1, "a", true, 4);
     CHECK_STR(sends(NULL), "b");
+}
+
+static void listed(struct rg_handoff *h, const char *name, bool ok, int64_t now)
+{
+    CHECK_EQ(step(h, (struct rg_handoff_event){ .kind = RG_HANDOFF_LISTED,
+                                                .name = qf_str_from(name),
+                                                .ok = ok,
+                                                .now_ms = now }),
+             QF_OK);
+}
+
+/* A put is named a while after it: until then no manifest has it, and it is kept. */
+TEST(what_is_not_named_yet_is_kept_and_what_was_named_goes_with_its_name)
+{
+    HANDOFF h = rg_handoff_new(&(struct rg_handoff_options){ .unnamed_ms = 100 });
+
+    CHECK_EQ(add(h, 1, "a", 1, 0), QF_OK);
+    CHECK_EQ(add(h, 1, "b", 1, 0), QF_OK);
+    CHECK_EQ(add(h, 2, "b", 1, 0), QF_OK);
+    listed(h, "a", false, 99);
+    CHECK_EQ(effects.count, 0);
+    listed(h, "b", true, 50);
+    listed(h, "b", false, 60);
+    CHECK(!rg_handoff_has(h, 1, QF_STR("b")) && !rg_handoff_has(h, 2, QF_STR("b")));
+    CHECK(!rg_handoff_stores(h, QF_STR("b")));
+    CHECK_EQ(rg_handoff_figures(h).unnamed, 2);
+    listed(h, "a", false, 100);
+    CHECK_EQ(rg_handoff_figures(h).references, 0);
+    listed(h, "a", false, 101); /* unknown */
+    CHECK_EQ(effects.count, 0);
+}
+
+TEST(a_lost_payload_becomes_a_mark_for_each_node)
+{
+    HANDOFF h = rg_handoff_new(&(struct rg_handoff_options){ 0 });
+    int marks = 0, frees = 0;
+
+    CHECK_EQ(add(h, 1, "a", 1, 0), QF_OK);
+    CHECK_EQ(add(h, 2, "a", 1, 0), QF_OK);
+    CHECK_EQ(add(h, 2, "b", 1, 0), QF_OK);
+    CHECK_EQ(step(h, (struct rg_handoff_event){ .kind = RG_HANDOFF_LOST, .name = QF_STR("a") }),
+             QF_OK);
+    for (size_t i = 0; i < effects.count; i++) {
+        marks += effects.items[i].kind == RG_HANDOFF_MARK;
+        frees += effects.items[i].kind == RG_HANDOFF_FREE;
+    }
+    CHECK_EQ(marks, 2);
+    CHECK_EQ(frees, 1);
+    CHECK_EQ(rg_handoff_figures(h).lost, 2);
+    CHECK_EQ(rg_handoff_waiting(h, 1), 0);
+    CHECK_EQ(rg_handoff_waiting(h, 2), 1);
+}
+
+TEST(payloads_can_be_looked_through)
+{
+    HANDOFF h = rg_handoff_new(&(struct rg_handoff_options){ 0 });
+    char seen[8] = "";
+
+    CHECK_EQ(add(h, 1, "a", 1, 0), QF_OK);
+    CHECK_EQ(add(h, 1, "b", 1, 0), QF_OK);
+    CHECK_EQ(step(h, (struct rg_handoff_event){ .kind = RG_HANDOFF_UNNAMED, .name = QF_STR("a") }),
+             QF_OK);
+    for (size_t i = 0; i < rg_handoff_rows(h); i++)
+        (void)snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%.*s",
+                       QF_STR_ARG(rg_handoff_payload(h, i)));
+    CHECK_STR(seen, "b");
 }
