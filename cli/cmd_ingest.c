@@ -9,6 +9,8 @@ int cli_ingest(int argc, char **argv);
 static struct in_options o;
 static struct cli_list peers;
 static struct cli_log log_flags;
+static uint64_t handoff_node_mb, handoff_store_mb;
+static const char *handoff_policy;
 
 static const struct cli_flag flags[] = {
     { "data", CLI_FLAG_STR, &o.data, "DIR", "./ingest",
@@ -87,6 +89,23 @@ static const struct cli_flag flags[] = {
     { "node-dead-after", CLI_FLAG_DURATION, &o.node_dead_ms, "DURATION", "0s",
       "a storage node that does not answer for so long is removed, if the copies can be kept; 0s: "
       "never" },
+    { "handoff-dir", CLI_FLAG_STR, &o.handoff_dir, "DIR", NULL,
+      "with --store ring://: folder for what storage nodes miss while they are away; handoff in "
+      "--data if absent" },
+    { "handoff-max-size-mb", CLI_FLAG_U64, &handoff_node_mb, "MB", "1024",
+      "the most that is kept for one storage node" },
+    { "handoff-store-max-size-mb", CLI_FLAG_U64, &handoff_store_mb, "MB", "10240",
+      "the most that is kept for all storage nodes" },
+    { "handoff-policy", CLI_FLAG_STR, &handoff_policy, "POLICY", "drop-oldest",
+      "at these bounds: drop-oldest, the node fetches it from others later; or backpressure, "
+      "nothing "
+      "is sealed until there is room, and samples are refused at --data-bytes" },
+    { "handoff-quantum", CLI_FLAG_U64, &o.handoff_quantum, "N", "100",
+      "a storage node that is back gets so many blobs, then it is the turn of others" },
+    { "handoff-pause", CLI_FLAG_DURATION, &o.handoff_pause_ms, "DURATION", "1s",
+      "between two turns of a storage node" },
+    { "handoff-rate", CLI_FLAG_BYTES, &o.handoff_rate, "BYTES", "0B",
+      "how much a storage node that is back gets in a second; 0B: no bound" },
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: samples-rate, "
       "bytes-rate, series, labels, label-name-bytes, label-value-bytes, ha-pairs; read again when "
@@ -216,9 +235,28 @@ static bool check_write_options(void)
     return check_head_options();
 }
 
+static bool check_handoff_options(void)
+{
+    const uint64_t mb_max = UINT64_C(1) << 30;
+
+    if (handoff_node_mb < 1 || handoff_node_mb > mb_max || handoff_store_mb < 1 ||
+        handoff_store_mb > mb_max)
+        return cli_bad("--handoff-max-size-mb, --handoff-store-max-size-mb: 1 to 1073741824");
+    o.handoff_node_bytes = handoff_node_mb << 20;
+    o.handoff_store_bytes = handoff_store_mb << 20;
+    o.handoff_backpressure = strcmp(handoff_policy, "backpressure") == 0;
+    if (!o.handoff_backpressure && strcmp(handoff_policy, "drop-oldest") != 0)
+        return cli_bad("--handoff-policy: drop-oldest or backpressure");
+    if (o.handoff_quantum < 1 || o.handoff_quantum > 65536)
+        return cli_bad("--handoff-quantum: 1 to 65536");
+    if (o.handoff_pause_ms < 1 || o.handoff_pause_ms > 3600000)
+        return cli_bad("--handoff-pause: 1ms to 1h");
+    return true;
+}
+
 static bool check_options(void)
 {
-    if (!check_peers())
+    if (!check_peers() || !check_handoff_options())
         return false;
     if (o.record_bytes_max < 1 || o.record_bytes_max > UINT64_C(16) << 20)
         return cli_bad("--record-bytes-max: 1 byte to 16MiB");

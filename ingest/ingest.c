@@ -23,6 +23,7 @@
 #include "ingest/head/status.h"
 #include "ingest/http/routes.h"
 #include "ingest/ring/driver.h"
+#include "ingest/ring/handoff.h"
 #include "ingest/state/state.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
@@ -54,6 +55,7 @@ struct ingest {
     /* As of the last tick: of logs and heads on the disk, of heads in memory. */
     atomic_uint_fast64_t data_bytes, head_bytes;
     struct in_accept *accept;
+    struct in_handoff *handoff; /* NULL: segments go to no ring */
     struct in_fresh *fresh;
     struct qf_pool *pool, *state_reads, *state_writes;
     struct in_state *state;
@@ -398,6 +400,33 @@ static qf_rc make_partitions(struct ingest *ingest, struct qf_err *err)
     return QF_OK;
 }
 
+/* What storage nodes miss while they are away. */
+static qf_rc start_handoff(struct ingest *ingest, struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf dir = QF_STRBUF_INIT;
+    const struct in_options *options = ingest->options;
+    struct in_handoff_options handoff = {
+        .store = options->store,
+        .node_bytes = options->handoff_node_bytes,
+        .store_bytes = options->handoff_store_bytes,
+        .reserve_bytes = 2 * options->reserve_bytes, /* logs come first */
+        .policy = options->handoff_backpressure ? RG_BACKPRESSURE : RG_DROP_OLDEST,
+        .quantum = (uint32_t)options->handoff_quantum,
+        .rest_ms = options->handoff_pause_ms,
+        .rate = options->handoff_rate
+    };
+    qf_rc rc;
+
+    if (!options->store || !qf_str_starts(qf_str_from(options->store), QF_STR("ring://")))
+        return QF_OK;
+    qf_strbuf_printf(&dir, "%s/handoff", options->data);
+    handoff.dir =
+        options->handoff_dir && *options->handoff_dir ? options->handoff_dir : qf_strbuf_cstr(&dir);
+    rc = in_handoff_start(&handoff, ingest->routes.ring, &ingest->handoff, err);
+    ingest->routes.handoff = ingest->handoff;
+    return rc;
+}
+
 static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -406,6 +435,7 @@ static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
                                             .leads = ingest->leads,
                                             .data = options->data,
                                             .store = options->store,
+                                            .handoff = in_handoff_hooks(ingest->handoff),
                                             .read_threads = options->head_read_threads,
                                             .reads_max = options->head_reads_max,
                                             .read_bytes = options->head_read_bytes };
@@ -563,6 +593,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
     if (rc == QF_OK)
         rc = start_accept(ingest, err);
     if (rc == QF_OK)
+        rc = start_handoff(ingest, err);
+    if (rc == QF_OK)
         rc = start_fresh(ingest, err);
     if (rc == QF_OK)
         rc = start_state(ingest, err);
@@ -684,6 +716,7 @@ static void stop(struct ingest *ingest)
 {
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
     ingest->fresh = in_fresh_stop(ingest->fresh);
+    ingest->handoff = in_handoff_stop(ingest->handoff);
     in_accept_halt(ingest->accept);
     in_driver_halt(ingest->driver);
     in_state_halt(ingest->state);

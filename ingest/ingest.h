@@ -42,9 +42,14 @@ struct in_options {
     uint64_t seal_bytes, data_bytes_max, head_bytes_max;
     const char *store; /* of segments; NULL: nothing is sealed */
     const char *keep_key_file,
-        *keep_ca_file;        /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
-    uint64_t move_rate;       /* bytes a second that come to their new owners; 0: no bound */
-    int64_t node_dead_ms;     /* a storage node that is down so long is replaced; 0: never */
+        *keep_ca_file;    /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
+    uint64_t move_rate;   /* bytes a second that come to their new owners; 0: no bound */
+    int64_t node_dead_ms; /* a storage node that is down so long is replaced; 0: never */
+    /* Of ring/handoff, if the store is a ring. */
+    const char *handoff_dir; /* NULL: below data */
+    uint64_t handoff_node_bytes, handoff_store_bytes, handoff_quantum, handoff_rate;
+    int64_t handoff_pause_ms;
+    bool handoff_backpressure;
     uint64_t segment_shards;  /* a power of two */
     int64_t query_timeout_ms; /* the longest that a query may take */
     uint64_t head_read_threads, head_reads_max, head_read_bytes;

@@ -65,6 +65,8 @@ static qf_rc start_sealer(struct in_fresh *fresh, struct qf_err *err)
 
     if (fresh->options.store && *fresh->options.store)
         rc = sg_store_open(&store, &fresh->store, err);
+    if (sg_store_is_ring(fresh->store) && fresh->options.handoff)
+        sg_ring_set_handoff(fresh->store, fresh->options.handoff);
     options.store = fresh->store;
     return rc == QF_OK ? in_sealer_start(&options, &fresh->sealer, err) : rc;
 }

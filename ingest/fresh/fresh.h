@@ -8,18 +8,20 @@
 #include "ingest/head/heads.h"
 #include "ingest/seal/sealer.h"
 #include "queue/node/node.h"
+#include "segments/store/ring.h"
 
 struct in_fresh;
 
 struct in_fresh_options {
     struct in_heads *heads; /* borrowed, as are: */
     struct qn_node *node;
-    const atomic_bool *leads; /* by partition: this node leads it */
-    const char *data;         /* folder of the node: reads get one in it */
-    const char *store;        /* where ranges are sealed; NULL or "": nowhere */
-    uint64_t read_threads;    /* reads at once */
-    uint64_t reads_max;       /* waiting and under way; of one tenant half of them */
-    uint64_t read_bytes;      /* memory of all of them together */
+    const atomic_bool *leads;              /* by partition: this node leads it */
+    const char *data;                      /* folder of the node: reads get one in it */
+    const char *store;                     /* where ranges are sealed; NULL or "": nowhere */
+    const struct sg_ring_handoff *handoff; /* if that is a ring; NULL: none */
+    uint64_t read_threads;                 /* reads at once */
+    uint64_t reads_max;                    /* waiting and under way; of one tenant half of them */
+    uint64_t read_bytes;                   /* memory of all of them together */
 };
 
 /* QF_EINVAL: a store that cannot be; QF_EIO, QF_EDENIED: folders; QF_EUNAVAILABLE: no threads. */

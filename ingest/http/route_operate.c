@@ -5,6 +5,7 @@
 #include "ingest/head/heads.h"
 #include "ingest/http/routes_int.h"
 #include "ingest/ring/driver.h"
+#include "ingest/ring/handoff.h"
 
 static void read_figures(struct in_routes *routes)
 {
@@ -80,6 +81,33 @@ static void read_ring_figures(struct in_routes *routes)
     qf_metric_set(m->ring_down, 0, (double)counts.open);
 }
 
+static void read_handoff_figures(struct in_routes *routes)
+{
+    struct in_metrics *m = routes->metrics;
+    struct in_handoff_figures f;
+
+    in_handoff_figures(routes->handoff, &f);
+    qf_metric_set(m->handoff_references, 0, (double)f.of.references);
+    qf_metric_set(m->handoff_payloads, 0, (double)f.of.payloads);
+    qf_metric_set(m->handoff_bytes, 0, (double)f.of.bytes);
+    qf_metric_set(m->handoff_oldest, 0, (double)f.oldest_ms / 1000);
+    qf_metric_set(m->handoff_nodes, 0, (double)f.of.waiting);
+    qf_metric_set(m->handoff_away, 0, (double)f.away);
+    qf_metric_set(m->handoff_delivered, 0, (double)f.of.delivered);
+    qf_metric_set(m->handoff_sent_bytes, 0, (double)f.sent_bytes);
+    qf_metric_set(m->handoff_failures, 0, (double)f.failures);
+    qf_metric_set(m->handoff_dropped, 0, (double)f.of.dropped);
+    qf_metric_set(m->handoff_dropped, 1, (double)f.of.expired);
+    qf_metric_set(m->handoff_dropped, 2, (double)(f.of.lost + f.damaged));
+    qf_metric_set(m->handoff_dropped, 3, (double)f.of.unnamed);
+    qf_metric_set(m->handoff_dropped, 4, (double)f.needless);
+    qf_metric_set(m->handoff_refused, 0, (double)f.of.refused);
+    qf_metric_set(m->handoff_disk_failures, 0, (double)f.disk_failures);
+    qf_metric_set(m->handoff_marks, 0, (double)f.marks);
+    qf_metric_set(m->handoff_marked, 0, (double)f.marked);
+    qf_metric_set(m->handoff_repaired, 0, (double)f.repaired);
+}
+
 static void read_head_figures(struct in_routes *routes)
 {
     const struct in_head_figures heads = in_heads_figures(routes->heads);
@@ -113,6 +141,7 @@ static void handle_metrics(struct qh_visit *visit)
     read_figures(in_routes_of(visit));
     read_write_figures(in_routes_of(visit));
     read_ring_figures(in_routes_of(visit));
+    read_handoff_figures(in_routes_of(visit));
     read_head_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
 }

@@ -17,14 +17,16 @@ struct in_partition_figures;
 struct qp_peers;
 struct in_driver;
 struct in_state;
+struct in_handoff;
 struct rg_board;
 
 struct in_routes {
     struct qn_node *node;
     struct in_accept *accept;
     struct in_fresh *fresh;
-    struct rg_board *ring;    /* as this node knows it */
-    struct in_driver *driver; /* of migrations */
+    struct rg_board *ring;      /* as this node knows it */
+    struct in_driver *driver;   /* of migrations */
+    struct in_handoff *handoff; /* NULL: there is none */
     struct in_heads *heads;
     const char *name;    /* of this node */
     char http_base[256]; /* where others reach its HTTP; before peers are there: nowhere */

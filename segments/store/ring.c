@@ -23,6 +23,16 @@ void sg_ring_set_local(struct sg_store *base, const struct sg_ring_local *local)
     ring_of(base)->local = *local;
 }
 
+void sg_ring_set_handoff(struct sg_store *base, const struct sg_ring_handoff *handoff)
+{
+    ring_of(base)->handoff = *handoff;
+}
+
+struct sg_keep_client *sg_ring_client(struct sg_store *base)
+{
+    return ring_of(base)->client;
+}
+
 void sg_ring_suspect_local(struct sg_store *base, struct qf_str name)
 {
     const struct sg_ring_local *local = &ring_of(base)->local;

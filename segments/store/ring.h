@@ -17,7 +17,11 @@
 #define SEGMENTS_STORE_RING_H
 
 #include "ring/core/tally.h"
+#include "ring/wire/keeper.h"
+#include "segments/store/call.h"
 #include "segments/store/store.h"
+
+struct sg_keep_client;
 
 bool sg_store_is_ring(const struct sg_store *store);
 
@@ -33,6 +37,31 @@ QF_MUST_CHECK qf_rc sg_ring_place(struct sg_store *store, struct qf_str name, in
 QF_MUST_CHECK qf_rc sg_ring_view(struct sg_store *store, int64_t age_ms,
                                  const struct sg_store_call *call, struct rg_ring **ret_ring,
                                  struct qf_err *err);
+
+/* Who keeps what owners still have to get (the specification's hand-off; ingest/ring/handoff.h). Nodes by their names. Called
+ * by threads of puts, several at a time. */
+struct sg_ring_blob {
+    struct qf_str name;
+    uint32_t slot;
+    const struct sg_store_bytes *bytes;
+    struct rg_sum sum;
+};
+struct sg_ring_handoff {
+    void *ctx;
+    /* @name is about to be sent to @node. False: it is being sent to it by somebody else this moment. */
+    bool (*begin)(void *ctx, const char *node, struct qf_str name);
+    /* After a begin() that was true. @ok: @node has it. */
+    void (*end)(void *ctx, const char *node, struct qf_str name, bool ok);
+    /* @node is thought to be away: a put does not wait for it. */
+    bool (*away)(void *ctx, const char *node);
+    /* A majority has @blob, @node has not: keep it for @node, durably. An error fails the put. */
+    qf_rc (*add)(void *ctx, const char *node, const struct sg_ring_blob *blob, struct qf_err *err);
+};
+/* Before the store is used. With it a put is done when each owner has the blob or it was handed off for it; without it when a
+ * majority has it. Owners that are not thought to be away have half a second for that. */
+void sg_ring_set_handoff(struct sg_store *store, const struct sg_ring_handoff *handoff);
+/* What the store talks to keepers with. */
+struct sg_keep_client *sg_ring_client(struct sg_store *store);
 
 /* Blobs that this process has on its own disk: they are read there. Before the store is used. */
 struct sg_ring_local {

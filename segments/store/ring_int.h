@@ -62,6 +62,7 @@ struct ring_store {
 
     struct ring_mirror mirror;
     struct sg_ring_local local;
+    struct sg_ring_handoff handoff; /* add NULL: there is none */
 };
 
 static inline struct ring_store *ring_of(struct sg_store *base)

@@ -16,13 +16,19 @@
 #define PAUSE_MS 250
 /* Those who are behind the quorum have so long. */
 #define BEHIND_MS 60000
+/* With hand-off: so long others are waited for, until they count as missing. */
+#define STRAGGLE_MS 500
+/* A blob that is replayed to a node this moment is sent to it after that, or after this long. */
+#define REPLAYED_MS 5000
+#define LOOK_MS 20
 
 /* One owner of a put. */
 struct ring_copy {
     struct ring_put *put;
     struct qf_thread *thread;
     uint8_t node;
-    char url[RG_URL_MAX + 1];
+    bool ended; /* behind the put's lock */
+    char name[RG_NAME_MAX + 1], url[RG_URL_MAX + 1];
 };
 
 /* A put, until all owners have answered. */
@@ -54,26 +60,57 @@ static void put_free(struct ring_put *put)
     free(put);
 }
 
+/* Let hand-off know. False: it does not hear of the end, for it sends the same blob to the same node for too long. */
+static bool begin_copy(const struct ring_copy *copy)
+{
+    const struct ring_put *put = copy->put;
+    const struct sg_ring_handoff *handoff = &put->store->handoff;
+
+    if (!handoff->add)
+        return false;
+    for (int64_t waited = 0; waited < REPLAYED_MS; waited += LOOK_MS) {
+        if (handoff->begin(handoff->ctx, copy->name, put->query.name))
+            return true;
+        if (sg_store_limit_check(&put->limit, put->query.name, NULL))
+            break;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return false;
+}
+
+static qf_rc send_copy(const struct ring_copy *copy, struct qf_err *err)
+{
+    const struct ring_put *put = copy->put;
+    const struct sg_ring_handoff *handoff = &put->store->handoff;
+    struct sg_keep_answer answer;
+    bool told;
+    qf_rc rc;
+
+    if (!copy->url[0])
+        return qf_err_set(err, QF_EUNAVAILABLE, "nobody said where node %u is", copy->node);
+    told = begin_copy(copy);
+    rc = sg_keep_put(put->store->client, copy->url, &put->query, &put->bytes, &put->limit, &answer,
+                     err);
+    if (told)
+        handoff->end(handoff->ctx, copy->name, put->query.name, rc == QF_OK);
+    return rc;
+}
+
 static void run_copy(void *arg)
 {
     struct ring_copy *copy = arg;
     struct ring_put *put = copy->put;
-    struct sg_keep_answer answer;
     struct qf_err err = { 0 };
     enum rg_answer heard = RG_ANSWER_HAS;
-    qf_rc rc;
+    qf_rc rc = send_copy(copy, &err);
 
-    if (!copy->url[0])
-        rc = qf_err_set(&err, QF_EUNAVAILABLE, "nobody said where node %u is", copy->node);
-    else
-        rc = sg_keep_put(put->store->client, copy->url, &put->query, &put->bytes, &put->limit,
-                         &answer, &err);
     if (rc)
         heard = rc == QF_EGONE ? RG_ANSWER_OLD : RG_ANSWER_FAILED;
     qf_lock_take(put->lock);
     rg_tally_hear(&put->tally, copy->node, heard);
     if (rc && !put->err.rc)
         put->err = err;
+    copy->ended = true;
     put->left--;
     qf_lock_wake_all(put->lock);
     qf_lock_drop(put->lock);
@@ -107,6 +144,7 @@ static void choose_owners(struct ring_store *store, struct ring_put *put)
         copy->put = put;
         copy->node = node;
         memcpy(copy->url, store->ring->nodes[node].url, sizeof(copy->url));
+        memcpy(copy->name, store->ring->nodes[node].name, sizeof(copy->name));
         put->copy_count++;
     }
 }
@@ -174,6 +212,51 @@ static enum rg_tally_state wait_for(struct ring_put *put, const struct sg_store_
     return state;
 }
 
+/* With the lock: somebody who is not away may still take it. */
+static bool somebody_may(struct ring_put *put)
+{
+    const struct sg_ring_handoff *handoff = &put->store->handoff;
+
+    for (size_t i = 0; i < put->copy_count; i++)
+        if (!put->copies[i].ended && !handoff->away(handoff->ctx, put->copies[i].name))
+            return true;
+    return false;
+}
+
+/* There is enough: hand off what the others lack. A put that is behind goes on, and takes the reference back if it succeeds. */
+static qf_rc hand_off(struct ring_put *put, const struct sg_store_limit *limit, struct qf_err *err)
+{
+    const struct sg_ring_handoff *handoff = &put->store->handoff;
+    const struct sg_ring_blob blob = { .name = put->query.name,
+                                       .slot = put->query.slot,
+                                       .bytes = &put->bytes,
+                                       .sum = put->query.sum };
+    int64_t until_ms = qf_clock_mono_ms() + STRAGGLE_MS;
+    rg_nodes missing;
+    qf_rc rc = QF_OK;
+
+    qf_lock_take(put->lock);
+    while (put->left && somebody_may(put) && qf_clock_mono_ms() < until_ms &&
+           !sg_store_limit_check(limit, put->query.name, NULL))
+        (void)qf_lock_wait(put->lock, LOOK_MS);
+    missing = rg_tally_missing(&put->tally);
+    qf_lock_drop(put->lock);
+    for (size_t i = 0; i < put->copy_count && !rc; i++) {
+        const struct ring_copy *copy = &put->copies[i];
+        bool has;
+
+        if (!(missing & RG_NODE(copy->node)))
+            continue;
+        rc = handoff->add(handoff->ctx, copy->name, &blob, err);
+        qf_lock_take(put->lock);
+        has = put->tally.has & RG_NODE(copy->node);
+        qf_lock_drop(put->lock);
+        if (has) /* meanwhile */
+            handoff->end(handoff->ctx, copy->name, put->query.name, true);
+    }
+    return rc;
+}
+
 /* Puts that are over go; of too many that are not the oldest is waited for. */
 static void reap(struct ring_store *store, size_t most)
 {
@@ -227,10 +310,12 @@ static qf_rc place_once(struct ring_store *store, struct qf_str name,
     *ret_epoch = put->tally.epoch;
     start_copies(put);
     *ret_state = wait_for(put, limit, err);
+    if (*ret_state == RG_TALLY_ENOUGH && store->handoff.add)
+        rc = hand_off(put, limit, err);
     qf_lock_take(store->lock);
     put->used = false;
     qf_lock_drop(store->lock);
-    return err->rc == QF_ECANCELED || err->rc == QF_ETIMEOUT ? err->rc : QF_OK;
+    return rc == QF_OK && (err->rc == QF_ECANCELED || err->rc == QF_ETIMEOUT) ? err->rc : rc;
 }
 
 qf_rc ring_place(struct ring_store *store, struct qf_str name, const struct sg_store_bytes *bytes,

@@ -538,7 +538,14 @@ class Alerts(unittest.TestCase):
                  'promfabric_ingest_samples_written_total{kind="float"}': "0+600x60",
                  'promfabric_ingest_queue_sync_seconds_bucket{le="0.01"}': "0+600x60",
                  'promfabric_ingest_queue_sync_seconds_bucket{le="1"}': "0+600x60",
-                 'promfabric_ingest_queue_sync_seconds_bucket{le="+Inf"}': "0+600x60"}
+                 'promfabric_ingest_queue_sync_seconds_bucket{le="+Inf"}': "0+600x60",
+                 'promfabric_ingest_handoff_oldest_seconds{pod="i"}': "0x120",
+                 'promfabric_ingest_handoff_dropped_total{why="cap"}': "0x120",
+                 'promfabric_ingest_handoff_refused_total': "0x120",
+                 'promfabric_ingest_handoff_failures_total': "0x120",
+                 'promfabric_ingest_handoff_disk_failures_total': "0x120",
+                 'promfabric_ingest_handoff_nodes_away': "0x120",
+                 'promfabric_ingest_handoff_repair_marks': "0x120"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
                  "PromfabricQueriesSlow": {
                      'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+60x60"},
@@ -570,7 +577,12 @@ class Alerts(unittest.TestCase):
                  "PromfabricIngestNodeGone": {'promfabric_ingest_member{pod="k"}': "1x30 0x90"},
                  "PromfabricIngestBehind": {'promfabric_ingest_queues_behind{pod="w"}': "2x60"},
                  "PromfabricIngestRefuses": {'promfabric_ingest_samples_refused_total': "0+60x60"},
-                 "PromfabricIngestSyncsSlow": {'promfabric_ingest_queue_sync_seconds_bucket{le="0.01"}': "0+300x60"}}
+                 "PromfabricIngestSyncsSlow": {'promfabric_ingest_queue_sync_seconds_bucket{le="0.01"}': "0+300x60"},
+                 "PromfabricHandoffOld": {'promfabric_ingest_handoff_oldest_seconds{pod="i"}': "1000+60x120",
+                                          'promfabric_ingest_handoff_nodes_away': "1x120"},
+                 "PromfabricHandoffFull": {'promfabric_ingest_handoff_dropped_total{why="cap"}': "0+1x120"},
+                 "PromfabricHandoffFails": {'promfabric_ingest_handoff_failures_total': "0+1x120"},
+                 "PromfabricRepairsWait": {'promfabric_ingest_handoff_repair_marks': "3x120"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
 
         def world(changes, firing):
