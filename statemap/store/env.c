@@ -41,21 +41,19 @@ qf_rc sm_lmdb_failed(const struct sm_env *env, int code, const char *what, struc
 }
 
 /* A file that lost its end would end the process as soon as somebody looks there. */
-static qf_rc check_size(struct sm_env *env, const char *folder, struct qf_err *err)
+static qf_rc check_size(struct sm_env *env, const char *file, struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf file = QF_STRBUF_INIT;
     struct stat seen = { 0 };
     MDB_envinfo info;
     MDB_stat stat_of;
 
-    qf_strbuf_printf(&file, "%s/%s", folder, SM_DATA_FILE);
     (void)mdb_env_info(env->lmdb, &info);
     (void)mdb_env_stat(env->lmdb, &stat_of);
-    if (stat(qf_strbuf_cstr(&file), &seen) < 0)
-        return qf_err_set(err, QF_EIO, "%s: %s", qf_strbuf_cstr(&file), strerror(errno));
+    if (stat(file, &seen) < 0)
+        return qf_err_set(err, QF_EIO, "%s: %s", file, strerror(errno));
     if ((uint64_t)seen.st_size < (info.me_last_pgno + 1) * stat_of.ms_psize)
         return qf_err_set(err, QF_ECORRUPT, "map %s is damaged: %s is shorter than it was",
-                          env->name, qf_strbuf_cstr(&file));
+                          env->name, file);
     return QF_OK;
 }
 
@@ -127,7 +125,9 @@ static qf_rc open_tables(struct sm_env *env, bool create, struct qf_err *err)
     return code ? sm_lmdb_failed(env, code, "cannot open", err) : QF_OK;
 }
 
-static qf_rc open_lmdb(struct sm_env *env, const struct sm_env_options *options, struct qf_err *err)
+/* @file: the one that has it all. */
+static qf_rc open_lmdb(struct sm_env *env, const struct sm_env_options *options, const char *file,
+                       struct qf_err *err)
 {
     unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
     int dead, code = mdb_env_create(&env->lmdb);
@@ -136,6 +136,8 @@ static qf_rc open_lmdb(struct sm_env *env, const struct sm_env_options *options,
         flags |= MDB_NOLOCK | MDB_NOSYNC;
     if (options->fixed)
         flags |= MDB_NOLOCK | MDB_RDONLY;
+    if (options->file)
+        flags |= MDB_NOSUBDIR;
     if (!code)
         code = mdb_env_set_maxdbs(env->lmdb, 2);
     if (!code)
@@ -144,12 +146,12 @@ static qf_rc open_lmdb(struct sm_env *env, const struct sm_env_options *options,
         code = mdb_env_set_maxreaders(env->lmdb,
                                       options->readers ? options->readers : SM_READERS_DEFAULT);
     if (!code)
-        code = mdb_env_open(env->lmdb, options->folder, flags, 0640);
+        code = mdb_env_open(env->lmdb, options->file ? file : options->folder, flags, 0640);
     if (code)
         return sm_lmdb_failed(env, code, "cannot open", err);
     assert(mdb_env_get_maxkeysize(env->lmdb) >= SM_STORED_KEY_MAX);
     (void)mdb_reader_check(env->lmdb, &dead); /* of processes that died */
-    return check_size(env, options->folder, err);
+    return check_size(env, file, err);
 }
 
 qf_rc sm_env_open(const struct sm_env_options *options, struct sm_env **ret_env, struct qf_err *err)
@@ -159,7 +161,11 @@ qf_rc sm_env_open(const struct sm_env_options *options, struct sm_env **ret_env,
     struct stat seen;
     qf_rc rc;
 
-    qf_strbuf_printf(&file, "%s/%s", options->folder, SM_DATA_FILE);
+    assert(!options->file || (options->fixed && !options->create));
+    if (options->file)
+        qf_strbuf_puts(&file, options->file);
+    else
+        qf_strbuf_printf(&file, "%s/%s", options->folder, SM_DATA_FILE);
     if (!options->create && stat(qf_strbuf_cstr(&file), &seen) < 0)
         return qf_err_set(err, errno == ENOENT ? QF_ENOTFOUND : QF_EIO, "map %s: %s: %s",
                           options->name, qf_strbuf_cstr(&file), strerror(errno));
@@ -168,7 +174,7 @@ qf_rc sm_env_open(const struct sm_env_options *options, struct sm_env **ret_env,
     env->hash = options->hash ? options->hash : qf_hash_bytes;
     env->name = qf_xstrdup(options->name);
     env->map_bytes = options->map_bytes ? options->map_bytes : SM_MAP_BYTES_DEFAULT;
-    rc = open_lmdb(env, options, err);
+    rc = open_lmdb(env, options, qf_strbuf_cstr(&file), err);
     if (rc == QF_OK)
         rc = open_tables(env, options->create, err);
     if (rc != QF_OK) {

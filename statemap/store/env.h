@@ -19,6 +19,7 @@ enum { SM_READERS_DEFAULT = 126 };
 
 struct sm_env_options {
     const char *folder; /* it exists */
+    const char *file;   /* or the file itself, of a copy: then `fixed` too */
     const char *name;   /* of the map, for messages */
     struct sm_layout layout;
     uint64_t map_bytes;                    /* 0: SM_MAP_BYTES_DEFAULT */
@@ -82,6 +83,10 @@ struct sm_rows {
 };
 QF_MUST_CHECK qf_rc sm_rows_next(struct sm_rows *rows, bool *ret_found, struct sm_row *ret_row,
                                  struct qf_err *err);
+/* The first row of @key in a keyed map, instead of the first of all: those of the same key come next, in the order of their
+ * times. *ret_found false: it has none. */
+QF_MUST_CHECK qf_rc sm_rows_of(struct sm_rows *rows, struct qf_str key, bool *ret_found,
+                               struct sm_row *ret_row, struct qf_err *err);
 
 /* What was committed into one that is opened alone is on the disk now. */
 QF_MUST_CHECK qf_rc sm_env_sync(struct sm_env *env, struct qf_err *err);

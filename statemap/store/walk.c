@@ -301,6 +301,14 @@ qf_rc sm_find_number(struct sm_txn *txn, int64_t number, int64_t time, bool *ret
     return QF_OK;
 }
 
+/* A walk has come to @stored. */
+static void take_row(struct sm_rows *rows, const struct sm_stored *stored)
+{
+    rows->begun = true;
+    memcpy(rows->after, stored->key.data, stored->key.len);
+    rows->after_len = stored->key.len;
+}
+
 qf_rc sm_rows_next(struct sm_rows *rows, bool *ret_found, struct sm_row *ret_row,
                    struct qf_err *err)
 {
@@ -325,8 +333,42 @@ qf_rc sm_rows_next(struct sm_rows *rows, bool *ret_found, struct sm_row *ret_row
     rc = sm_stored_decode(rows->txn, &stored, ret_row, &place, err);
     if (rc != QF_OK)
         return rc;
-    memcpy(rows->after, stored.key.data, stored.key.len);
-    rows->after_len = stored.key.len;
+    take_row(rows, &stored);
     *ret_found = true;
     return QF_OK;
+}
+
+qf_rc sm_rows_of(struct sm_rows *rows, struct qf_str key, bool *ret_found, struct sm_row *ret_row,
+                 struct qf_err *err)
+{
+    const struct sm_layout *layout = &rows->txn->env->layout;
+    struct sm_row first = { .key = key, .time = INT64_MIN, .end = INT64_MIN };
+    unsigned char at_key[SM_STORED_KEY_MAX];
+    struct sm_place place = { 0 };
+    struct sm_stored stored = { 0 };
+    qf_rc rc = QF_OK;
+
+    *ret_found = false;
+    if (key.len == 0 || key.len > sm_key_max(layout))
+        return QF_OK; /* no row has it */
+    if (layout->direct) {
+        struct qf_str from = { (char *)at_key, sm_row_key(layout, &first, place, at_key) };
+
+        rc = sm_seek(rows->txn, from, &stored, err);
+        *ret_found = rc == QF_OK && stored.found;
+    } else {
+        rc = sm_find_place(rows->txn, key, ret_found, &place, &stored, err);
+    }
+    if (rc == QF_ELIMIT) { /* as many as there may be, and it is not among them */
+        *ret_found = false;
+        if (err)
+            *err = (struct qf_err){ 0 };
+        return QF_OK;
+    }
+    if (rc == QF_OK && *ret_found)
+        rc = sm_stored_decode(rows->txn, &stored, ret_row, &place, err);
+    *ret_found = rc == QF_OK && *ret_found && qf_str_eq(ret_row->key, key);
+    if (*ret_found)
+        take_row(rows, &stored);
+    return rc;
 }

@@ -37,4 +37,8 @@ struct pq_source {
     void (*close)(struct pq_source *source);
 };
 
+/* The series of both, of one shard. Of two samples of a series at one time that of @first counts. Closing it closes both.
+ * Never NULL. */
+struct pq_source *pq_source_both(struct pq_source *first, struct pq_source *second);
+
 #endif
