@@ -482,7 +482,8 @@ class Running(unittest.TestCase):
             self.assertIn(metric, dashboard, level)
 
 
-EVAL_TIMES = {"PromfabricIngestNodeGone": "80m"}  # it compares with an hour ago
+EVAL_TIMES = {"PromfabricIngestNodeGone": "80m",  # it compares with an hour ago
+              "PromfabricRepairsWait": "80m"}  # it waits for an hour
 
 
 class Alerts(unittest.TestCase):
