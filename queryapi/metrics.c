@@ -22,6 +22,8 @@ static const char *const qa_worker_states[] = { "accepting", "waiting", "drainin
 static const char *const qa_hedges[] = { "started", "won", "lost", NULL };
 static const char *const qa_fresh_outcomes[] = { "ok", "below_floor", "failed", NULL };
 static const char *const qa_affinity[] = { "hit", "miss", NULL };
+static const char *const qa_placed[] = { "owner", "other", "all_shards", NULL };
+static const char *const qa_shards[] = { "one", "all", NULL };
 static const char *const qa_fetch_errors[] = { "io", "checksum", "expired", "spool", NULL };
 static const char *const qa_tenant_limits[] = {
 #define QF_LIMIT(id, name, unit) name,

@@ -1,4 +1,4 @@
-/* api_assign.c - which worker gets an item: rendezvous hashing among those that may have it.
+/* api_assign.c - which worker gets an item: rendezvous hashing among those that may have it, its owners first.
  *
  * Pending items are fresh (looked at by the end of this step), parked (there is no worker, or only
  * ones they have failed on and their delay is not over) or kept (their tenant has its share of the
@@ -28,6 +28,15 @@ static void rebuild_ring(struct wc_api *wc)
     ring->stale = false;
 }
 
+bool wc_assign_owned(const struct wc_item *item, uint64_t key)
+{
+    for (uint32_t i = 0; i < item->owner_count; i++) {
+        if (item->owners[i] == key)
+            return true;
+    }
+    return false;
+}
+
 /* 0: never failed there; else the later it failed, the higher. */
 static uint32_t avoid_rank(const struct wc_item *item, uint64_t worker)
 {
@@ -44,7 +53,7 @@ struct choice {
     bool home; /* the first choice among all known workers */
 };
 
-/* The usual case: the item has failed nowhere, and every worker that is available will do. Scores are
+/* The usual case: the item has no owners and has failed nowhere, and every worker that is available will do. Scores are
  * compared in one loop without looking at anything else: with 1,000 workers that is what assigning costs. */
 static struct choice choose_any(const struct wc_api *wc, const struct wc_item *item)
 {
@@ -57,30 +66,42 @@ static struct choice choose_any(const struct wc_api *wc, const struct wc_item *i
     return (struct choice){ ring->peers[best], 0, best_score >= away_score };
 }
 
+/* Owners come before others, whatever the scores. */
+struct merit {
+    bool owner;
+    uint64_t score;
+};
+
+static bool is_better(struct merit a, struct merit b)
+{
+    return a.owner == b.owner ? a.score > b.score : a.owner;
+}
+
 /* The worker that @item should go to, among all but @except. */
 static struct choice choose(const struct wc_api *wc, const struct wc_item *item, uint32_t except)
 {
     const struct wc_ring *ring = &wc->ring;
     struct choice best = { WC_NONE, UINT32_MAX, false };
-    uint64_t best_score = 0, home_score = 0;
+    struct merit found = { 0 }, home = { 0 };
 
-    if (!item->avoid_count && except == WC_NONE && ring->available)
+    if (!item->owner_count && !item->avoid_count && except == WC_NONE && ring->available)
         return choose_any(wc, item);
     for (uint32_t i = 0; i < ring->count; i++) {
-        uint64_t score = wc_rendezvous_score(item->affinity, ring->keys[i]);
+        struct merit merit = { wc_assign_owned(item, ring->keys[i]),
+                               wc_rendezvous_score(item->affinity, ring->keys[i]) };
         uint32_t rank;
 
-        home_score = QF_MAX(home_score, score);
+        home = is_better(merit, home) ? merit : home;
         if (i >= ring->available || ring->peers[i] == except)
             continue;
         rank = item->avoid_count ? avoid_rank(item, wc->peers[ring->peers[i]].id.v) : 0;
-        if (rank < best.rank || (rank == best.rank && score > best_score)) {
+        if (rank < best.rank || (rank == best.rank && is_better(merit, found))) {
             best.peer = ring->peers[i];
             best.rank = rank;
-            best_score = score;
+            found = merit;
         }
     }
-    best.home = best_score == home_score;
+    best.home = !is_better(home, found);
     return best;
 }
 

@@ -19,7 +19,7 @@ static void send_hedge(struct wc_api *wc, struct wc_item *item)
     item->hedge.attempt = ++item->attempts;
     wc->stats.assigned++;
     wc->stats.hedged++;
-    (void)wc_item_emit(wc, item, WC_API_DO_HEDGE, item->hedge.peer, item->hedge.attempt);
+    wc_item_send(wc, item, WC_API_DO_HEDGE, item->hedge.peer, item->hedge.attempt);
 }
 
 static void send_cancel(struct wc_api *wc, struct wc_item *item)

@@ -91,6 +91,8 @@ struct wc_item {
     uint8_t wait; /* enum wc_item_wait: which list it is on (pending only) */
     struct wc_checksum checksum, late_checksum;
     uint64_t avoid[WC_AVOID_MAX]; /* worker ids, oldest first */
+    uint32_t owner_count;
+    uint64_t owners[WC_OWNERS_MAX]; /* worker keys */
 };
 
 enum { WC_PEER_UNSTARTED, WC_PEER_STARTED, WC_PEER__LISTS };
@@ -208,6 +210,9 @@ void wc_item_cancel_on(struct wc_api *wc, const struct wc_item *item, uint32_t p
                        uint32_t attempt);
 struct wc_api_effect *wc_item_emit(struct wc_api *wc, const struct wc_item *item,
                                    enum wc_api_effect_type type, uint32_t peer, uint32_t attempt);
+/* The same of an attempt that begins: ASSIGN or HEDGE. */
+void wc_item_send(struct wc_api *wc, const struct wc_item *item, enum wc_api_effect_type type,
+                  uint32_t peer, uint32_t attempt);
 void wc_item_avoid(struct wc_item *item, uint64_t worker);
 /* A worker rejects only while it is not accepting: believe that until it says otherwise. */
 void wc_item_believe_reject(struct wc_api *wc, uint32_t peer);
@@ -255,6 +260,8 @@ uint32_t wc_assign_second(struct wc_api *wc, const struct wc_item *item);
 void wc_assign_fresh(struct wc_api *wc);
 void wc_assign_on_timer(struct wc_api *wc, uint32_t item);
 void wc_assign_forget(struct wc_api *wc, uint32_t item); /* take a pending item off its list */
+/* The worker with @key keeps what @item reads. */
+bool wc_assign_owned(const struct wc_item *item, uint64_t key);
 
 /* api_trace.c */
 void wc_api_trace_step(struct wc_api *wc, qf_rc rc);

@@ -21,6 +21,18 @@ struct wc_api_effect *wc_item_emit(struct wc_api *wc, const struct wc_item *item
     return effect;
 }
 
+void wc_item_send(struct wc_api *wc, const struct wc_item *item, enum wc_api_effect_type type,
+                  uint32_t peer, uint32_t attempt)
+{
+    bool owner = wc_assign_owned(item, wc->peers[peer].key);
+
+    wc_item_emit(wc, item, type, peer, attempt)->owner = owner;
+    if (owner)
+        wc->stats.owner_hits++;
+    else
+        wc->stats.owner_misses += item->owner_count > 0;
+}
+
 static void emit_to_peer(struct wc_api *wc, const struct wc_item *item,
                          enum wc_api_effect_type type)
 {
@@ -47,7 +59,7 @@ static void send_assign(struct wc_api *wc, struct wc_item *item)
     item->hold = false;
     wc->stats.assigned++;
     wc->stats.reassigned += item->attempt > 1;
-    emit_to_peer(wc, item, WC_API_DO_ASSIGN);
+    wc_item_send(wc, item, WC_API_DO_ASSIGN, item->peer, item->attempt);
 }
 
 static void send_cancel(struct wc_api *wc, struct wc_item *item)

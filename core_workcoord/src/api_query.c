@@ -1,6 +1,8 @@
 /* api_query.c - queries: all of their items come in with one event and go with one effect. */
 #include "api_int.h"
 
+#include <string.h>
+
 static void release_item(struct wc_api *wc, struct wc_query *query, uint32_t slot)
 {
     wc->item_counts[wc->items[slot].state]--;
@@ -46,8 +48,9 @@ void wc_query_end(struct wc_api *wc, uint32_t slot, qf_rc rc, struct wc_work_id 
 static void add_item(struct wc_api *wc, uint32_t query, const struct wc_api_item_spec *spec)
 {
     uint32_t slot = wc_pool_take(&wc->item_pool);
+    struct wc_item *item = &wc->items[slot];
 
-    wc->items[slot] = (struct wc_item){
+    *item = (struct wc_item){
         .work = spec->work,
         .leaf = spec->leaf,
         .affinity = spec->affinity,
@@ -57,6 +60,8 @@ static void add_item(struct wc_api *wc, uint32_t query, const struct wc_api_item
         .peer = WC_NONE,
         .state = WC_ITEM_PENDING,
     };
+    item->owner_count = QF_MIN(spec->owner_count, (uint32_t)WC_OWNERS_MAX);
+    memcpy(item->owners, spec->owners, item->owner_count * sizeof(item->owners[0]));
     wc->item_counts[WC_ITEM_PENDING]++;
     wc_index_put(&wc->item_index, spec->work.v, slot);
     wc_list_push(&wc->queries[query].items, wc->item_query_links, slot);

@@ -280,6 +280,12 @@ void co_lift(struct qa_coord *coord, const char *segment, struct qh_stream *stre
 struct wc_quarantine_entry co_quarantine_at(const struct qa_coord *coord, uint32_t slot,
                                             qf_time_ms now, const char **ret_segment);
 
+/* placed.c: was it sent to a worker that keeps what it reads, and what did that read from others? */
+void co_count_placed(struct qa_coord *coord, const struct qa_item *item,
+                     const struct wc_api_effect *effect);
+void co_count_read(struct qa_coord *coord, const struct qa_item *item,
+                   const struct pb_ready *ready);
+
 /* explain.c: work of watched queries */
 /* The core has been told of @event, whose effects are not performed yet. */
 void co_explain_heard(struct qa_coord *coord, const struct event *event);

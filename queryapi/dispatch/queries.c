@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pure/alloc.h"
 #include "base/pure/map.h"
@@ -395,7 +396,9 @@ static void work(struct qa_coord *coord, struct qa_query *query)
         items[i] = (struct wc_api_item_spec){ .work.v = query->co.first_work + i,
                                               .leaf.v = query->items[i].leaf_id,
                                               .affinity = query->items[i].affinity,
-                                              .expect_ms = query->items[i].expect_ms };
+                                              .expect_ms = query->items[i].expect_ms,
+                                              .owner_count = query->items[i].owner_count };
+        memcpy(items[i].owners, query->items[i].owners, sizeof(items[i].owners));
     }
     if (!co_vet(coord, query, items)) {
         free(items);

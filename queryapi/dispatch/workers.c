@@ -377,8 +377,10 @@ static void hear_ready(struct qa_coord *coord, const struct endpoint *endpoint,
     struct qa_query *query;
     struct qa_item *item = co_item_of(coord, event->work.v, &query);
 
-    if (item)
+    if (item) {
         co_absolve(coord, item);
+        co_count_read(coord, item, ready);
+    }
     event->type = WC_API_EV_READY;
     if (!qa_checksum_parse(ready->artifact_checksum.data, ready->artifact_checksum.len,
                            &event->checksum) ||
@@ -495,6 +497,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
     item->waiting_ns = now; /* should this worker be lost, it waits from then on at the latest */
     item->assigned_ns = now;
     query->co.reason[0] = '\0'; /* what failed is being run again */
+    co_count_placed(coord, item, effect);
     qa_rpc_send(coord->rpc, effect->session.v, &message);
     log_assignment(coord, query, effect);
 }

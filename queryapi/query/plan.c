@@ -369,14 +369,13 @@ static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
            (double)query->env->small_scan_us * SAMPLES_PER_US;
 }
 
-/* The shard whose worker gets a work item of several: another one for another selector, so that
+/* The group whose worker gets a work item of several: another one for another selector, so that
  * small queries are not all one worker's. */
-static uint32_t home_shard(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                           const struct sg_catalog_group *groups, size_t count)
+static const struct sg_catalog_group *home_of(const struct qa_query *query, uint32_t part,
+                                              uint32_t leaf, const struct sg_catalog_group *groups,
+                                              size_t count)
 {
-    if (count == 1)
-        return groups[0].shard;
-    return groups[qa_leaf_key(query, part, leaf) % count].shard;
+    return count == 1 ? groups : &groups[qa_leaf_key(query, part, leaf) % count];
 }
 
 /* What a segment takes in a message besides its name and etag, and a work besides its segments. */
@@ -441,7 +440,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         estimate_leaf(query, part, leaf, &found);
     for (size_t g = 0; g < found.group_count; g += per_item) {
         const struct sg_catalog_group *groups = &found.groups[g];
-        uint32_t shard = home_shard(query, part, leaf, groups, per_item);
+        const struct sg_catalog_group *home = home_of(query, part, leaf, groups, per_item);
         struct qa_item *item = &query->items[query->item_count];
         const char *key;
 
@@ -450,8 +449,11 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
                                   .leaf_id = of->leaf_base + leaf,
                                   .column = (uint32_t)(g / per_item),
                                   .spec = encoded,
-                                  .affinity = wc_affinity_key(query->ask.tenant, shard) };
-        key = qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant), shard);
+                                  .affinity = wc_affinity_key(query->ask.tenant, home->shard),
+                                  .all_shards = per_item > 1 };
+        qa_owners_add(query, home, item);
+        key = qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant),
+                              home->shard);
         if (!key || !copy_segments(query, groups, per_item, item))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
         item->affinity_key = qf_str_from(key);
@@ -477,6 +479,7 @@ static qf_rc make_items(struct qa_query *query, struct qf_err *err)
 {
     uint32_t leaf_base = 0;
 
+    qa_owners_follow(query);
     for (uint32_t part = 0; part < query->part_count; part++) {
         const struct pq_plan *plan = query->parts[part].plan;
 

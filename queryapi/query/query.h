@@ -38,6 +38,7 @@
 #include "queryapi/query/costs.h"
 #include "queryapi/tenant/tenants.h"
 #include "segments/catalog/catalog.h"
+#include "workcoord/api.h"
 
 /* Prometheus's feature flags that concern queries. */
 struct qa_features {
@@ -75,6 +76,9 @@ struct qa_item {
     struct qf_str spec;
     uint64_t affinity;
     struct qf_str affinity_key;
+    uint64_t owners[WC_OWNERS_MAX]; /* wc_worker_key() of those that keep its segments */
+    uint32_t owner_count;           /* 0: nobody does, or it is not known who */
+    bool all_shards;
     struct pb_segment *segments;
     size_t segment_count;
     struct pb_heads heads;

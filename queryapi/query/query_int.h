@@ -22,6 +22,13 @@ QF_MUST_CHECK qf_rc qa_heads_add(struct qa_query *query, const struct pq_select 
 /* Widen [*@min_ts, *@max_ts] to the samples that heads have. */
 void qa_heads_widen(const struct qa_query *query, int64_t *min_ts, int64_t *max_ts);
 
+/* owners.c: which workers keep what an item reads, if the store is a ring of storage nodes (segments/store/ring.h). */
+/* Before the first item: have a ring that is not too old. */
+void qa_owners_follow(struct qa_query *query);
+/* Give @item the owners of @group, most of which it reads. */
+void qa_owners_add(const struct qa_query *query, const struct sg_catalog_group *group,
+                   struct qa_item *item);
+
 /* answer.c: there will be an answer. Events begin with that, so that a client sees progress;
  * documents begin with their first piece, so that until then an error has a status of its own. */
 void qa_answer_begin(struct qa_query *query);

@@ -38,6 +38,18 @@ QF_MUST_CHECK qf_rc sg_ring_view(struct sg_store *store, int64_t age_ms,
                                  const struct sg_store_call *call, struct rg_ring **ret_ring,
                                  struct qf_err *err);
 
+/* Know the ring, not older than @age_ms if ingest nodes can be asked; for: */
+QF_MUST_CHECK qf_rc sg_ring_follow(struct sg_store *store, int64_t age_ms,
+                                   const struct sg_store_call *call, struct qf_err *err);
+/* The nodes that hold @tenant's @shard, by their names, in the order of preference: of a slot that moves those before the move.
+ * Does not wait. None: the ring is not known yet, or it is another store. */
+struct sg_ring_owners {
+    size_t count;
+    char names[RG_COPIES_MAX][RG_NAME_MAX + 1];
+};
+void sg_ring_owners(struct sg_store *store, struct qf_str tenant, uint32_t shard,
+                    struct sg_ring_owners *ret_owners);
+
 /* Who keeps what owners still have to get (the specification's hand-off; ingest/ring/handoff.h). Nodes by their names. Called
  * by threads of puts, several at a time. */
 struct sg_ring_blob {

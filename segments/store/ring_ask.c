@@ -125,3 +125,36 @@ qf_rc sg_ring_view(struct sg_store *base, int64_t age_ms, const struct sg_store_
     qf_lock_drop(store->lock);
     return QF_OK;
 }
+
+qf_rc sg_ring_follow(struct sg_store *base, int64_t age_ms, const struct sg_store_call *call,
+                     struct qf_err *err)
+{
+    struct sg_store_limit limit = sg_store_limit_of(call);
+
+    return ring_follow(ring_of(base), age_ms, &limit, err);
+}
+
+/* With the lock. */
+static void name_owners(const struct rg_ring *ring, uint32_t slot, struct sg_ring_owners *owners)
+{
+    const struct rg_owners *of = &ring->slots[slot].owners;
+
+    for (unsigned i = 0; i < of->count; i++)
+        memcpy(owners->names[owners->count++], ring->nodes[of->nodes[i]].name, RG_NAME_MAX + 1);
+}
+
+void sg_ring_owners(struct sg_store *base, struct qf_str tenant, uint32_t shard,
+                    struct sg_ring_owners *ret_owners)
+{
+    struct ring_store *store = ring_of(base);
+    uint32_t slot;
+
+    ret_owners->count = 0;
+    if (!sg_store_is_ring(base))
+        return;
+    slot = rg_slot_of(tenant, shard, RG_PLACEMENTS);
+    qf_lock_take(store->lock);
+    if (store->ring && store->ring->founded)
+        name_owners(store->ring, slot % store->ring->slot_count, ret_owners);
+    qf_lock_drop(store->lock);
+}

@@ -31,6 +31,49 @@ static struct record *record_of(struct model *model, const struct wc_api_effect 
     return NULL;
 }
 
+static bool owns(const struct world *world, size_t item, uint64_t worker)
+{
+    size_t place = (worker - 1 + world->workers - item % world->workers) % world->workers;
+
+    return (place + world->workers - 1) % world->workers < world->owners;
+}
+
+/* 0: it has not failed there. */
+static uint32_t failed_at(const struct wc_item *item, uint64_t worker)
+{
+    for (uint32_t i = 0; i < item->avoid_count; i++) {
+        if (item->avoid[i] == worker)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Is there another one that it should have gone to: failed it less, or as much and is an owner? */
+static void check_choice(struct world *world, const struct wc_api_effect *effect)
+{
+    uint32_t slot = wc_index_first(&world->wc->item_index, effect->work.v);
+    const struct wc_item *item;
+    uint32_t failed;
+
+    if (slot == WC_NONE) /* its query ended in the same step */
+        return;
+    item = &world->wc->items[slot];
+    failed = failed_at(item, effect->worker.v);
+    if (effect->owner != owns(world, effect->work.v - 1, effect->worker.v))
+        fail(world, "an owner is taken for a stranger, or a stranger for an owner");
+    for (uint64_t w = 1; w <= world->workers; w++) {
+        struct wc_api_worker_view view;
+        uint32_t its = failed_at(item, w);
+        bool better =
+            its < failed || (its == failed && !effect->owner && owns(world, effect->work.v - 1, w));
+
+        if (effect->type == WC_API_DO_HEDGE && world->wc->peers[item->peer].id.v == w)
+            continue;
+        if (better && wc_api_worker(world->wc, (struct wc_worker_id){ w }, &view) && view.available)
+            fail(world, "work was not sent to an owner that would have it");
+    }
+}
+
 static void on_assign(struct world *world, const struct wc_api_effect *effect)
 {
     struct peer_model *peer = &world->model.workers[effect->worker.v - 1];
@@ -45,6 +88,7 @@ static void on_assign(struct world *world, const struct wc_api_effect *effect)
         fail(world, "work sent although too many workers died of it");
     if (!wc_api_worker(world->wc, effect->worker, &view) || !view.available)
         fail(world, "work sent to a worker that is not available");
+    check_choice(world, effect);
     for (int i = 0; i < RECORDS; i++) {
         if (!records[i].stage) {
             records[i] = (struct record){ .stage = SENT, .attempt = effect->attempt };
@@ -254,6 +298,8 @@ void api_world_begin(struct world *world)
 
         items[i] = (struct wc_api_item_spec){ { i + 1 }, { 1 }, 0, 100000 };
         items[i].affinity = core_affinity(order, QF_MIN(world->workers, (size_t)2), world->workers);
+        for (uint64_t w = 1; w <= world->workers; w++)
+            core_own(&items[i], owns(world, i, w) ? 1U << w : 0);
     }
     for (size_t i = 0; i < world->workers; i++) {
         world->model.workers[i].known = true;

@@ -72,6 +72,8 @@ struct world {
     struct wc_api *wc;
     size_t workers, items;
     uint32_t share; /* items that may be with workers at once; 0: all */
+    uint32_t
+        owners; /* workers that keep what an item reads: its second choice, its third, and so on */
     bool warm;
     bool deadly; /* streams break because workers die */
     uint8_t any;

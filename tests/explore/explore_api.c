@@ -2,13 +2,14 @@
  *
  * usage: explore_api [workers=N] [items=N] [lose=N] [drain=N] [pause=N] [reject=N] [retry=N]
  *                    [final=N] [fetch=N] [dup=N] [cancel=N] [remove=N] [hedge=N] [any=N] [warm]
- *                    [deadly] [states=N]
+ *                    [deadly] [owners=N] [states=N]
  *
  * The core under test is the real one; workers and network are modelled as everything that can
  * happen: each worker answers what it was sent in any order relative to the others, messages to it
  * arrive at any time later, the stream breaks at any moment. The numbers bound how often each fault
  * happens in one history, `any` how often a fault of any kind does on top; `warm` starts with all
- * workers connected, `deadly` lets streams break because their workers died. */
+ * workers connected, `deadly` lets streams break because their workers died. `owners` workers keep what an item reads, the
+ * one with the best score for it last. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -365,6 +366,10 @@ static bool option(struct world *world, const char *word, uint64_t *ret_states)
         world->share = (uint32_t)number;
         return true;
     }
+    if (len == 6 && strncmp(word, "owners", len) == 0 && number <= world->workers) {
+        world->owners = (uint32_t)number;
+        return true;
+    }
     if (strcmp(word, "warm") == 0) {
         world->warm = true;
         return true;
@@ -411,6 +416,8 @@ int main(int argc, char **argv)
     printf("api: %zu workers x %zu items", world.workers, world.items);
     if (world.share)
         printf(" share=%u", world.share);
+    if (world.owners)
+        printf(" owners=%u", world.owners);
     if (world.any)
         printf(" any=%u", world.any);
     for (int fault = 0; fault < FAULTS; fault++) {

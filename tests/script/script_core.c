@@ -7,7 +7,7 @@
  *     # a comment
  *     api attempts=3                 (or: worker slots=2 runs=8, or: life active=1)
  *     at 100                         the time of what follows
- *     begin q1 k1=w2,w1 k2=w1        items and the workers their affinity leads to, in order
+ *     begin q1 k1=w2,w1 k2=w1@w3,w4  items and the workers their affinity leads to, in order; behind @ their owners
  *     > [100] begin q1 items=2 -> ...
  *     show                           the state of every worker and item
  *
@@ -116,6 +116,17 @@ static uint64_t affinity_of(const char *wish)
     return core_affinity(order, count, WORKERS);
 }
 
+/* Bits of the workers behind @; 0: there is none. */
+static unsigned owners_of(const char *word)
+{
+    const char *at = strchr(word, '@');
+    unsigned owners = 0;
+
+    for (; at && at[1] == 'w'; at = strchr(at + 1, ','))
+        owners |= 1U << (strtoul(at + 2, NULL, 10) & 15);
+    return owners;
+}
+
 static size_t item_words(const struct script *script, struct wc_api_item_spec *items)
 {
     size_t count = 0;
@@ -128,6 +139,7 @@ static size_t item_words(const struct script *script, struct wc_api_item_spec *i
         items[count].work.v = strtoull(script->words[i] + 1, &end, 10);
         items[count].leaf.v = 1;
         items[count].expect_ms = number(script, "expect=", 0);
+        core_own(&items[count], owners_of(end));
         items[count++].affinity = *end == '=' ? affinity_of(end + 1) : 1;
     }
     return count;

@@ -27,6 +27,7 @@ struct sim_result {
     uint64_t queries, queries_ok, queries_failed, refused, replanned;
     uint64_t hedged, hedges_won;
     uint64_t assigned, reassigned, late, duplicates, illegal, stale;
+    uint64_t owner_hits, owner_misses;
     uint64_t lost, crashes, drains, breaks, half_open, repeated, evicted;
     int64_t ended_ms; /* virtual time */
 };

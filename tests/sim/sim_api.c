@@ -51,6 +51,8 @@ static void add_stats(struct sim *sim, const struct wc_api *core)
     sim->result.late += stats->late;
     sim->result.hedged += stats->hedged;
     sim->result.hedges_won += stats->hedges_won;
+    sim->result.owner_hits += stats->owner_hits;
+    sim->result.owner_misses += stats->owner_misses;
     sim->result.duplicates += stats->duplicates;
     sim->result.illegal += stats->illegal;
     sim->result.stale += stats->stale;
@@ -131,10 +133,29 @@ static void to_worker(struct sim *sim, enum wc_worker_event_type type,
     sim_send_worker(sim, effect->session.v, &event);
 }
 
+/* Nobody else gets it while an owner could have it that has not had it yet. */
+static void check_owner(struct sim *sim, uint32_t api, const struct wc_api_effect *effect)
+{
+    struct sim_work *work = &sim->works.items[effect->work.v - 1];
+    uint32_t bit = effect->worker.v <= 8 ? UINT32_C(1) << (effect->worker.v - 1) : 0;
+
+    if (effect->owner != ((work->owners & bit) != 0))
+        sim_fail(sim, "owner and stranger are mixed up");
+    for (uint64_t w = 1; w <= 8 && !effect->owner; w++) {
+        struct wc_api_worker_view view;
+
+        if (((work->owners & ~work->sent) >> (w - 1) & 1) &&
+            wc_api_worker(sim->apis[api].core, (struct wc_worker_id){ w }, &view) && view.available)
+            sim_fail(sim, "work was not sent to an owner that would have it");
+    }
+    work->sent |= bit;
+}
+
 static void on_assign(struct sim *sim, uint32_t api, const struct wc_api_effect *effect)
 {
     struct wc_api_worker_view view;
 
+    check_owner(sim, api, effect);
     if (!wc_api_worker(sim->apis[api].core, effect->worker, &view) || !view.available)
         sim_fail(sim, "work was sent to a worker that is not available");
     to_worker(sim, WC_WORKER_EV_ASSIGN, effect);

@@ -90,6 +90,8 @@ struct sim_query {
 
 struct sim_work {
     uint64_t query;
+    uint32_t owners; /* bit per worker that keeps its data, of the first 8... */
+    uint32_t sent;   /* ...and per worker of those that was given it */
     bool committed, hedged;
 };
 
@@ -144,6 +146,7 @@ void sim_query_committed(struct sim *sim, const struct wc_api_effect *effect);
 void sim_query_work_over(struct sim *sim, struct wc_query_id query, qf_rc rc);
 
 /* sim_worker.c */
+uint64_t sim_worker_key(uint32_t worker);
 void sim_worker_start(struct sim *sim, uint32_t worker);
 void sim_worker_stop(struct sim *sim, uint32_t worker, bool silently);
 void sim_worker_step(struct sim *sim, uint32_t worker, struct wc_worker_event *event);

@@ -78,6 +78,19 @@ void sim_query_submit(struct sim *sim, uint32_t api)
         sim_post(sim, 20 + (qf_time_ms)sim_below(sim, 400), &next);
 }
 
+/* Some works read what some workers keep: up to three of the first eight, which need not be there. */
+static void choose_owners(struct sim *sim, struct wc_api_item_spec *item)
+{
+    struct sim_work *work = &sim->works.items[item->work.v - 1];
+
+    for (int i = 0; i < 3 && qf_prng_chance(&sim->prng, 0.4); i++)
+        work->owners |= UINT32_C(1) << qf_prng_below(&sim->prng, 8);
+    for (uint32_t worker = 0; worker < 8; worker++) {
+        if (work->owners >> worker & 1)
+            item->owners[item->owner_count++] = sim_worker_key(worker);
+    }
+}
+
 /* Works are numbered anew with every plan. */
 void sim_query_begin(struct sim *sim, const struct sim_event *event)
 {
@@ -93,6 +106,7 @@ void sim_query_begin(struct sim *sim, const struct sim_event *event)
         items[i] = (struct wc_api_item_spec){ { sim->works.count }, { 1 + i % 2 }, 0, 0 };
         items[i].expect_ms = sim_chance(sim, 0.8) ? 30 + (qf_time_ms)sim_below(sim, 60) : 0;
         items[i].affinity = wc_affinity_key(QF_STR("sim"), sim_below(sim, 16));
+        choose_owners(sim, &items[i]);
     }
     begin.begin.items = items;
     begin.begin.count = query->items;

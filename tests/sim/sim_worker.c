@@ -58,12 +58,17 @@ static void to_api(struct sim *sim, enum wc_api_event_type type,
     sim_send_api(sim, effect->session.v, event);
 }
 
+uint64_t sim_worker_key(uint32_t worker)
+{
+    return (worker + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static void send_status(struct sim *sim, uint32_t worker, const struct wc_worker_effect *effect)
 {
     const struct wc_worker_stats *stats = wc_worker_stats(sim->workers[worker].core);
     struct wc_api_event event = { 0 };
 
-    event.status.worker_key = (worker + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    event.status.worker_key = sim_worker_key(worker);
     event.status.accepting = stats->accepting;
     event.status.draining = stats->draining;
     event.status.slots = stats->slots;

@@ -53,7 +53,9 @@
  *
  * Where work goes: the highest rendezvous score among the available workers that have not rejected
  * or failed this item; if there is none, the one for which that was longest ago, after
- * retry_delay_ms. With no worker available the item waits for one, until the query is canceled or
+ * retry_delay_ms. An item may have owners, the workers that keep what it reads on their own disks: of workers that have
+ * failed it equally (not at all, or as long ago) an owner comes before others, and so owners are asked for one after the other before
+ * anybody else is. With no worker available the item waits for one, until the query is canceled or
  * worker_wait_ms. Runs that were accepted and came to nothing (RETRY, FETCH_FAILED, LOST) count
  * against attempts_max; being rejected, moved, or lost before acceptance does not.
  *
@@ -133,13 +135,18 @@ struct wc_api_limits wc_api_limits_default(void);
     X(WC_API_EV_QUERY_CANCEL, "cancel")       /* query, .rc: why, QF_ECANCELED if 0 */
 enum wc_api_event_type { WC_API_EVENTS(WC_ENUM_ENTRY) WC_API_EV__COUNT };
 
+/* Workers that keep what one item reads. */
+#define WC_OWNERS_MAX 7
+
 /* One unit of work of a new query. */
 struct wc_api_item_spec {
     struct wc_work_id work;
     struct wc_leaf_id leaf;
-    uint64_t affinity;    /* wc_affinity_key() */
-    qf_time_ms expect_ms; /* from its assignment to READY; 0: not known, never hedged */
-    uint32_t deaths;      /* workers that its data cost already; less than deaths_max */
+    uint64_t affinity;              /* wc_affinity_key() */
+    qf_time_ms expect_ms;           /* from its assignment to READY; 0: not known, never hedged */
+    uint32_t deaths;                /* workers that its data cost already; less than deaths_max */
+    uint32_t owner_count;           /* 0: nobody keeps its data; at most WC_OWNERS_MAX count */
+    uint64_t owners[WC_OWNERS_MAX]; /* wc_worker_key() of those that do, known here or not */
 };
 
 struct wc_api_event {
@@ -215,6 +222,7 @@ struct wc_api_effect {
     struct wc_leaf_id leaf;
     struct wc_work_id work;
     qf_rc rc;
+    bool owner; /* ASSIGN, HEDGE: the worker is one of the item's owners */
 };
 
 struct wc_api_effects {
@@ -265,6 +273,7 @@ struct wc_api_stats {
     uint64_t hedged, hedges_won, hedges_lost; /* won: committed, or took the item's own place */
     uint64_t affinity_hits, affinity_misses;  /* the worker chosen is (not) the first choice among
                                                 all known workers */
+    uint64_t owner_hits, owner_misses;        /* of items with owners: it is (not) one of these */
     uint64_t failed_retryable, failed_final, fetch_failed[WC_FETCH__COUNT];
     uint64_t workers_lost, workers_silent, redials; /* silent: lost by missed heartbeats */
     uint64_t blamed;                                /* items that were run when a worker died */

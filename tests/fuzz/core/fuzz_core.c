@@ -56,10 +56,12 @@ static void api_event(const uint8_t *bytes, struct wc_api_event *event,
         event->begin.count = bytes[3] % 6;
         event->begin.tenant.v = 1 + bytes[1] % 2;
         event->begin.sent_max = bytes[1] / 4 % 3;
-        for (size_t i = 0; i < event->begin.count; i++)
+        for (size_t i = 0; i < event->begin.count; i++) {
             items[i] = (struct wc_api_item_spec){
                 { 1 + (bytes[2] + i) % 12 }, { 1 }, bytes[2], bytes[3] & 32 ? 20 : 0
             };
+            core_own(&items[i], bytes[1] >> 4);
+        }
     }
 }
 

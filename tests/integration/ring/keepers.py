@@ -102,8 +102,8 @@ def varint(value):
     return bytes(out + bytes([value]))
 
 
-def api(folder, store, ingest, workers, *args):
-    process = Process(folder, "api", "api", "--store", store, "--ingest", f"127.0.0.1:{ingest.port}",
+def api(folder, store, ingest, workers, *args, name="api"):
+    process = Process(folder, "api", name, "--store", store, "--ingest", f"127.0.0.1:{ingest.port}",
                       *[f"--worker=127.0.0.1:{w.ports['control']}" for w in workers], *args)
     process.ports = {"http": 0}
     return process

@@ -29,9 +29,9 @@ class BlobsTest(NodeTest):
         self.processes.append(process)
         return process.start()
 
-    def fabric(self, keepers=3, copies=3):
+    def fabric(self, keepers=3, copies=3, shards=2, api_args=()):
         """An ingest node that seals into the ring, keepers that were told, and an API."""
-        self.a = self.node("a", ["--bootstrap", "--segment-shards", "2", "--seal-age", "1s"])
+        self.a = self.node("a", ["--bootstrap", "--segment-shards", str(shards), "--seal-age", "1s"])
         self.store = f"ring://127.0.0.1:{self.a.port}"
         self.a.args += ["--store", self.store]
         self.a.start()
@@ -43,7 +43,7 @@ class BlobsTest(NodeTest):
         self.assertEqual(code, 200, answer)
         for keeper in self.keepers:
             self.assertEqual(keeper.tell()[0], 200)
-        self.api = self.started(api(self.folder, self.store, self.a, self.keepers))
+        self.api = self.started(api(self.folder, self.store, self.a, self.keepers, *api_args))
 
     def write_and_seal(self, value, ts):
         lines = "".join(f'm{{s="{i}"}} {value + i} {ts}\n' for i in range(20))

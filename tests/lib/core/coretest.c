@@ -14,6 +14,14 @@ uint64_t core_worker_key(uint64_t worker)
     return wc_worker_key((struct qf_str){ name, (size_t)len });
 }
 
+void core_own(struct wc_api_item_spec *item, unsigned owners)
+{
+    for (uint64_t w = 1; w < 32 && item->owner_count < WC_OWNERS_MAX; w++) {
+        if (owners >> w & 1)
+            item->owners[item->owner_count++] = core_worker_key(w);
+    }
+}
+
 static bool leads(uint64_t affinity, const uint64_t *order, size_t order_count, size_t workers)
 {
     uint64_t last = UINT64_MAX;

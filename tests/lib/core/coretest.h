@@ -11,6 +11,9 @@
 /* The rendezvous key of worker number @worker (from 1) in every test. */
 uint64_t core_worker_key(uint64_t worker);
 
+/* The workers of the bits of @owners keep what @item reads: 1 << w for worker w. */
+void core_own(struct wc_api_item_spec *item, unsigned owners);
+
 /* An affinity whose choice among workers 1..@workers is order[0], then order[1] and so on. */
 uint64_t core_affinity(const uint64_t *order, size_t order_count, size_t workers);
 

@@ -112,6 +112,23 @@ void world_begin_share(struct world *world, uint64_t q, uint64_t first, size_t c
     begin(world, &event, first, 1, 0);
 }
 
+void world_begin_owned(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home,
+                       unsigned owners)
+{
+    struct wc_api_event event = { .type = WC_API_EV_QUERY_BEGIN, .query = { q } };
+    struct wc_api_item_spec items[32];
+
+    for (size_t i = 0; i < count; i++) {
+        items[i] = (struct wc_api_item_spec){ { first + i },
+                                              { 1 },
+                                              core_affinity_to(home, WORLD_WORKERS) };
+        core_own(&items[i], owners);
+    }
+    event.begin.items = items;
+    event.begin.count = count;
+    world_step(world, &event);
+}
+
 void world_begin(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home)
 {
     world_begin_expecting(world, q, first, count, home, 0);

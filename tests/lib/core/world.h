@@ -36,6 +36,9 @@ void world_begin_share(struct world *world, uint64_t q, uint64_t first, size_t c
 /* The same, of items that are expected to take @expect_ms. */
 void world_begin_expecting(struct world *world, uint64_t q, uint64_t first, size_t count,
                            uint64_t home, qf_time_ms expect_ms);
+/* The same, of items that the workers of the bits of @owners keep: 1 << w for worker w. */
+void world_begin_owned(struct world *world, uint64_t q, uint64_t first, size_t count, uint64_t home,
+                       unsigned owners);
 void world_cancel(struct world *world, uint64_t q);
 /* ACCEPTED, REJECTED, READY (checksum low = work) on session @s of worker @s. */
 void world_say(struct world *world, enum wc_api_event_type type, uint64_t s, uint64_t k,
