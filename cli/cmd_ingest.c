@@ -106,6 +106,8 @@ static const struct cli_flag flags[] = {
       "between two turns of a storage node" },
     { "handoff-rate", CLI_FLAG_BYTES, &o.handoff_rate, "BYTES", "0B",
       "how much a storage node that is back gets in a second; 0B: no bound" },
+    { "state-upkeep-every", CLI_FLAG_DURATION, &o.state_upkeep_ms, "DURATION", "10m",
+      "condensation and retention of state maps, so often; 0s: never" },
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: samples-rate, "
       "bytes-rate, series, labels, label-name-bytes, label-value-bytes, ha-pairs; read again when "
@@ -258,6 +260,8 @@ static bool check_options(void)
 {
     if (!check_peers() || !check_handoff_options())
         return false;
+    if (o.state_upkeep_ms < 0 || o.state_upkeep_ms > INT64_C(86400000))
+        return cli_bad("--state-upkeep-every: at most 1d");
     if (o.record_bytes_max < 1 || o.record_bytes_max > UINT64_C(16) << 20)
         return cli_bad("--record-bytes-max: 1 byte to 16MiB");
     if (o.body_bytes_max < o.record_bytes_max || o.body_bytes_max > UINT64_C(20) << 20)

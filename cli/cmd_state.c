@@ -1,4 +1,4 @@
-/* cmd_state.c - promfabric state: maps of what metrics do not say, in a folder of this machine. */
+/* cmd_state.c - promfabric state: maps of what metrics do not say, in a folder of this machine or of a cluster. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +10,18 @@
 #include "base/pure/tenant.h"
 #include "base/sys/clock.h"
 #include "cli/flags.h"
-#include "cli/state.h"
+#include "cli/state_web.h"
 
 int cli_state(int argc, char **argv);
 
 static struct state_cli o;
+static struct cli_web web;
 
 static const struct cli_flag flags[] = {
-    { "data", CLI_FLAG_STR, &o.data, "DIR", "./maps", "where maps are" },
-    { "tenant", CLI_FLAG_STR, &o.tenant, "NAME", "default", "whose maps they are" },
+    { "data", CLI_FLAG_STR, &o.data, "DIR", "./maps", "where maps are, without --url" },
+    CLI_WEB_FLAGS(web, NULL, "an ingest node whose cluster has the maps; any of it"),
+    { "metric", CLI_FLAG_STR, &o.metric, "NAME", NULL,
+      "define, with --url: the info series that the map is selectable as" },
     { "kind", CLI_FLAG_STR, &o.kind, "KIND", NULL,
       "define: state, temporal, ranged, temporal_ranged or session" },
     { "type", CLI_FLAG_STR, &o.type, "TYPE", "any",
@@ -53,7 +56,10 @@ static const struct cli_spec spec = {
     "get MAP KEY...           what a map says of keys; exits with 1 if it lacks one\n"
     "rows MAP                 its rows as JSON lines, which can be loaded again\n"
     "stats [MAP...]           rows, bytes and versions\n"
-    "maintain                 merges what waits, condenses, lets go of what is old or dropped",
+    "maintain                 merges what waits, condenses, lets go of what is old or dropped\n"
+    "With --url these are maps of a cluster, which maintains them by itself, and a file is loaded "
+    "in\n"
+    "pieces of 8 MiB, each of which counts whole or not at all.",
     flags,
     QF_COUNT_OF(flags),
 };
@@ -64,26 +70,42 @@ int state_failed(const struct qf_err *err)
     return 1;
 }
 
-static int define(struct sm_store *store, char **names)
+/* What the flags say of it: 0, or the exit code. */
+static int read_definition(const char *name, struct sm_definition *d)
 {
-    struct sm_definition d = { .layout.direct = o.short_keys,
-                               .condense_ms = o.condense_ms,
-                               .retention_ms = o.retention_ms,
-                               .timeout_ms = o.timeout_ms,
-                               .map_bytes = o.map_bytes,
-                               .readers = o.readers };
-    struct qf_err err = { 0 };
-
-    if (!o.kind || !sm_kind_parse(qf_str_from(o.kind), &d.layout.kind) ||
-        !sm_type_parse(qf_str_from(o.type), &d.type)) {
+    *d = (struct sm_definition){ .layout.direct = o.short_keys,
+                                 .condense_ms = o.condense_ms,
+                                 .retention_ms = o.retention_ms,
+                                 .timeout_ms = o.timeout_ms,
+                                 .map_bytes = o.map_bytes,
+                                 .readers = o.readers };
+    if (!o.kind || !sm_kind_parse(qf_str_from(o.kind), &d->layout.kind) ||
+        !sm_type_parse(qf_str_from(o.type), &d->type)) {
         fprintf(stderr, "error: say a --kind: state, temporal, ranged, temporal_ranged or session; "
                         "a --type: string, integer, double, boolean, json or any\n");
         return 2;
     }
-    if (!sm_name_fold(qf_str_from(names[0]), d.name)) {
-        fprintf(stderr, "error: %s is no name of a map: letters, digits, underscores\n", names[0]);
+    if (!sm_name_fold(qf_str_from(name), d->name)) {
+        fprintf(stderr, "error: %s is no name of a map: letters, digits, underscores\n", name);
         return 2;
     }
+    if (o.metric && (!web.url || strlen(o.metric) > SM_METRIC_MAX)) {
+        fprintf(stderr, "error: --metric: with --url, at most %d bytes\n", SM_METRIC_MAX);
+        return 2;
+    }
+    if (o.metric)
+        memcpy(d->metric, o.metric, strlen(o.metric) + 1);
+    return 0;
+}
+
+static int define(struct sm_store *store, char **names)
+{
+    struct sm_definition d;
+    struct qf_err err = { 0 };
+    int code = read_definition(names[0], &d);
+
+    if (code)
+        return code;
     if (sm_store_define(store, &d, &err) != QF_OK)
         return state_failed(&err);
     printf("map %s: %s\n", d.name, sm_kind_name(d.layout.kind));
@@ -261,6 +283,33 @@ static int open_and_run(const struct word *word, char **names, int count)
     return code;
 }
 
+/* --- of a cluster --- */
+
+static int run_web(const char *word, char **names, int count)
+{
+    struct sm_definition d;
+    int code;
+
+    if (strcmp(word, "define") == 0) {
+        code = read_definition(names[0], &d);
+        return code ? code : state_web_define(&web, &d);
+    }
+    if (strcmp(word, "drop") == 0)
+        return state_web_drop(&web, names[0]);
+    if (strcmp(word, "maps") == 0)
+        return state_web_maps(&web);
+    if (strcmp(word, "load") == 0)
+        return state_web_load(&web, &o, names, count);
+    if (strcmp(word, "get") == 0)
+        return state_web_get(&web, &o, names, count);
+    if (strcmp(word, "rows") == 0)
+        return state_web_rows(&web, &o, names[0]);
+    if (strcmp(word, "stats") == 0)
+        return state_web_stats(&web, names, count);
+    fprintf(stderr, "error: a cluster maintains its maps by itself\n");
+    return 2;
+}
+
 int cli_state(int argc, char **argv)
 {
     const struct word *word;
@@ -281,6 +330,11 @@ int cli_state(int argc, char **argv)
                 "stats or maintain; try --help\n");
         return 2;
     }
+    if (web.url) {
+        (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+        return cli_web_read_key(&web) ? run_web(word->word, argv + 2, positional - 1) : 2;
+    }
+    o.tenant = web.tenant ? web.tenant : "default";
     if (!qf_tenant_valid(qf_str_from(o.tenant))) {
         fprintf(stderr, "error: %s is no name of a tenant\n", o.tenant);
         return 2;

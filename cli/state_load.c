@@ -43,7 +43,7 @@ static void tell(struct loading *l, uint64_t rows, bool end)
     fprintf(stderr, "\r%" PRIu64 " rows read%s", rows, end ? "\n" : "");
 }
 
-static bool format_of(const struct state_cli *cli, const char *file, enum sm_format *ret_format)
+bool state_format_of(const struct state_cli *cli, const char *file, enum sm_format *ret_format)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf end = QF_STRBUF_INIT;
 
@@ -78,7 +78,7 @@ static qf_rc load_file(struct loading *l, const char *file, struct qf_err *err)
     int fd = input ? STDIN_FILENO : -1;
     qf_rc rc;
 
-    if (!format_of(l->cli, file, &format))
+    if (!state_format_of(l->cli, file, &format))
         return qf_err_set(err, QF_EINVAL, "%s: say its --format: xml, jsonl or csv", file);
     if (!input)
         fd = open(file, O_RDONLY | O_CLOEXEC);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/pure/duration.h"
-#include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "cli/state.h"
 #include "statemap/core/print.h"
@@ -16,16 +15,9 @@ static int get_one(struct sm_txn *txn, const char *map, const char *key, int64_t
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf line = QF_STRBUF_INIT;
     enum sm_kind kind = sm_layout_of(txn)->kind;
     struct sm_row row = { 0 };
-    int64_t number = 0;
     bool found = false;
-    qf_rc rc;
+    qf_rc rc = sm_find_text(txn, qf_str_from(key), time, &found, &row, err);
 
-    if (sm_kind_ranged(kind) && !qf_parse_i64(qf_str_from(key), &number)) {
-        (void)qf_err_set(err, QF_EINVAL, "%s is no integer: map %s is asked for numbers", key, map);
-        return 2;
-    }
-    rc = sm_kind_ranged(kind) ? sm_find_number(txn, number, time, &found, &row, err)
-                              : sm_find(txn, qf_str_from(key), time, &found, &row, err);
     if (rc != QF_OK)
         return 2;
     if (!found) {

@@ -105,6 +105,8 @@ static json_t *read_answer(const struct cli_web *web, long status, const struct 
 
     if (status >= 200 && status < 300 && answer)
         return answer;
+    if (status == 204) /* there is nothing to say */
+        return json_object();
     if (message)
         qf_strbuf_puts(why, message);
     else

@@ -45,7 +45,7 @@ struct cli_web_request {
 void cli_web_param(struct qf_strbuf *path, const char *name, const char *value);
 void cli_web_param_u64(struct qf_strbuf *path, const char *name, uint64_t value);
 
-/* The answer, json_decref() it; NULL, and one line was printed to stderr: no answer, or an error. */
+/* The answer, json_decref() it; an empty object if it has no body (204). NULL, and one line was printed to stderr: no answer, or an error. */
 json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *request);
 
 /* Print @answer, if there is one, in a line and let go of it; the code with which the command ends. */

@@ -535,7 +535,9 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
 
 static qf_rc start_state(struct ingest *ingest, struct qf_err *err)
 {
-    const struct in_state_options state = { .data = ingest->options->data, .name = ingest->name };
+    const struct in_state_options state = { .data = ingest->options->data,
+                                            .name = ingest->name,
+                                            .upkeep_ms = ingest->options->state_upkeep_ms };
 
     ingest->state = in_state_new(&state);
     ingest->state_reads = qf_pool_new("state-read", STATE_READERS, STATE_QUEUE);

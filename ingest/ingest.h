@@ -49,6 +49,7 @@ struct in_options {
     const char *handoff_dir; /* NULL: below data */
     uint64_t handoff_node_bytes, handoff_store_bytes, handoff_quantum, handoff_rate;
     int64_t handoff_pause_ms;
+    int64_t state_upkeep_ms; /* condensation and retention of state maps, so often; 0: never */
     bool handoff_backpressure;
     uint64_t segment_shards;  /* a power of two */
     int64_t query_timeout_ms; /* the longest that a query may take */

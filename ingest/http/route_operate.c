@@ -6,6 +6,7 @@
 #include "ingest/http/routes_int.h"
 #include "ingest/ring/driver.h"
 #include "ingest/ring/handoff.h"
+#include "ingest/state/state.h"
 
 static void read_figures(struct in_routes *routes)
 {
@@ -136,6 +137,29 @@ static void read_head_figures(struct in_routes *routes)
     qf_metric_set(m->head_reads_waiting, 0, (double)fresh.reads_waiting);
 }
 
+static void read_state_figures(struct in_routes *routes)
+{
+    const struct in_state_figures f = in_state_figures(routes->state);
+    struct in_metrics *m = routes->metrics;
+
+    qf_metric_set(m->state_maps, 0, (double)f.maps);
+    qf_metric_set(m->state_rows, 0, (double)f.map_rows);
+    qf_metric_set(m->state_bytes, 0, (double)f.map_bytes);
+    qf_metric_set(m->state_loads, 0, (double)f.loads);
+    qf_metric_set(m->state_loaded, 0, (double)f.rows);
+    qf_metric_set(m->state_skipped, 0, (double)f.skipped);
+    qf_metric_set(m->state_merges, 0, (double)f.merges);
+    qf_metric_set(m->state_refused, 0, (double)f.refused);
+    qf_metric_set(m->state_lookups, 0, (double)f.look_ups);
+    qf_metric_set(m->state_snapshots, 0, (double)f.snapshots);
+    qf_metric_set(m->state_dropped, 0, (double)f.dropped);
+    qf_metric_set(m->state_upkeep_failures, 0, (double)f.upkeep_failures);
+    qf_metric_set(m->state_behind, 0, (double)f.behind);
+    qf_metric_set(m->state_age, 0, (double)f.age_ms / 1000);
+    qf_metric_set(m->state_waiting, 0, (double)f.waiting);
+    qf_metric_set(m->state_stuck, 0, f.stuck);
+}
+
 static void handle_metrics(struct qh_visit *visit)
 {
     read_figures(in_routes_of(visit));
@@ -143,6 +167,7 @@ static void handle_metrics(struct qh_visit *visit)
     read_ring_figures(in_routes_of(visit));
     read_handoff_figures(in_routes_of(visit));
     read_head_figures(in_routes_of(visit));
+    read_state_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
 }
 

@@ -19,6 +19,9 @@ struct in_state_task *in_state_task_free(struct in_state_task *task)
 {
     (void)qh_stream_drop(task->stream);
     qf_strbuf_done(&task->body);
+    qf_strbuf_done(&task->key);
+    qf_strbuf_done(&task->prefix);
+    qf_strbuf_done(&task->cursor);
     free(task);
     return NULL;
 }
@@ -118,11 +121,18 @@ static qf_rc run_drop(struct in_state_task *task, struct qf_err *err)
 /* A definition whose name is the path's. */
 static qf_rc read_definition(struct in_state_task *task, struct qf_err *err)
 {
+    static const char *const taken[] = { "maps", "load", "rules" };
     qf_rc rc =
         sm_definition_read_as(qf_strbuf_view(&task->body), task->map, &task->definition, err);
 
     if (rc == QF_OK && strcmp(task->definition.name, task->map) != 0)
         rc = qf_err_set(err, QF_EINVAL, "the definition is of a map %s", task->definition.name);
+    for (size_t i = 0; i < QF_COUNT_OF(taken) && rc == QF_OK; i++)
+        if (strcmp(task->map, taken[i]) == 0)
+            rc = qf_err_set(err, QF_EINVAL,
+                            "no map is called %s: the path under which it would be looked up is "
+                            "taken",
+                            taken[i]);
     return rc;
 }
 

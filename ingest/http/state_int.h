@@ -19,6 +19,10 @@ struct in_state_task {
     char tenant[QF_TENANT_MAX + 1];
     char map[SM_NAME_MAX + 1]; /* "": none, or all */
     struct qf_strbuf body;
+    struct qf_strbuf key, prefix, cursor; /* of look-ups, of rows */
+    struct sm_filter filter;              /* but for its texts */
+    int64_t time;
+    uint64_t limit;
     uint64_t version, after;
     char range[128];
     struct sm_definition definition;

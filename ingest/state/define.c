@@ -70,16 +70,22 @@ qf_rc in_state_store(struct in_state *state, struct qf_str tenant, struct sm_sto
 static qf_rc print_map(struct sm_store *store, const struct sm_definition *definition,
                        struct qf_strbuf *json, struct qf_err *err)
 {
-    uint64_t version = 0;
-    qf_rc rc = sm_store_version(store, qf_str_from(definition->name), &version, err);
+    struct sm_about about = { 0 };
+    struct sm_reading reading;
+    qf_rc rc = sm_reading_begin(store, qf_str_from(definition->name), &reading, err);
 
-    if (rc == QF_ENOTFOUND && err) /* it has no rows yet */
+    if (rc == QF_OK) {
+        about = sm_about(reading.txn);
+        sm_reading_end(store, &reading);
+    } else if (rc == QF_ENOTFOUND && err) { /* it has no rows yet */
         *err = (struct qf_err){ 0 };
-    else if (rc != QF_OK)
+    } else {
         return rc;
+    }
     sm_definition_print(json, definition);
-    json->len--; /* one member more */
-    qf_strbuf_printf(json, ",\"rows\":%" PRIu64 "}", version);
+    json->len--; /* some members more */
+    qf_strbuf_printf(json, ",\"rows\":%" PRIu64 ",\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
+                     about.version, about.rows, about.bytes_used);
     return QF_OK;
 }
 

@@ -20,6 +20,9 @@ struct in_state *in_state_new(const struct in_state_options *options)
 
     state->data = qf_xstrdup(options->data);
     state->name = qf_xstrdup(options->name);
+    state->upkeep_ms = options->upkeep_ms;
+    state->started_ms = qf_clock_wall_ms();
+    atomic_store(&state->changes, 1);
     state->work = qf_lock_new();
     state->copy = qf_lock_new();
     state->lock = qf_lock_new();
@@ -42,6 +45,7 @@ struct in_state *in_state_free(struct in_state *state)
         return NULL;
     in_state_halt(state);
     (void)qf_thread_join(state->thread);
+    (void)qf_thread_join(state->upkeep);
     (void)sm_owner_close(state->owner);
     (void)qf_lock_free(state->work);
     (void)qf_lock_free(state->copy);
@@ -152,6 +156,8 @@ static qf_rc apply_record(struct in_state *state, const struct qn_record *record
     if (sm_entry_decode(record->data, &entry) == QF_OK && entry.kind == SM_ENTRY_PIECE)
         return QF_OK;
     atomic_fetch_add(&state->refused, verdict.err.rc != QF_OK);
+    atomic_fetch_add(&state->merges, verdict.err.rc == QF_OK && entry.kind == SM_ENTRY_LOAD);
+    atomic_fetch_add(&state->changes, 1);
     note(state, record->offset, entry.kind == SM_ENTRY_LOAD ? entry.upload : 0, &verdict);
     return QF_OK;
 }
@@ -200,7 +206,8 @@ static void read_on(struct in_state *state)
     ask->wait_ms = state->told == sm_owner_needed(state->owner) ? WAIT_MS : TELL_MS;
     rc = in_state_ask(state, ask, &err);
     if (rc == QF_OK) {
-        atomic_store(&state->behind, ask->answer.end > ask->answer.next);
+        atomic_store(&state->behind,
+                     ask->answer.end > ask->answer.next ? ask->answer.end - ask->answer.next : 0);
         rc = apply_answer(state, &ask->answer, &err);
         if (rc != QF_OK)
             complain(state, &err);
@@ -275,7 +282,10 @@ qf_rc in_state_start(struct in_state *state, struct qn_node *node, struct qf_err
 {
     state->node = node;
     state->thread = qf_thread_start("state", run, state);
-    return state->thread ? QF_OK : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
+    state->upkeep = qf_thread_start("state-upkeep", in_state_run_upkeep, state);
+    return state->thread && state->upkeep
+               ? QF_OK
+               : qf_err_set(err, QF_EUNAVAILABLE, "cannot start threads");
 }
 
 int64_t in_state_as_of(const struct in_state *state)
@@ -285,7 +295,14 @@ int64_t in_state_as_of(const struct in_state *state)
 
 struct in_state_figures in_state_figures(struct in_state *state)
 {
+    int64_t as_of = atomic_load(&state->as_of_ms);
     struct in_state_figures figures = {
+        .maps = atomic_load(&state->maps),
+        .map_rows = atomic_load(&state->map_rows),
+        .map_bytes = atomic_load(&state->map_bytes),
+        .merges = atomic_load(&state->merges),
+        .upkeep_failures = atomic_load(&state->upkeep_failures),
+        .age_ms = QF_MAX(qf_clock_wall_ms() - (as_of ? as_of : state->started_ms), INT64_C(0)),
         .waiting = atomic_load(&state->waiting),
         .behind = atomic_load(&state->behind),
         .loads = atomic_load(&state->loads_done),
@@ -294,6 +311,7 @@ struct in_state_figures in_state_figures(struct in_state *state)
         .refused = atomic_load(&state->refused),
         .snapshots = atomic_load(&state->snapshots),
         .dropped = atomic_load(&state->dropped),
+        .look_ups = atomic_load(&state->look_ups),
         .stuck = atomic_load(&state->stuck),
     };
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "queue/node/node.h"
+#include "statemap/core/filter.h"
 #include "statemap/load/load.h"
 #include "statemap/owner/owner.h"
 
@@ -19,7 +20,8 @@ struct in_state;
 struct in_state_options {
     const char
         *data; /* maps lie in the folder `state` in it, which is of one cluster as all of it is */
-    const char *name; /* of this node */
+    const char *name;  /* of this node */
+    int64_t upkeep_ms; /* condensation and retention of all maps, so often; 0: never */
 };
 
 struct in_state *in_state_new(const struct in_state_options *options);
@@ -66,6 +68,39 @@ QF_MUST_CHECK qf_rc in_state_load(struct in_state *state, struct in_state_load *
 QF_MUST_CHECK qf_rc in_state_store(struct in_state *state, struct qf_str tenant,
                                    struct sm_store **ret_store, struct qf_err *err);
 
+/* --- what maps say --- */
+
+enum { IN_STATE_KEYS_MAX = 10000, IN_STATE_ROWS_MAX = 10000 };
+/* About: of rows in one answer. */
+#define IN_STATE_ANSWER_MAX ((size_t)16 << 20)
+
+struct in_state_keys {
+    struct qf_str tenant, map;
+    const struct qf_str *keys; /* of ranged maps: numbers as text */
+    size_t count;
+    int64_t time;
+};
+struct in_state_found {
+    size_t found;     /* keys that the map says something of */
+    uint64_t version; /* the last part in the map; 0: it has no rows yet */
+};
+/* Its rows of these keys at that time, in their order, with commas between them: null for a key of which it says nothing. All are of
+ * one version. QF_ENOTFOUND: there is no such map; QF_EINVAL: a key is no number; QF_ELIMIT: too long an answer. */
+QF_MUST_CHECK qf_rc in_state_look_up(struct in_state *state, const struct in_state_keys *keys,
+                                     struct in_state_found *ret_found, struct qf_strbuf *json,
+                                     struct qf_err *err);
+
+struct in_state_page {
+    struct qf_str tenant, map;
+    struct sm_filter filter;
+    uint64_t limit;      /* rows */
+    struct qf_str after; /* where the page before ended; empty: from the first row on */
+};
+/* {"version":V,"rows":[...],"next":"..."}; without `next` there are no more. A page may have few rows, or none, and a `next`: so many
+ * were looked at. QF_ENOTFOUND, QF_EINVAL as above. */
+QF_MUST_CHECK qf_rc in_state_rows(struct in_state *state, const struct in_state_page *page,
+                                  struct qf_strbuf *json, struct qf_err *err);
+
 /* --- snapshots --- */
 
 /* A snapshot to be sent. */
@@ -84,7 +119,13 @@ QF_MUST_CHECK qf_rc in_state_snapshot(struct in_state *state, struct qf_str tena
 int64_t in_state_as_of(const struct in_state *state);
 
 struct in_state_figures {
-    uint64_t applied, waiting, behind, loads, rows, skipped, refused, snapshots, dropped;
+    uint64_t maps, map_rows, map_bytes; /* as of the last counting, some seconds ago */
+    uint64_t applied, waiting, behind;  /* positions; parts that wait; entries not done yet */
+    uint64_t loads, rows, skipped;      /* that this node took */
+    uint64_t merges, refused, snapshots,
+        look_ups;                      /* parts merged here; entries that count for nothing */
+    uint64_t dropped, upkeep_failures; /* rows that maintenance let go of */
+    int64_t age_ms;                    /* since it last knew that it has done everything */
     bool stuck; /* what the log says cannot be done here: see the log of this node */
 };
 /* Does not block. */

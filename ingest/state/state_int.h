@@ -15,7 +15,8 @@ struct in_verdict {
 struct in_state {
     char *data, *name;
     struct qn_node *node;
-    struct qf_thread *thread;
+    struct qf_thread *thread, *upkeep;
+    int64_t upkeep_ms, started_ms;
     struct qf_lock *work; /* held by who applies, merges or maintains */
     struct qf_lock *copy; /* held by who makes a snapshot: one at a time */
     struct qf_lock *lock; /* of what follows */
@@ -29,8 +30,15 @@ struct in_state {
     uint64_t told; /* the offset that was told last */
     atomic_int_fast64_t as_of_ms;
     atomic_bool stuck;
-    atomic_uint_fast64_t waiting, behind, loads_done, rows, skipped, refused, snapshots, dropped;
+    atomic_uint_fast64_t
+        changes; /* of definitions or rows: what was counted before is not so any more */
+    atomic_uint_fast64_t maps, map_rows, map_bytes, merges, upkeep_failures;
+    atomic_uint_fast64_t waiting, behind, loads_done, rows, skipped, refused, snapshots, dropped,
+        look_ups;
 };
+
+/* upkeep.c: a thread's. */
+void in_state_run_upkeep(void *state);
 
 /* log.c: the queue. Ask, and wait for the answer; the ask is the caller's again. */
 QF_MUST_CHECK qf_rc in_state_ask(struct in_state *state, struct qn_ask *ask, struct qf_err *err);

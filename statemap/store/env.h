@@ -73,8 +73,12 @@ QF_MUST_CHECK qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time,
 QF_MUST_CHECK qf_rc sm_find_number(struct sm_txn *txn, int64_t number, int64_t time,
                                    bool *ret_found, struct sm_row *ret_row, struct qf_err *err);
 
-/* Rows in the order they are stored in, from the first one, or from behind @after (a stored key that another walk told;
- * empty: none). */
+/* One of the two: a ranged map is asked for the number that @key is as text. QF_EINVAL: it is none. */
+QF_MUST_CHECK qf_rc sm_find_text(struct sm_txn *txn, struct qf_str key, int64_t time,
+                                 bool *ret_found, struct sm_row *ret_row, struct qf_err *err);
+
+/* Rows in the order they are stored in, from the first one, or from behind @after (a stored key that another walk told, or that
+ * anybody made up; empty: none). */
 struct sm_rows {
     struct sm_txn *txn;
     bool begun;

@@ -1,6 +1,7 @@
 /* walk.c - from row to row, and which rows are asked for. */
 #include <string.h>
 
+#include "base/pure/number.h"
 #include "statemap/core/bytes.h"
 #include "statemap/core/keep.h"
 #include "statemap/core/range.h"
@@ -299,6 +300,21 @@ qf_rc sm_find_number(struct sm_txn *txn, int64_t number, int64_t time, bool *ret
             break;
     }
     return QF_OK;
+}
+
+qf_rc sm_find_text(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_found,
+                   struct sm_row *ret_row, struct qf_err *err)
+{
+    int64_t number;
+
+    *ret_found = false;
+    if (!sm_kind_ranged(txn->env->layout.kind))
+        return sm_find(txn, key, time, ret_found, ret_row, err);
+    if (!qf_parse_i64(key, &number))
+        return qf_err_set(err, QF_EINVAL, "%.*s is no integer: map %s is asked for numbers",
+                          (int)QF_MIN(key.len, (size_t)40), key.len ? key.data : "",
+                          txn->env->name);
+    return sm_find_number(txn, number, time, ret_found, ret_row, err);
 }
 
 /* A walk has come to @stored. */

@@ -546,7 +546,11 @@ class Alerts(unittest.TestCase):
                  'promfabric_ingest_handoff_failures_total': "0x120",
                  'promfabric_ingest_handoff_disk_failures_total': "0x120",
                  'promfabric_ingest_handoff_nodes_away': "0x120",
-                 'promfabric_ingest_handoff_repair_marks': "0x120"}
+                 'promfabric_ingest_handoff_repair_marks': "0x120",
+                 'promfabric_ingest_state_stuck': "0x120",
+                 'promfabric_ingest_state_waiting_parts': "0x120",
+                 'promfabric_ingest_state_age_seconds': "1x120",
+                 'promfabric_ingest_state_upkeep_failures_total': "0x120"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
                  "PromfabricQueriesSlow": {
                      'promfabric_api_query_duration_seconds_bucket{le="0.1"}': "0+60x60"},
@@ -583,7 +587,10 @@ class Alerts(unittest.TestCase):
                                           'promfabric_ingest_handoff_nodes_away': "1x120"},
                  "PromfabricHandoffFull": {'promfabric_ingest_handoff_dropped_total{why="cap"}': "0+1x120"},
                  "PromfabricHandoffFails": {'promfabric_ingest_handoff_failures_total': "0+1x120"},
-                 "PromfabricRepairsWait": {'promfabric_ingest_handoff_repair_marks': "3x120"}}
+                 "PromfabricRepairsWait": {'promfabric_ingest_handoff_repair_marks': "3x120"},
+                 "PromfabricStateMapsStuck": {'promfabric_ingest_state_waiting_parts': "1x120"},
+                 "PromfabricStateMapsOld": {'promfabric_ingest_state_age_seconds': "0+60x120"},
+                 "PromfabricStateUpkeepFails": {'promfabric_ingest_state_upkeep_failures_total': "0+1x120"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
 
         def world(changes, firing):
