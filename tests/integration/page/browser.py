@@ -13,6 +13,7 @@ from harness import BINARY, LONG, START, Fabric, load, standard_lines, wait_for 
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
     from selenium.webdriver import ActionChains
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By

@@ -4,8 +4,8 @@ import re
 import time
 import unittest
 
-from browser import (END, FILES, LONG, SCREENS, START, ActionChains, By, Fabric, Keys, Page, Select,
-                     load, wait_for)
+from browser import (END, FILES, LONG, SCREENS, START, ActionChains, By, Fabric, Keys,
+                     NoSuchElementException, Page, Select, StaleElementReferenceException, load, wait_for)
 
 ALL = Keys.CONTROL + "a" + Keys.NULL  # chooses all of a field
 
@@ -222,9 +222,20 @@ class Asking(Page):
             r"g0\.range_input=(\d+)m", self.browser.current_url))
         self.assertLess(int(zoomed[1]), 30)
         self.await_text("status", " series, ")
-        over = self.browser.find_element(By.CSS_SELECTOR, ".u-over")
-        ActionChains(self.browser).move_to_element(over).double_click().perform()
+        self.double_click_graph()
         wait_for("a longer range", lambda: zoomed[0] not in self.browser.current_url)
+
+    def double_click_graph(self):
+        """The graph may be drawn anew between finding and clicking: then on the new one."""
+        def clicked():
+            try:
+                over = self.browser.find_element(By.CSS_SELECTOR, ".u-over")
+                ActionChains(self.browser).move_to_element(over).double_click().perform()
+            except (NoSuchElementException, StaleElementReferenceException):
+                return False
+            return True
+
+        wait_for("a graph to click", clicked)
 
     def test_the_mouse_over_the_graph_shows_the_nearest_value(self):
         self.open("temperature")
