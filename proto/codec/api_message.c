@@ -12,7 +12,18 @@ typedef Promfabric__Control__V1__Segment segment_msg;
 typedef Promfabric__Control__V1__WorkLimits limits_msg;
 typedef Promfabric__Control__V1__HeadRead heads_msg;
 typedef Promfabric__Control__V1__HeadInput head_msg;
+typedef Promfabric__Control__V1__MapRead maps_msg;
+typedef Promfabric__Control__V1__MapInput map_msg;
 typedef Promfabric__Control__V1__AssignJob job_msg;
+
+static char **fill_names(struct qf_arena *arena, const struct qf_str *names, size_t count)
+{
+    char **out = QF_ARENA_ARRAY(arena, char *, count + 1);
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = pb_cstr(arena, names[i]);
+    return out;
+}
 
 static heads_msg *fill_heads(struct qf_arena *arena, const struct pb_heads *in)
 {
@@ -36,10 +47,37 @@ static heads_msg *fill_heads(struct qf_arena *arena, const struct pb_heads *in)
         heads[i].shard = head->shard;
         heads[i].shard_count = head->shard_count;
         heads[i].n_replicas = head->replica_count;
-        heads[i].replicas = QF_ARENA_ARRAY(arena, char *, head->replica_count);
-        for (size_t k = 0; k < head->replica_count; k++)
-            heads[i].replicas[k] = pb_cstr(arena, head->replicas[k]);
+        heads[i].replicas = fill_names(arena, head->replicas, head->replica_count);
         out->inputs[i] = &heads[i];
+    }
+    return out;
+}
+
+static maps_msg *fill_maps(struct qf_arena *arena, const struct pb_maps *in)
+{
+    maps_msg *out = QF_ARENA_NEW(arena, maps_msg);
+    map_msg *maps = QF_ARENA_ARRAY(arena, map_msg, in->count);
+
+    promfabric__control__v1__map_read__init(out);
+    out->shard = in->shard;
+    out->shard_count = in->shard_count;
+    out->n_nodes = in->node_count;
+    out->nodes = fill_names(arena, in->nodes, in->node_count);
+    out->n_inputs = in->count;
+    out->inputs = QF_ARENA_ARRAY(arena, map_msg *, in->count);
+    for (size_t i = 0; i < in->count; i++) {
+        const struct pb_map *map = &in->inputs[i];
+
+        promfabric__control__v1__map_input__init(&maps[i]);
+        maps[i].name = pb_cstr(arena, map->name);
+        maps[i].kind = pb_cstr(arena, map->kind);
+        maps[i].metric = pb_cstr(arena, map->metric);
+        maps[i].short_keys = map->short_keys;
+        maps[i].interval_ms = map->interval_ms;
+        maps[i].created = map->created;
+        maps[i].version = map->version;
+        maps[i].bytes = map->bytes;
+        out->inputs[i] = &maps[i];
     }
     return out;
 }
@@ -66,6 +104,8 @@ static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assi
     out->limits = limits;
     if (in->heads.count)
         out->heads = fill_heads(arena, &in->heads);
+    if (in->maps.count)
+        out->maps = fill_maps(arena, &in->maps);
     out->n_segments = in->segment_count;
     out->segments = QF_ARENA_ARRAY(arena, segment_msg *, in->segment_count);
     for (size_t i = 0; i < in->segment_count; i++) {
@@ -81,15 +121,6 @@ static void fill_assign(struct qf_arena *arena, const struct pb_assign *in, assi
         segments[i].generation = segment->generation;
         out->segments[i] = &segments[i];
     }
-}
-
-static char **fill_names(struct qf_arena *arena, const struct qf_str *names, size_t count)
-{
-    char **out = QF_ARENA_ARRAY(arena, char *, count + 1);
-
-    for (size_t i = 0; i < count; i++)
-        out[i] = pb_cstr(arena, names[i]);
-    return out;
 }
 
 static void fill_job(struct qf_arena *arena, const struct pb_job *in, job_msg *out)
@@ -220,14 +251,32 @@ static qf_rc take_segments(struct qf_arena *arena, const assign_msg *in, struct 
     return QF_OK;
 }
 
+/* One URL at least, none too long. *ret_usable false: they are not so. */
+static qf_rc take_urls(struct qf_arena *arena, char *const *in, size_t count,
+                       const struct qf_str **ret_urls, bool *ret_usable, struct qf_err *err)
+{
+    struct qf_str *urls = QF_ARENA_ARRAY(arena, struct qf_str, count + 1);
+    bool usable = count > 0 && count <= PB_REPLICAS_MAX;
+
+    if (!urls)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu replicas", count);
+    for (size_t i = 0; usable && i < count; i++) {
+        urls[i] = qf_str_from(in[i]);
+        usable = urls[i].len > 0 && urls[i].len <= PB_TEXT_BYTES_MAX;
+    }
+    *ret_urls = urls;
+    *ret_usable = usable;
+    return QF_OK;
+}
+
 static qf_rc take_head(struct qf_arena *arena, const head_msg *in, struct pb_head *out,
                        struct qf_err *err)
 {
-    struct qf_str *replicas = QF_ARENA_ARRAY(arena, struct qf_str, in->n_replicas + 1);
-    bool usable = in->n_replicas > 0 && in->n_replicas <= PB_REPLICAS_MAX;
+    const struct qf_str *replicas;
+    bool usable;
 
-    if (!replicas)
-        return qf_err_set(err, QF_ELIMIT, "no memory for %zu replicas", in->n_replicas);
+    if (take_urls(arena, in->replicas, in->n_replicas, &replicas, &usable, err) != QF_OK)
+        return QF_ELIMIT;
     *out = (struct pb_head){ .partition = in->partition,
                              .queue = qf_str_from(in->queue),
                              .generation = in->generation,
@@ -236,10 +285,6 @@ static qf_rc take_head(struct qf_arena *arena, const head_msg *in, struct pb_hea
                              .shard_count = in->shard_count,
                              .replicas = replicas,
                              .replica_count = in->n_replicas };
-    for (size_t i = 0; usable && i < in->n_replicas; i++) {
-        replicas[i] = qf_str_from(in->replicas[i]);
-        usable = replicas[i].len > 0 && replicas[i].len <= PB_TEXT_BYTES_MAX;
-    }
     if (!usable || out->queue.len == 0 || out->queue.len > PB_ID_BYTES_MAX ||
         out->shard >= out->shard_count)
         return qf_err_set(err, QF_EPROTO, "a head input without a usable queue, shard or replica");
@@ -268,6 +313,59 @@ static qf_rc take_heads(struct qf_arena *arena, const heads_msg *in, struct pb_h
         return qf_err_set(err, QF_EPROTO, "head inputs without a usable selector");
     for (size_t i = 0; rc == QF_OK && i < in->n_inputs; i++)
         rc = take_head(arena, in->inputs[i], &inputs[i], err);
+    return rc;
+}
+
+static bool is_usable(struct qf_str text)
+{
+    return text.len > 0 && text.len <= PB_TEXT_BYTES_MAX;
+}
+
+static qf_rc take_map(const map_msg *in, const struct pb_map *before, struct pb_map *out,
+                      struct qf_err *err)
+{
+    *out = (struct pb_map){ .name = qf_str_from(in->name),
+                            .kind = qf_str_from(in->kind),
+                            .metric = qf_str_from(in->metric),
+                            .short_keys = in->short_keys,
+                            .interval_ms = in->interval_ms,
+                            .created = in->created,
+                            .version = in->version,
+                            .bytes = in->bytes };
+    if (!is_usable(out->name) || !is_usable(out->kind) || !is_usable(out->metric) ||
+        (before && qf_str_cmp(before->name, out->name) >= 0))
+        return qf_err_set(err, QF_EPROTO, "a state map without a usable name, kind or metric");
+    if (out->interval_ms <= 0 || out->interval_ms > PB_MAP_INTERVAL_MS_MAX || !out->version ||
+        !out->bytes || out->bytes > INT64_MAX)
+        return qf_err_set(err, QF_EPROTO, "a state map without a usable interval or copy");
+    return QF_OK;
+}
+
+static qf_rc take_maps(struct qf_arena *arena, const maps_msg *in, struct pb_maps *out,
+                       struct qf_err *err)
+{
+    struct pb_map *inputs;
+    bool usable;
+    qf_rc rc;
+
+    if (!in || !in->n_inputs)
+        return QF_OK;
+    if (in->n_inputs > PB_MAPS_MAX)
+        return qf_err_set(err, QF_EPROTO, "%zu state maps in one work", in->n_inputs);
+    inputs = QF_ARENA_ARRAY(arena, struct pb_map, in->n_inputs);
+    if (!inputs)
+        return qf_err_set(err, QF_ELIMIT, "no memory for %zu state maps", in->n_inputs);
+    *out = (struct pb_maps){ .inputs = inputs,
+                             .count = in->n_inputs,
+                             .node_count = in->n_nodes,
+                             .shard = in->shard,
+                             .shard_count = in->shard_count };
+    rc = take_urls(arena, in->nodes, in->n_nodes, &out->nodes, &usable, err);
+    if (rc == QF_OK &&
+        (!usable || out->shard >= out->shard_count || (out->shard_count & (out->shard_count - 1))))
+        rc = qf_err_set(err, QF_EPROTO, "state maps without usable nodes or shard");
+    for (size_t i = 0; rc == QF_OK && i < in->n_inputs; i++)
+        rc = take_map(in->inputs[i], i ? &inputs[i - 1] : NULL, &inputs[i], err);
     return rc;
 }
 
@@ -301,6 +399,8 @@ static qf_rc take_assign(struct qf_arena *arena, const assign_msg *in, struct pb
     if (!pb_traceparent_valid(out->traceparent))
         out->traceparent = QF_STR(""); /* W3C: a malformed one is as if there were none */
     rc = take_heads(arena, in->heads, &out->heads, err);
+    if (rc == QF_OK)
+        rc = take_maps(arena, in->maps, &out->maps, err);
     return rc ? rc : take_segments(arena, in, out, err);
 }
 

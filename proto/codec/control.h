@@ -16,7 +16,7 @@
 #include "base/pure/slice.h"
 #include "base/pure/strbuf.h"
 
-#define PB_PROTOCOL_VERSION 2 /* the one that is written down in control.proto */
+#define PB_PROTOCOL_VERSION 3 /* the one that is written down in control.proto */
 #define PB_CONTROL_METHOD "/promfabric.control.v1.Control/Connect"
 
 /* Bounds of a valid message, checked when decoding. */
@@ -25,8 +25,10 @@
 #define PB_TEXT_BYTES_MAX 4096          /* reasons, URLs, segment names */
 #define PB_SPEC_BYTES_MAX (1u << 20)
 #define PB_SEGMENTS_MAX 16384
-#define PB_HEADS_MAX 4096               /* head inputs of one work */
-#define PB_REPLICAS_MAX 16              /* of one head input */
+#define PB_HEADS_MAX 4096  /* head inputs of one work */
+#define PB_REPLICAS_MAX 16 /* of one head input */
+#define PB_MAPS_MAX 256    /* state maps that one work reads */
+#define PB_MAP_INTERVAL_MS_MAX 3600000
 #define PB_JOB_INPUTS_MAX 1024          /* files that a job reads */
 #define PB_JOB_DEAD_MAX 16384           /* that its inputs replaced */
 #define PB_DECODE_BYTES_MAX (16u << 20) /* arena budget that every valid message fits in */
@@ -34,6 +36,8 @@
 /* Versions that this build speaks: API and workers are upgraded one after the other, and go back, as long as
  * two of them have one in common. (version.c) */
 extern const uint32_t pb_protocol_oldest, pb_protocol_newest;
+/* Works with state maps are for workers that speak this, or a later one. */
+#define PB_PROTOCOL_MAPS 3
 
 /* The version to speak with a peer whose oldest is @oldest and newest @newest (0: the same): the newest that
  * both do; 0: there is none. */
@@ -77,6 +81,22 @@ struct pb_heads {
     int64_t min_ts, max_ts;
 };
 
+/* A copy of a state map. */
+struct pb_map {
+    struct qf_str name, kind, metric; /* never empty */
+    bool short_keys;
+    int64_t interval_ms;              /* more than 0 */
+    uint64_t created, version, bytes; /* a version and some bytes */
+};
+
+struct pb_maps {
+    const struct pb_map *inputs; /* by name, none twice */
+    size_t count;
+    const struct qf_str *nodes; /* if there are inputs: at least one */
+    size_t node_count;
+    uint32_t shard, shard_count; /* shard < shard_count, a power of two */
+};
+
 struct pb_limits { /* 0: the worker's own */
     uint64_t samples_max;
     uint64_t memory_bytes_max;
@@ -94,6 +114,7 @@ struct pb_assign {
     struct pb_segment *segments;
     size_t segment_count;
     struct pb_heads heads;
+    struct pb_maps maps;
     struct pb_limits limits;
     uint64_t timeout_ms;
     struct qf_str traceparent; /* well-formed or empty */

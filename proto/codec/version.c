@@ -2,4 +2,5 @@
  * program with another one, and runs both in one fabric. */
 #include "proto/codec/control.h"
 
-const uint32_t pb_protocol_oldest = PB_PROTOCOL_VERSION, pb_protocol_newest = PB_PROTOCOL_VERSION;
+const uint32_t pb_protocol_oldest = PB_PROTOCOL_VERSION - 1;
+const uint32_t pb_protocol_newest = PB_PROTOCOL_VERSION;

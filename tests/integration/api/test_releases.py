@@ -7,7 +7,7 @@ import unittest
 from harness import BINARY, START, Fabric, load, standard_lines, wait_for
 
 NEXT = os.environ["PROMFABRIC_NEXT"]
-NOW = 2  # PB_PROTOCOL_VERSION
+NOW = 3  # PB_PROTOCOL_VERSION
 QUERY = "sum by (job) (rate(http_requests_total[5m]))"
 AT = START + 3600
 

@@ -165,7 +165,7 @@ TEST(another_protocol_version_is_a_clear_error)
     client =
         client_new(&(struct client_options){ .target = worker.target, .protocol_version = 99 });
     CHECK_EQ(client_wait_end(client, 5000, &details), 9);
-    CHECK_STR(details, "protocol version 99 is not supported, only 2 to 2 are");
+    CHECK_STR(details, "protocol version 99 is not supported, only 2 to 3 are");
     client = client_free(client);
     client = client_new(&(struct client_options){ .target = worker.target, .no_hello = true });
     send_cancel(client, 1, 1);

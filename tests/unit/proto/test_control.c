@@ -69,6 +69,23 @@ static struct pb_api_message sample_assign(void)
           .replica_count = 1 },
     };
 
+    static const struct pb_map maps[2] = {
+        { .name = QF_STR_INIT("on_call"),
+          .kind = QF_STR_INIT("session"),
+          .metric = QF_STR_INIT("on_call_info"),
+          .interval_ms = PB_MAP_INTERVAL_MS_MAX,
+          .created = UINT64_MAX - 4,
+          .version = UINT64_MAX - 5,
+          .bytes = INT64_MAX },
+        { .name = QF_STR_INIT("team"),
+          .kind = QF_STR_INIT("state"),
+          .metric = QF_STR_INIT("team_info"),
+          .short_keys = true,
+          .interval_ms = 1,
+          .version = 1,
+          .bytes = 1 },
+    };
+
     return (struct pb_api_message){
         .kind = PB_API_ASSIGN,
         .u.assign = { .query_id = QF_STR("q-1"),
@@ -77,6 +94,12 @@ static struct pb_api_message sample_assign(void)
                                  .match = QF_STR("{__name__=\"up\"}"),
                                  .min_ts = -5,
                                  .max_ts = INT64_MAX },
+                      .maps = { .inputs = maps,
+                                .count = 2,
+                                .nodes = replicas,
+                                .node_count = 2,
+                                .shard = 3,
+                                .shard_count = 4 },
                       .leaf_id = 7,
                       .work_id = UINT64_MAX - 1,
                       .attempt = 2,
@@ -172,6 +195,56 @@ TEST(head_inputs_that_cannot_be_read_are_refused)
             sent.u.assign.heads.match = QF_STR("");
         pb_api_encode(&bytes, &sent);
         CHECK_EQ(pb_api_decode(arena, qf_strbuf_view(&bytes), &got, &err), QF_EPROTO);
+    }
+}
+
+/* State maps arrive with the copy that is to be read. */
+TEST(state_maps_keep_every_field)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+    struct pb_api_message sent = sample_assign();
+    struct pb_api_message message = send_api(arena, &sent);
+    const struct pb_maps *got = &message.u.assign.maps;
+
+    CHECK_EQ(got->count, 2);
+    CHECK_EQ(got->shard, 3);
+    CHECK_EQ(got->shard_count, 4);
+    CHECK_EQ(got->node_count, 2);
+    CHECK(str_is(got->nodes[1], "http://b:2"));
+    CHECK(str_is(got->inputs[0].name, "on_call"));
+    CHECK(str_is(got->inputs[0].kind, "session"));
+    CHECK(str_is(got->inputs[0].metric, "on_call_info"));
+    CHECK(!got->inputs[0].short_keys && got->inputs[1].short_keys);
+    CHECK_EQ(got->inputs[0].interval_ms, PB_MAP_INTERVAL_MS_MAX);
+    CHECK(got->inputs[0].created == UINT64_MAX - 4);
+    CHECK(got->inputs[0].version == UINT64_MAX - 5);
+    CHECK(got->inputs[0].bytes == INT64_MAX);
+}
+
+TEST(state_maps_that_cannot_be_read_are_refused)
+{
+    enum { CASES = 11 };
+
+    for (int i = 0; i < CASES; i++) {
+        QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(PB_DECODE_BYTES_MAX);
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+        struct pb_api_message sent = sample_assign(), got;
+        struct pb_maps *maps = &sent.u.assign.maps;
+        struct pb_map bad[2] = { maps->inputs[0], maps->inputs[1] };
+        struct qf_err err = { 0 };
+
+        maps->inputs = bad;
+        maps->shard = i == 0 ? 4 : maps->shard;
+        maps->shard_count = i == 1 ? 6 : maps->shard_count;
+        maps->node_count = i == 2 ? 0 : maps->node_count;
+        bad[1].name = i == 3 ? QF_STR("") : i == 4 ? bad[0].name : bad[1].name; /* twice */
+        bad[1].kind = i == 5 ? QF_STR("") : bad[1].kind;
+        bad[1].metric = i == 6 ? QF_STR("") : bad[1].metric;
+        bad[1].interval_ms = i == 7 ? 0 : i == 8 ? PB_MAP_INTERVAL_MS_MAX + 1 : 1;
+        bad[1].version = i == 9 ? 0 : 1;
+        bad[1].bytes = i == 10 ? UINT64_MAX : 1;
+        pb_api_encode(&bytes, &sent);
+        CHECK_MSG(pb_api_decode(arena, qf_strbuf_view(&bytes), &got, &err) == QF_EPROTO, "%d", i);
     }
 }
 
