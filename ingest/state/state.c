@@ -47,6 +47,7 @@ struct in_state *in_state_free(struct in_state *state)
     (void)qf_thread_join(state->thread);
     (void)qf_thread_join(state->upkeep);
     (void)sm_owner_close(state->owner);
+    in_state_forget_wanted(state);
     (void)qf_lock_free(state->work);
     (void)qf_lock_free(state->copy);
     (void)qf_lock_free(state->lock);

@@ -115,6 +115,12 @@ QF_MUST_CHECK qf_rc in_state_snapshot(struct in_state *state, struct qf_str tena
                                       bool whole, struct in_state_snapshot *ret_snapshot,
                                       struct qf_err *err);
 
+/* [MAP,...]: the maps of @tenant that are info series and have rows, by name, each with the copy that workers are to read
+ * (docs/PROTOCOL.md). A copy is made if the newest is older than it should be: at once of a small map; of others by the thread
+ * of upkeep, and what there is (version 0: nothing) is told meanwhile. */
+QF_MUST_CHECK qf_rc in_state_info(struct in_state *state, struct qf_str tenant,
+                                  struct qf_strbuf *json, struct qf_err *err);
+
 /* When this node last knew that it has done everything; 0: not yet. Does not block. */
 int64_t in_state_as_of(const struct in_state *state);
 

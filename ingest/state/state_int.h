@@ -7,6 +7,14 @@
 
 enum { VERDICTS_KEPT = 1024 };
 
+/* Large maps that have gone on since they were copied. */
+enum { WANTED_MAX = 64 };
+struct in_wanted {
+    char *tenant, *map; /* owned */
+    int64_t since_ms;   /* when that was noticed */
+    bool asked;         /* somebody wants a newer copy */
+};
+
 struct in_verdict {
     uint64_t position, upload;
     struct sm_verdict verdict;
@@ -26,6 +34,8 @@ struct in_state {
     size_t loads; /* under way */
     struct in_verdict verdicts[VERDICTS_KEPT];
     size_t verdict_next;
+    struct in_wanted wanted[WANTED_MAX];
+    size_t wanted_count;
     bool was_stuck;
     uint64_t told; /* the offset that was told last */
     atomic_int_fast64_t as_of_ms;
@@ -39,6 +49,13 @@ struct in_state {
 
 /* upkeep.c: a thread's. */
 void in_state_run_upkeep(void *state);
+
+/* info.c: note whether @map has gone on since it was copied; make one copy that is wanted, if there is one; and let go of what
+ * was not made. */
+void in_state_notice(struct in_state *state, struct sm_store *store, struct qf_str tenant,
+                     const char *map, const struct sm_about *about);
+void in_state_copy_wanted(struct in_state *state);
+void in_state_forget_wanted(struct in_state *state);
 
 /* log.c: the queue. Ask, and wait for the answer; the ask is the caller's again. */
 QF_MUST_CHECK qf_rc in_state_ask(struct in_state *state, struct qn_ask *ask, struct qf_err *err);

@@ -1,5 +1,5 @@
-/* upkeep.c - what an owner does for its maps by itself: condensation and retention in turns, what nobody needs any more; and how
- * many rows there are. */
+/* upkeep.c - what an owner does for its maps by itself: condensation and retention in turns, what nobody needs any more, copies
+ * that queries want; and how many rows there are. */
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "ingest/state/state_int.h"
@@ -10,6 +10,8 @@
 /* Of the time a pass takes, which holds up merges, so much passes before the next one. */
 #define REST_RATIO 4
 #define REST_MS 50
+/* Copies that are wanted for queries, made in a row. */
+#define COPIES_AT_ONCE 4
 
 struct in_upkeep {
     struct in_state *state;
@@ -102,18 +104,21 @@ struct in_count {
     uint64_t maps, rows, bytes;
 };
 
-static void count_map(struct sm_store *store, const char *name, struct in_count *count)
+static void count_map(struct in_state *state, struct sm_store *store, const char *tenant,
+                      const struct sm_definition *definition, struct in_count *count)
 {
     struct sm_reading reading;
     struct sm_about about;
 
     count->maps++;
-    if (sm_reading_begin(store, qf_str_from(name), &reading, NULL) != QF_OK)
+    if (sm_reading_begin(store, qf_str_from(definition->name), &reading, NULL) != QF_OK)
         return; /* it has no rows yet; what is damaged is told by who uses it */
     about = sm_about(reading.txn);
     count->rows += about.rows;
     count->bytes += about.bytes_used;
     sm_reading_end(store, &reading);
+    if (definition->metric[0])
+        in_state_notice(state, store, qf_str_from(tenant), definition->name, &about);
 }
 
 static void count_tenant(struct in_upkeep *u, const char *tenant, struct in_count *count)
@@ -124,7 +129,7 @@ static void count_tenant(struct in_upkeep *u, const char *tenant, struct in_coun
     if (sm_owner_store(u->owner, qf_str_from(tenant), &store, NULL) == QF_OK &&
         sm_store_definitions(store, &all, NULL) == QF_OK)
         for (size_t i = 0; i < all.count; i++)
-            count_map(store, all.items[i].name, count);
+            count_map(u->state, store, tenant, &all.items[i], count);
     QF_VEC_DONE(&all);
 }
 
@@ -148,6 +153,8 @@ static void do_what_is_due(struct in_upkeep *u, const struct sm_names *tenants)
 {
     int64_t now = qf_clock_mono_ms(), every = u->state->upkeep_ms;
 
+    for (int i = 0; i < COPIES_AT_ONCE; i++)
+        in_state_copy_wanted(u->state);
     if (every && now >= u->round_due_ms) {
         for (size_t i = 0; i < tenants->names.count; i++)
             maintain(u, tenants->names.items[i]);
