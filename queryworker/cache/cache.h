@@ -55,8 +55,9 @@ struct qw_hold {
     void *owner;
     struct qw_segment **segments;
     size_t count;
-    size_t missing; /* not on disk yet; 0: settled */
-    qf_rc rc;       /* the first failure; settled at once */
+    size_t map_count; /* of them, at the end: state maps, in the order of the work */
+    size_t missing;   /* not on disk yet; 0: settled */
+    qf_rc rc;         /* the first failure; settled at once */
     struct qf_err err;
     uint32_t hits, misses;
     uint64_t download_bytes;
@@ -82,6 +83,9 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
  * last holder. */
 void qw_cache_acquire_heads(struct qw_cache *cache, struct qw_hold *hold, struct qf_str tenant,
                             const struct pb_heads *heads);
+/* Pin the state maps of a work as well, and start to fetch them: as above, behind the head inputs. They stay like segments. */
+void qw_cache_acquire_maps(struct qw_cache *cache, struct qw_hold *hold, struct qf_str tenant,
+                           const struct pb_maps *maps);
 /* All is there: let go of head inputs that have nothing, and count what the others have. */
 void qw_cache_tidy(struct qw_cache *cache, struct qw_hold *hold);
 /* Unpin; ends downloads nobody waits for any more. */

@@ -2,6 +2,7 @@
  *
  *     cache.c         entries, holds, downloads that come back, readers, eviction
  *     cache_heads.c   head inputs of works
+ *     cache_maps.c    state maps of works
  *     cache_parts.c   segments that are copied in parts: who still waits for which */
 #ifndef QUERYWORKER_CACHE_CACHE_INT_H
 #define QUERYWORKER_CACHE_CACHE_INT_H

@@ -13,6 +13,7 @@
 #include "base/pure/strbuf.h"
 #include "base/sys/clock.h"
 #include "queryworker/cache/head.h"
+#include "queryworker/cache/map.h"
 
 static qf_rc fetch_to(struct qw_download *d, const char *temp)
 {
@@ -58,6 +59,13 @@ static qf_rc fetch_segment(struct qw_download *d, const char *temp)
     return fetch_to(d, temp);
 }
 
+static qf_rc fetch(struct qw_download *d, const char *temp)
+{
+    if (d->head)
+        return qw_head_fetch(d, temp);
+    return d->map ? qw_map_fetch(d, temp) : fetch_segment(d, temp);
+}
+
 void qw_download_run(void *arg)
 {
     struct qw_download *d = arg;
@@ -69,8 +77,7 @@ void qw_download_run(void *arg)
     if (atomic_load(&d->cancel))
         d->rc = QF_ECANCELED;
     else
-        d->rc = d->head ? qw_head_fetch(d, qf_strbuf_cstr(&temp))
-                        : fetch_segment(d, qf_strbuf_cstr(&temp));
+        d->rc = fetch(d, qf_strbuf_cstr(&temp));
     if (d->rc)
         (void)unlink(qf_strbuf_cstr(&temp));
     qf_strbuf_done(&temp);
@@ -83,6 +90,7 @@ void qw_download_run(void *arg)
 void qw_download_free(struct qw_download *download)
 {
     qw_head_ask_free(download->head);
+    qw_map_ask_free(download->map);
     for (size_t i = 0; i < download->need_count; i++)
         qw_need_unref(download->needs[i]);
     free(download->needs);

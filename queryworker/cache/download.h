@@ -1,4 +1,4 @@
-/* download.h - fetch one segment, parts of one, or a head input into a file, on a pool thread. */
+/* download.h - fetch one segment, parts of one, a head input or a state map into a file, on a pool thread. */
 #ifndef QUERYWORKER_CACHE_DOWNLOAD_H
 #define QUERYWORKER_CACHE_DOWNLOAD_H
 
@@ -15,6 +15,7 @@
 struct qw_segment;
 struct qw_head_source;
 struct qw_head_ask;
+struct qw_map_ask;
 
 /* The task, and the message it comes back as. */
 struct qw_download {
@@ -25,8 +26,9 @@ struct qw_download {
     char *name, *path;            /* owned */
     uint64_t size_expected;       /* of a segment: never 0; not a byte more is taken */
     char *etag_expected;          /* owned; of a segment: empty: any */
-    struct qw_head_source *heads; /* who asks for heads */
-    struct qw_head_ask *head;     /* owned; NULL: a segment of the store */
+    struct qw_head_source *heads; /* who asks for heads and maps */
+    struct qw_head_ask *head;     /* owned; NULL: none */
+    struct qw_map_ask *map;       /* likewise. Neither: a segment of the store */
     atomic_bool cancel;
     /* Parts of a segment, if @needs are told: */
     struct qw_partial_rule rule;

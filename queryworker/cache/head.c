@@ -1,5 +1,5 @@
 /* head.c - head inputs over HTTP: replica after replica, round after round. */
-#include "queryworker/cache/head.h"
+#include "queryworker/cache/head_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 
 #define CONNECT_MS 1000
 #define STALL_MS 5000
+/* Before the first byte of a map its node reads all of it. */
+#define MAP_STALL_MS 60000
 /* One replica may take this long to read and encode. */
 #define READ_MS 30000
 /* Busy ones are asked again: at once others, then after these pauses. */
@@ -29,7 +31,7 @@
 #define KEY_BYTES_MAX 4096
 
 struct qw_head_source {
-    struct http_client *http;
+    struct http_client *http, *patient;
     char *key_file;
     struct qf_lock *lock; /* guards the rest */
     char *key;
@@ -71,6 +73,9 @@ struct qw_head_source *qw_head_source_new(const struct qw_head_options *options,
     source->http = http_client_new(&(struct http_options){ .connect_timeout_ms = CONNECT_MS,
                                                            .stall_timeout_ms = STALL_MS,
                                                            .ca_file = options->ca_file });
+    source->patient = http_client_new(&(struct http_options){ .connect_timeout_ms = CONNECT_MS,
+                                                              .stall_timeout_ms = MAP_STALL_MS,
+                                                              .ca_file = options->ca_file });
     if (!options->key_file)
         return source;
     source->key_file = qf_xstrdup(options->key_file);
@@ -82,6 +87,7 @@ struct qw_head_source *qw_head_source_free(struct qw_head_source *source)
     if (!source)
         return NULL;
     (void)http_client_free(source->http);
+    (void)http_client_free(source->patient);
     (void)qf_lock_free(source->lock);
     free(source->key_file);
     free(source->key);
@@ -89,8 +95,12 @@ struct qw_head_source *qw_head_source_free(struct qw_head_source *source)
     return NULL;
 }
 
-/* "Authorization: Bearer KEY", or NULL; a key that changed counts a second later. */
-static char *authorization(struct qw_head_source *source)
+struct http_client *qw_head_patient_http(struct qw_head_source *source)
+{
+    return source->patient;
+}
+
+char *qw_head_authorization(struct qw_head_source *source)
 {
     struct qf_strbuf line = QF_STRBUF_INIT;
     int64_t now = qf_clock_mono_ms();
@@ -150,20 +160,13 @@ struct qf_str qw_head_ask_text(const struct qw_head_ask *ask)
 
 /* --- fetching --- */
 
-struct sink {
-    int fd;
-    uint64_t size;
-    int error; /* an errno; 0: none */
-    bool too_large;
-};
-
-static bool on_bytes(void *ctx, const struct http_response *response, const void *data, size_t len)
+bool qw_sink_write(void *ctx, const struct http_response *response, const void *data, size_t len)
 {
-    struct sink *sink = ctx;
+    struct qw_sink *sink = ctx;
     size_t done = 0;
 
     (void)response;
-    if (sink->size + len > QW_HEAD_BYTES_MAX) {
+    if (sink->size + len > sink->size_max) {
         sink->too_large = true;
         return false;
     }
@@ -182,7 +185,7 @@ static bool on_bytes(void *ctx, const struct http_response *response, const void
     return true;
 }
 
-static qf_rc disk_error(struct qf_err *err, const char *what, const char *path, int error)
+qf_rc qw_disk_error(struct qf_err *err, const char *what, const char *path, int error)
 {
     return qf_err_set(err, error == ENOSPC || error == EDQUOT ? QF_ENOSPC : QF_EIO,
                       "cannot %s %s: %s", what, path, strerror(error));
@@ -223,27 +226,27 @@ static qf_rc ask_replica(struct qw_download *d, const char *replica, int fd, str
     struct qf_str text = qw_head_ask_text(d->head);
     struct sg_store_bytes body = { .data = text.data, .fd = -1, .size = text.len };
     struct sg_store_limit limit = { &d->cancel, qf_clock_mono_ms() + READ_MS };
-    QF_CLEANUP(qf_freep) char *key = authorization(d->heads);
+    QF_CLEANUP(qf_freep) char *key = qw_head_authorization(d->heads);
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf url = QF_STRBUF_INIT;
     QF_CLEANUP(http_response_done) struct http_response response = { 0 };
-    struct sink sink = { .fd = fd };
+    struct qw_sink sink = { .fd = fd, .size_max = QW_HEAD_BYTES_MAX };
     struct http_request request = { .method = "POST",
                                     .headers = { "Content-Type: application/json", key },
                                     .header_count = key ? 2 : 1,
                                     .body = &body,
                                     .body_len = text.len,
-                                    .sink = on_bytes,
+                                    .sink = qw_sink_write,
                                     .sink_ctx = &sink,
                                     .no_proxy = true };
     qf_rc rc;
 
     if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0)
-        return disk_error(err, "empty", d->path, errno);
+        return qw_disk_error(err, "empty", d->path, errno);
     qf_strbuf_printf(&url, "%s/v1/heads/read", replica);
     request.url = qf_strbuf_cstr(&url);
     rc = http_perform(d->heads->http, &request, &limit, &response, err);
     if (sink.error)
-        return disk_error(err, "write", d->path, sink.error);
+        return qw_disk_error(err, "write", d->path, sink.error);
     if (sink.too_large)
         return qf_err_set(err, QF_ELIMIT, "%s has more than %" PRIu64 " bytes", d->name,
                           QW_HEAD_BYTES_MAX);
@@ -267,27 +270,26 @@ static bool may_pass(qf_rc rc)
 
 /* QF_OK with the bytes in @fd, or none. Gone at some and silence from the others counts as gone: a new
  * status knows who has what. */
-static qf_rc ask_all(struct qw_download *d, int fd)
+static qf_rc ask_all(struct qw_download *d, char *const *replicas, size_t count, int fd,
+                     qw_ask_one *ask_one)
 {
-    const struct qw_head_ask *ask = d->head;
-
     for (int round = 0; round < ROUNDS; round++) {
         size_t gone = 0;
 
         if (round)
             pause_before(d, round);
-        for (size_t i = 0; i < ask->replica_count; i++) {
+        for (size_t i = 0; i < count; i++) {
             qf_rc rc;
 
             if (atomic_load(&d->cancel))
                 return qf_err_set(&d->err, QF_ECANCELED, "canceled");
             d->err = (struct qf_err){ 0 };
-            rc = ask_replica(d, ask->replicas[i], fd, &d->err);
+            rc = ask_one(d, replicas[i], fd, &d->err);
             gone += rc == QF_EGONE;
             if (rc != QF_EGONE && !may_pass(rc))
                 return rc;
         }
-        if (gone == ask->replica_count || (gone && round == ROUNDS - 1)) {
+        if (gone == count || (gone && round == ROUNDS - 1)) {
             d->err = (struct qf_err){ 0 };
             return qf_err_set(&d->err, QF_EGONE, "%s is not at any replica any more", d->name);
         }
@@ -295,21 +297,27 @@ static qf_rc ask_all(struct qw_download *d, int fd)
     return d->err.rc = QF_EUNAVAILABLE;
 }
 
-qf_rc qw_head_fetch(struct qw_download *d, const char *temp)
+qf_rc qw_fetch_into(struct qw_download *d, const char *temp, char *const *replicas, size_t count,
+                    qw_ask_one *ask_one)
 {
     int fd = open(temp, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
     qf_rc rc;
 
     if (fd < 0)
-        return disk_error(&d->err, "make", temp, errno);
-    rc = ask_all(d, fd);
+        return qw_disk_error(&d->err, "make", temp, errno);
+    rc = ask_all(d, replicas, count, fd, ask_one);
     if (rc == QF_OK && !d->empty && d->size == 0)
         rc = qf_err_set(&d->err, QF_EIO, "%s came without a byte", d->name);
     if (close(fd) != 0 && rc == QF_OK)
-        rc = disk_error(&d->err, "write", temp, errno);
+        rc = qw_disk_error(&d->err, "write", temp, errno);
     if (rc == QF_OK && d->empty)
         (void)unlink(temp);
     else if (rc == QF_OK && rename(temp, d->path) != 0)
-        rc = disk_error(&d->err, "rename", temp, errno);
+        rc = qw_disk_error(&d->err, "rename", temp, errno);
     return rc;
+}
+
+qf_rc qw_head_fetch(struct qw_download *d, const char *temp)
+{
+    return qw_fetch_into(d, temp, d->head->replicas, d->head->replica_count, ask_replica);
 }

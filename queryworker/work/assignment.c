@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/tenant.h"
 #include "segments/store/store.h"
+#include "statemap/core/kind.h"
 
 struct qw_assignment *qw_assignment_new(struct qf_arena *arena, const struct pb_assign *message,
                                         int64_t received_ns)
@@ -34,6 +36,21 @@ bool qw_assignment_belongs(struct qf_str name, struct qf_str tenant)
            qf_str_starts(rest, tenant) && rest.len > tenant.len && rest.data[tenant.len] == '/';
 }
 
+/* Tenant and name become a header and a path. */
+static qf_rc check_maps(const struct pb_assign *message, struct qf_err *err)
+{
+    for (size_t i = 0; i < message->maps.count; i++) {
+        struct qf_str name = message->maps.inputs[i].name;
+        char folded[SM_NAME_MAX + 1];
+
+        if (!qf_tenant_valid(message->tenant))
+            return qf_err_set(err, QF_EINVAL, "not the name of a tenant");
+        if (!sm_name_fold(name, folded) || !qf_str_is(name, folded))
+            return qf_err_set(err, QF_EINVAL, "bad name of a state map");
+    }
+    return QF_OK;
+}
+
 qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
 {
     uint64_t bytes = 0;
@@ -52,5 +69,5 @@ qf_rc qw_assignment_check(const struct pb_assign *message, struct qf_err *err)
             return qf_err_set(err, QF_EINVAL, "the sizes of the work's segments do not add up");
         bytes += segment->size_bytes;
     }
-    return QF_OK;
+    return check_maps(message, err);
 }

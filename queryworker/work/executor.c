@@ -12,6 +12,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "promql/leaf.h"
+#include "statemap/info/source.h"
 
 static qf_rc open_file(const struct qw_task_segment *segment, int *ret_fd, struct qf_err *err)
 {
@@ -93,7 +94,67 @@ struct scan {
     struct qw_task *task;
     struct qf_arena *arena;
     struct sg_reader **readers;
+    struct sm_info_map *maps;
 };
+
+/* What a work says of a map, as it is read. A kind that is not known is of a later release. */
+static qf_rc read_map(const struct qw_task *task, struct qf_arena *arena, size_t index,
+                      struct sm_info_map *ret_map, struct qf_err *err)
+{
+    const struct pb_map *map = &task->maps.inputs[index];
+
+    *ret_map = (struct sm_info_map){ .file = task->map_files[index],
+                                     .name = qf_arena_cstr(arena, map->name),
+                                     .layout = { .direct = map->short_keys },
+                                     .metric = qf_arena_cstr(arena, map->metric),
+                                     .interval_ms = map->interval_ms,
+                                     .version = map->version };
+    if (!sm_kind_parse(map->kind, &ret_map->layout.kind) || !sm_kind_keyed(ret_map->layout.kind))
+        return qf_err_set(err, QF_EINVAL, "state map %.*s: a %.*s map cannot be read as series",
+                          QF_STR_ARG(map->name), QF_STR_ARG(map->kind));
+    if (!ret_map->name || !ret_map->metric)
+        return qf_err_set(err, QF_ELIMIT, "the work's memory limit of %llu bytes is reached",
+                          (unsigned long long)task->limits.memory_bytes_max);
+    return QF_OK;
+}
+
+static qf_rc read_maps(struct scan *scan)
+{
+    struct qw_task *task = scan->task;
+    qf_rc rc = QF_OK;
+
+    scan->maps = QF_ARENA_ARRAY(scan->arena, struct sm_info_map, task->maps.count + 1);
+    if (!scan->maps)
+        return qf_err_set(&task->err, QF_ELIMIT, "the work's memory limit of %llu bytes is reached",
+                          (unsigned long long)task->limits.memory_bytes_max);
+    for (size_t i = 0; i < task->maps.count && rc == QF_OK; i++)
+        rc = read_map(task, scan->arena, i, &scan->maps[i], &task->err);
+    return rc;
+}
+
+/* Only what is asked of a series matters: as lists of series and labels ask. */
+static bool wants_presence(const struct pq_leaf *leaf)
+{
+    return leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE;
+}
+
+/* @segments, and the info series of the maps beside them. */
+static struct pq_source *beside_maps(const struct scan *scan, const struct pq_leaf *leaf,
+                                     struct pq_source *segments)
+{
+    struct qw_task *task = scan->task;
+    struct sm_info_options options = { .maps = scan->maps,
+                                       .count = task->maps.count,
+                                       .select = &leaf->select,
+                                       .shard = task->maps.shard,
+                                       .shard_count = task->maps.shard_count,
+                                       .memory_max = task->limits.memory_bytes_max,
+                                       .presence = wants_presence(leaf),
+                                       .cancel = &task->cancel,
+                                       .about = task->segment_count };
+
+    return task->maps.count ? pq_source_both(segments, sm_info_source_new(&options)) : segments;
+}
 
 static qf_rc run_leaf(const struct scan *scan, const struct pq_leaf *leaf, bool points_by_step,
                       struct pq_leaf_result *ret_result)
@@ -105,8 +166,9 @@ static qf_rc run_leaf(const struct scan *scan, const struct pq_leaf *leaf, bool 
                                              &task->cancel, task->limits.memory_bytes_max);
     qf_rc rc;
 
-    if (leaf->stages[0].kind == PQ_STAGE_WINDOW && leaf->stages[0].take != PQ_TAKE_VALUE)
-        sg_source_presence_only(source); /* as lists of series and labels ask */
+    if (wants_presence(leaf))
+        sg_source_presence_only(source);
+    source = beside_maps(scan, leaf, source);
     rc = pq_leaf_run(leaf, source, &limits, &task->cancel, scan->arena, ret_result, &task->err);
     source->close(source);
     return rc;
@@ -156,6 +218,14 @@ static void put_key(const struct qw_task *task, const struct pq_leaf *leaf, stru
             qf_strbuf_printf(key, "%u ", sg_reader_meta(task->segments[i].reader)->name.shard);
             break;
         }
+    for (size_t i = 0; i < task->maps.count; i++) { /* of one version they say the same for ever */
+        const struct pb_map *map = &task->maps.inputs[i];
+
+        qf_strbuf_printf(key, "%.*s %llu %llu %.*s %lld of %u/%u ", QF_STR_ARG(map->name),
+                         (unsigned long long)map->created, (unsigned long long)map->version,
+                         QF_STR_ARG(map->metric), (long long)map->interval_ms, task->maps.shard,
+                         task->maps.shard_count);
+    }
     pq_leaf_reuse_key(leaf, key);
 }
 
@@ -197,6 +267,8 @@ static qf_rc scan(struct qw_task *task, struct qf_arena *arena, struct pq_leaf_r
 
     if (rc == QF_OK)
         rc = open_segments(task, arena, &scan.readers);
+    if (rc == QF_OK)
+        rc = read_maps(&scan);
     if (rc)
         return rc;
     if (task->results && pq_leaf_reusable(leaf) && pq_leaf_grid(leaf)->count >= STEPS_MIN)
@@ -290,5 +362,6 @@ void qw_task_free(struct qw_task *task)
     if (!task)
         return;
     free(task->segments);
+    free(task->map_files);
     free(task);
 }

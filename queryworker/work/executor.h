@@ -41,6 +41,8 @@ struct qw_task {
     struct pb_limits limits;          /* none is 0 */
     struct qw_task_segment *segments; /* owned */
     size_t segment_count;
+    struct pb_maps maps;        /* read as info series beside them; what they name is borrowed */
+    const char **map_files;     /* of each, its copy; owned, the paths are not */
     struct sg_hot *hot;         /* where readers that it opens keep what they read; NULL: nowhere */
     struct qw_results *results; /* where results are kept; NULL: nowhere */
     const struct qw_kept *kept; /* one that is in use */

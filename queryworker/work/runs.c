@@ -68,6 +68,7 @@ void qw_run_load(struct qw_coordinator *co, struct qw_run *run)
     run->hold =
         qw_cache_acquire(co->cache, assign->segments, assign->segment_count, assign->spec, run);
     qw_cache_acquire_heads(co->cache, run->hold, assign->tenant, &assign->heads);
+    qw_cache_acquire_maps(co->cache, run->hold, assign->tenant, &assign->maps);
     if (run->hold->rc || run->hold->missing == 0)
         settled(co, run);
 }
@@ -78,6 +79,15 @@ void qw_run_downloads_back(struct qw_coordinator *co)
 
     while ((hold = qw_cache_settled(co->cache)) != NULL)
         settled(co, hold->owner);
+}
+
+/* Their files are the last ones of the hold, in the same order. */
+static void add_maps(struct qw_task *task, const struct pb_maps *maps, const struct qw_hold *hold)
+{
+    task->maps = *maps;
+    task->map_files = qf_xcalloc(maps->count + 1, sizeof(*task->map_files));
+    for (size_t i = 0; i < maps->count; i++)
+        task->map_files[i] = qw_segment_path(hold->segments[hold->count - maps->count + i]);
 }
 
 static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *run)
@@ -96,9 +106,10 @@ static struct qw_task *new_task(struct qw_coordinator *co, const struct qw_run *
         .spec = run->assignment->message.spec,
         .tenant = run->assignment->message.tenant,
         .limits = { LESSER(samples_max), LESSER(memory_bytes_max), LESSER(artifact_bytes_max) },
-        .segment_count = run->hold->count,
+        .segment_count = run->hold->count - run->hold->map_count,
     };
 #undef LESSER
+    add_maps(task, &run->assignment->message.maps, run->hold);
     task->segments = qf_xcalloc(task->segment_count + 1, sizeof(*task->segments));
     task->hot = qw_cache_hot(co->cache);
     task->results = qw_cache_results(co->cache);

@@ -45,3 +45,21 @@ TEST(sizes_that_wrap_round_are_refused)
     CHECK_EQ(check("a", "tenant=a/2", UINT64_MAX, &err), QF_EINVAL);
     CHECK_EQ(check("a", "tenant=a/2", UINT64_MAX - 999, &err), QF_EINVAL);
 }
+
+/* What becomes a path and a header of a request is a name, and nothing else. */
+TEST(names_of_state_maps_are_names)
+{
+    static const char *const bad[] = { "", "Team", "a/b", "a?b", "1a", "a b" };
+    struct pb_map map = { .name = QF_STR("team") };
+    struct pb_assign message = { .tenant = QF_STR("a"), .maps = { .inputs = &map, .count = 1 } };
+    struct qf_err err = { 0 };
+
+    CHECK_OK(qw_assignment_check(&message, &err), &err);
+    for (size_t i = 0; i < QF_COUNT_OF(bad); i++) {
+        map.name = qf_str_from(bad[i]);
+        CHECK_EQ(qw_assignment_check(&message, &err), QF_EINVAL);
+    }
+    map.name = QF_STR("team");
+    message.tenant = QF_STR("a\r\nX: y");
+    CHECK_EQ(qw_assignment_check(&message, &err), QF_EINVAL);
+}
