@@ -54,6 +54,8 @@ static const struct cli_flag flags[] = {
       "a line with the operator's key of the ingest nodes" },
     { "ingest-tls-ca", CLI_FLAG_STR, &o.ingest_ca_file, "FILE", NULL,
       "ingest nodes are asked over TLS and must show a certificate signed by one of these (PEM)" },
+    { "state-age-max", CLI_FLAG_DURATION, &o.state_age_ms_max, "DURATION", "5m",
+      "queries that read a state map as info series fail if what is known of it is older" },
     { "spool", CLI_FLAG_STR, &o.spool_dir, "DIR", NULL,
       "folder of this API alone, for fetched artifacts; below $TMPDIR if absent" },
     { "spool-bytes", CLI_FLAG_BYTES, &o.spool_bytes, "BYTES", "8GiB",

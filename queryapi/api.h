@@ -41,6 +41,7 @@ struct qa_api_options {
         tenant_spool_bytes;
     uint64_t query_memory_bytes, query_samples_max, query_series_max;
     int64_t query_cost_max_ms; /* see qa_query_env.cost_max_ms */
+    int64_t state_age_ms_max;  /* see qa_query_env.state_age_ms_max */
     int64_t small_scan_ms;     /* see qa_query_env.small_scan_us */
     double hedge_after;        /* see qa_coord_options.hedge_after */
     uint32_t quarantine_after; /* see qa_coord_options */

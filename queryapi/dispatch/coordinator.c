@@ -357,6 +357,8 @@ static bool read_tls_files(struct qa_coord *coord, struct qf_err *err)
 static bool start_asker(struct qa_coord *coord, struct qf_err *err)
 {
     struct qa_asker_options options = { .catalog = coord->options.catalog,
+                                        .maps = true,
+                                        .maps_age_ms_max = coord->options.state_age_ms_max,
                                         .questions_max = coord->options.queries_max,
                                         .query_timeout_ms = coord->options.query_timeout_ms,
                                         .key_file = coord->options.ingest_key_file,

@@ -44,6 +44,7 @@ struct qa_coord_options {
     const struct qa_store_name *store_name; /* workers of other stores are refused; or NULL */
     struct sg_catalog *catalog; /* where what ingest nodes tell of segments goes; borrowed */
     bool ingest;                /* there are ingest nodes: queries ask them what is fresh */
+    int64_t state_age_ms_max;   /* see qa_query_env */
     const char *ingest_key_file, *ingest_ca_file;           /* see qa_asker_options; or NULL */
     const char *tls_ca_file, *tls_cert_file, *tls_key_file; /* of the control streams, or NULL */
     const char *tls_server_name; /* in workers' certificates instead of their address; or NULL */

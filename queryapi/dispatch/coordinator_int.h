@@ -75,6 +75,7 @@ struct endpoint {
     struct pb_disk disk; /* as it said last; bytes_max 0: it did not */
     bool draining;       /* as it said last */
     uint32_t background_slots, background_running; /* as it said last */
+    uint32_t protocol;                             /* what is spoken with it */
     unsigned dials_failed;                         /* since it was last connected */
     qf_time_ms unreached_since;                    /* the first of them */
     bool unreached_told;                           /* in the log */

@@ -359,7 +359,8 @@ static void ask(struct qa_coord *coord, struct qa_query *query)
         (struct qa_question){ .query = query->id,
                               .tenant = qf_xmemdup0(query->ask.tenant.data, query->ask.tenant.len),
                               .min_ts = query->wants.min_ts,
-                              .max_ts = query->wants.max_ts };
+                              .max_ts = query->wants.max_ts,
+                              .anew = query->co.replans > 0 };
     if (qa_asker_submit(coord->asker, question))
         return;
     (void)qa_question_free(question);
@@ -373,6 +374,7 @@ void co_told(struct qa_coord *coord, struct qa_question *question)
 
     if (query) {
         query->fresh = QF_TAKE(question->status);
+        query->maps = QF_TAKE(question->maps);
         (void)snprintf(query->co.reason, sizeof(query->co.reason), "%s", question->reason);
         co_tell_life(coord, (struct wc_life_event){ .type = WC_LIFE_EV_TOLD,
                                                     .query.v = query->id,

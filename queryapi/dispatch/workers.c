@@ -193,7 +193,8 @@ static void connect_stream(struct qa_coord *coord, struct endpoint *endpoint,
         return;
     }
 
-    if (!pb_protocol_agree(status->protocol_version, status->protocol_newest)) {
+    endpoint->protocol = pb_protocol_agree(status->protocol_version, status->protocol_newest);
+    if (!endpoint->protocol) {
         char why[100];
 
         (void)snprintf(why, sizeof(why),
@@ -464,6 +465,32 @@ static void log_assignment(struct qa_coord *coord, const struct qa_query *query,
               QF_KV_STR("worker_id", endpoint ? endpoint->name : "?"));
 }
 
+/* A worker that does not know of state maps would answer without them: it is as if it had refused such a work. */
+static bool is_beyond(struct qa_coord *coord, const struct wc_api_effect *effect,
+                      struct qa_query *query, struct qa_item *item)
+{
+    const struct endpoint *endpoint = co_endpoint(coord, effect->worker);
+
+    if (!item->maps.count || !endpoint || endpoint->protocol >= PB_PROTOCOL_MAPS)
+        return false;
+    item->waiting_ns = qf_clock_mono_ns();
+    (void)snprintf(query->co.reason, sizeof(query->co.reason),
+                   "worker %s is of a release that cannot read state maps as info series (protocol "
+                   "%" PRIu32 ", and they need %d)",
+                   endpoint->name, endpoint->protocol, PB_PROTOCOL_MAPS);
+    QF_LOG_WARN("work with state maps is not for this worker", QF_KV_STR("query_id", query->name),
+                QF_KV_U64("work_id", effect->work.v), QF_KV_STR("worker_id", endpoint->name),
+                QF_KV_U64("protocol", endpoint->protocol));
+    co_tell_work(coord,
+                 (struct wc_api_event){ .type = WC_API_EV_FAILED,
+                                        .worker = effect->worker,
+                                        .session = effect->session,
+                                        .work = effect->work,
+                                        .attempt = effect->attempt,
+                                        .failure = { .rc = QF_EUNAVAILABLE, .retryable = true } });
+    return true;
+}
+
 void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
 {
     struct qa_query *query = co_find_query(coord, effect->query.v);
@@ -473,7 +500,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
     int64_t now = qf_clock_mono_ns(), left;
     struct pb_limits limits;
 
-    if (!item)
+    if (!item || is_beyond(coord, effect, query, item))
         return;
     limits = query->env->limits;
     limits.samples_max = query->samples_max;
@@ -488,6 +515,7 @@ void co_assign(struct qa_coord *coord, const struct wc_api_effect *effect)
                                   .segments = item->segments,
                                   .segment_count = item->segment_count,
                                   .heads = item->heads,
+                                  .maps = item->maps,
                                   .limits = limits,
                                   .timeout_ms = (uint64_t)QF_MAX(left, (int64_t)1),
                                   .traceparent = query->ask.traceparent };

@@ -15,6 +15,7 @@
 #include "base/sys/mailbox.h"
 #include "base/sys/small_file.h"
 #include "base/sys/thread.h"
+#include "queryapi/fresh/atlas.h"
 #include "queryapi/fresh/covered.h"
 
 #define WAIT_MS 10000
@@ -65,6 +66,7 @@ struct qa_asker {
     size_t node; /* asked first: it answered last */
     size_t node_transfers;
     struct qa_roll *roll;
+    struct qa_atlas *atlas; /* NULL: state maps are not asked for */
     bool in_vain;      /* somebody waited for as long as one may, and nobody has answered since */
     uint64_t epoch;    /* of the last answer */
     int64_t warned_ms; /* of the timeout of ingest nodes that was last found too short */
@@ -79,6 +81,7 @@ struct qa_question *qa_question_free(struct qa_question *question)
     if (!question)
         return NULL;
     (void)qa_status_drop(question->status);
+    (void)qa_maps_drop(question->maps);
     qf_strbuf_done(&question->body);
     qf_strbuf_done(&question->answer);
     free(question->tenant);
@@ -124,8 +127,12 @@ static void answer(struct qa_asker *asker, struct qa_question *question, enum qa
 {
     question->rc = QF_OK;
     question->status = status;
-    count(asker, how, question);
-    hand_back(asker, question);
+    if (!question->aside)
+        count(asker, how, question);
+    if (asker->atlas && !question->path)
+        qa_atlas_end(asker->atlas, question, qf_clock_mono_ms());
+    else
+        hand_back(asker, question);
 }
 
 /* Of a certain node, which is nobody's answer to what is fresh. */
@@ -144,6 +151,10 @@ static void give_up(struct qa_asker *asker, struct qa_question *question)
         return;
     }
     question->rc = QF_EUNAVAILABLE;
+    if (question->aside) {
+        hand_back(asker, question);
+        return;
+    }
     if (question->deadline_ms - question->began_ms >= asker->options.wait_ms)
         asker->in_vain = true;
     if (!question->reason[0])
@@ -273,6 +284,16 @@ static void conclude_node(struct transfer *transfer, CURLcode code, long http)
     hand_back_node(transfer->asker, question, reason[0] ? QF_EUNAVAILABLE : QF_OK, reason);
 }
 
+/* A node of a release that knows of no such question. If all are, there is no answer. */
+static bool is_lacking(struct transfer *transfer, long http)
+{
+    struct qa_question *question = transfer->questions;
+
+    if (!question->aside || http != 404)
+        return false;
+    return ++question->lacking >= transfer->asker->nodes.count;
+}
+
 static void conclude(struct transfer *transfer, CURLcode code)
 {
     struct qa_status *status = NULL;
@@ -290,9 +311,13 @@ static void conclude(struct transfer *transfer, CURLcode code)
                        "what was written last cannot be read: no ingest node answers for any "
                        "partition (%.150s)",
                        transfer->error[0] ? transfer->error : curl_easy_strerror(code));
+    } else if (is_lacking(transfer, http)) {
+        relay(transfer);
+        return;
     } else if (http != 200) {
         note_refusal(transfer, http, reason, sizeof(reason));
     } else if (transfer->questions->path) {
+        transfer->questions->lacking = 0;
         relay(transfer);
         return;
     } else {
@@ -485,6 +510,8 @@ static void take_question(struct qa_asker *asker, struct qa_question *question)
         now + (asker->in_vain ? asker->options.patience_ms : asker->options.wait_ms);
     if (question->timeout_ms > 0)
         question->deadline_ms = QF_MIN(question->deadline_ms, now + question->timeout_ms);
+    if (asker->atlas && !question->path)
+        qa_atlas_begin(asker->atlas, question, now);
     if (!question->path &&
         qa_covered_below(asker->covered, qf_str_from(question->tenant), question->max_ts)) {
         answer(asker, question, QA_ASKED_BELOW_FLOOR, qa_status_none());
@@ -495,9 +522,14 @@ static void take_question(struct qa_asker *asker, struct qa_question *question)
     *end = question;
 }
 
-static void take_node_question(void *ctx, struct qa_question *question)
+static void take_own_question(void *ctx, struct qa_question *question)
 {
     take_question(ctx, question);
+}
+
+static void hand_back_known(void *ctx, struct qa_question *question)
+{
+    hand_back(ctx, question);
 }
 
 static void give_up_late(struct qa_asker *asker)
@@ -584,9 +616,9 @@ static void look_at_files(struct qa_asker *asker)
                     QF_KV_STR("error", err.msg));
 }
 
-static int time_to_sleep(const struct qa_asker *asker)
+static int time_to_sleep(const struct qa_asker *asker, int64_t known_ms)
 {
-    int64_t now = qf_clock_mono_ms(), next = now + NAP_MS;
+    int64_t now = qf_clock_mono_ms(), next = QF_MIN(known_ms, now + NAP_MS);
 
     for (const struct qa_question *q = asker->waiting; q; q = q->next) {
         next = QF_MIN(next, q->deadline_ms);
@@ -600,17 +632,20 @@ static int time_to_sleep(const struct qa_asker *asker)
 static void run(void *arg)
 {
     struct qa_asker *asker = arg;
+    int64_t next = INT64_MAX; /* when somebody has waited for maps long enough */
     int still;
 
     while (!atomic_load(&asker->stop)) {
         look_at_files(asker);
         take_notes(asker);
         give_up_late(asker);
+        if (asker->atlas)
+            next = qa_atlas_beat(asker->atlas, qf_clock_mono_ms());
         begin_waiting(asker);
         (void)curl_multi_perform(asker->multi, &still);
         collect(asker);
         if (!qf_mailbox_count(asker->box))
-            (void)curl_multi_poll(asker->multi, NULL, 0, time_to_sleep(asker), NULL);
+            (void)curl_multi_poll(asker->multi, NULL, 0, time_to_sleep(asker, next), NULL);
     }
 }
 
@@ -666,7 +701,13 @@ struct qa_asker *qa_asker_new(const struct qa_asker_options *options, struct qf_
     asker->multi = curl_multi_init();
     asker->box = qf_mailbox_new(options->questions_max + NOTES_MAX);
     asker->covered = qa_covered_new();
-    asker->roll = qa_roll_new(take_node_question, asker);
+    asker->roll = qa_roll_new(take_own_question, asker);
+    if (options->maps)
+        asker->atlas =
+            qa_atlas_new(&(struct qa_atlas_options){ .age_ms_max = options->maps_age_ms_max,
+                                                     .ask = take_own_question,
+                                                     .hand_back = hand_back_known,
+                                                     .ctx = asker });
     if (read_files(asker, err) != QF_OK)
         return qa_asker_free(asker);
     for (size_t i = 0; i < TRANSFERS_MAX; i++)
@@ -710,6 +751,7 @@ struct qa_asker *qa_asker_free(struct qa_asker *asker)
     (void)curl_multi_cleanup(asker->multi);
     (void)qf_mailbox_free(asker->box, note_free);
     (void)qa_roll_free(asker->roll);
+    (void)qa_atlas_free(asker->atlas);
     (void)qa_covered_free(asker->covered);
     (void)qf_tls_files_free(asker->tls);
     while (asker->nodes.count)

@@ -16,6 +16,8 @@
  * An answer is used for one query: it names the nodes that are in the partitions now. Of two answers
  * that were given in this order the second has no lower epoch, since leaders confirm themselves.
  *
+ * Beside a status the state maps of its tenant are asked for (atlas.h); both come back together.
+ *
  * What an answer tells of segments goes to the catalogue before the answer is handed on, and is
  * covered from then on (covered.h). If it says that the store is to be listed, it is covered when
  * qa_asker_listed() says so. A question about times below the covered floor is answered at once, with
@@ -25,6 +27,7 @@
 
 #include "base/pure/strbuf.h"
 #include "base/sys/metrics.h"
+#include "queryapi/fresh/maps.h"
 #include "queryapi/fresh/roll.h"
 #include "queryapi/fresh/status.h"
 
@@ -37,18 +40,23 @@ struct qa_question {
     char *tenant; /* owned */
     int64_t min_ts, max_ts;
     int64_t timeout_ms; /* the query's own time is up then; 0: no matter */
+    bool anew;          /* what was known of state maps led to nothing: ask again */
     /* Another question than that for a status: who is told of its end, on the asker's thread. */
     const char *path; /* NULL: a status */
     char *node;       /* who is asked, with GET, and nobody else; NULL: any. Owned */
     struct qf_strbuf body;
+    bool aside; /* of no query: neither counted nor told of in the log; nodes may not know of it */
     void (*done)(struct qa_question *question);
     void *ctx;
 
     /* How it went. */
     qf_rc rc;                 /* QF_OK, QF_EUNAVAILABLE or QF_ETIMEOUT */
     struct qa_status *status; /* if QF_OK; owned */
-    struct qf_strbuf answer;  /* of another question: the body of the answer */
-    char reason[300];         /* if not, for the client: which partition does not answer */
+    struct qa_maps *maps;     /* likewise; NULL: they are not known */
+    size_t
+        lacking; /* of one that is aside, with QF_OK: no node knows of it, and there is no answer */
+    struct qf_strbuf answer; /* of another question: the body of the answer */
+    char reason[300];        /* if not, for the client: which partition does not answer */
 
     /* The asker's own. */
     struct qa_question *next;
@@ -60,6 +68,8 @@ qa_question_free(struct qa_question *question); /* Accepts NULL, returns NULL. *
 
 struct qa_asker_options {
     struct sg_catalog *catalog; /* borrowed */
+    bool maps;                  /* ask for state maps, too */
+    int64_t maps_age_ms_max;    /* see atlas.h */
     size_t questions_max;       /* waiting at once */
     int64_t wait_ms;            /* 0: 10 s */
     int64_t patience_ms;        /* 0: 1 s */

@@ -161,6 +161,11 @@ static bool has_heads(const struct qa_query *query)
     return any;
 }
 
+static bool has_maps(const struct qa_query *query)
+{
+    return query->maps && query->maps->count > 0;
+}
+
 qf_rc qa_answer_known(struct qa_query *query, bool *ret_answered, struct qf_err *err)
 {
     struct list list = { .query = query, .arena = query->arena };
@@ -173,7 +178,8 @@ qf_rc qa_answer_known(struct qa_query *query, bool *ret_answered, struct qf_err 
         return QF_OK;
     unknown = sg_catalog_contents(query->snapshot, query->ask.tenant, query->ask.start_ms,
                                   query->ask.end_ms, hear, &list);
-    if (stored || (!unknown && !list.open && !list.full && !has_heads(query))) {
+    /* Which labels info series have is not known here. */
+    if (stored || (!has_maps(query) && !unknown && !list.open && !list.full && !has_heads(query))) {
         rc = send(query, &list, unknown, err);
         *ret_answered = rc == QF_OK;
     }

@@ -108,6 +108,7 @@ static qf_rc cut_range(struct qa_query *query, const struct qf_str tenant, struc
         }
     }
     qa_heads_widen(query, &min_ts, &max_ts);
+    qa_maps_widen(query, &min_ts, &max_ts);
     query->ask.start_ms = QF_MAX(query->ask.start_ms, min_ts);
     query->ask.end_ms = QF_MIN(query->ask.end_ms, max_ts);
     return QF_OK;
@@ -397,6 +398,10 @@ static bool fits_a_message(const struct qa_item *item)
             bytes += item->heads.inputs[i].replicas[k].len + REPLICA_BYTES;
     }
     bytes += item->heads.match.len;
+    for (size_t i = 0; i < item->maps.count; i++)
+        bytes += item->maps.inputs[i].name.len + item->maps.inputs[i].metric.len + SEGMENT_BYTES;
+    for (size_t i = 0; i < item->maps.node_count; i++)
+        bytes += item->maps.nodes[i].len + REPLICA_BYTES;
     return item->segment_count <= PB_SEGMENTS_MAX && item->heads.count <= PB_HEADS_MAX &&
            item->spec.len <= PB_SPEC_BYTES_MAX && bytes <= PB_MESSAGE_BYTES_MAX;
 }
@@ -415,6 +420,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     double head_samples = 0;
     struct qf_strbuf bytes = QF_STRBUF_INIT;
     struct sg_catalog_answer found;
+    struct pb_maps maps = { 0 };
     struct qf_str encoded;
     struct qa_item *items;
     size_t per_item;
@@ -422,6 +428,10 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
 
     if (rc == QF_OK)
         rc = qa_heads_groups(query, &spec->select, &found, &head_samples, err);
+    if (rc == QF_OK)
+        rc = qa_maps_find(query, &spec->select, &maps, err);
+    if (rc == QF_OK)
+        rc = qa_maps_groups(query, &maps, &found, err);
     if (rc)
         return rc;
     if (query->item_count + found.group_count > query->env->items_max)
@@ -457,6 +467,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         if (!key || !copy_segments(query, groups, per_item, item))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
         item->affinity_key = qf_str_from(key);
+        item->maps = qa_maps_part(&maps, home, per_item == found.group_count);
         rc = qa_heads_add(query, &spec->select, groups, per_item, per_item == found.group_count,
                           item, err);
         if (rc)

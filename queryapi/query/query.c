@@ -76,6 +76,7 @@ void qa_query_reset(struct qa_query *query)
     query->snapshot = sg_catalog_snapshot_drop(query->snapshot);
     query->unlisted = sg_catalog_told_drop(query->unlisted);
     query->fresh = qa_status_drop(query->fresh);
+    query->maps = qa_maps_drop(query->maps);
 }
 
 /* What it cost, for the audit log. */

@@ -61,11 +61,12 @@ struct qa_query_env {
     uint64_t items_max;         /* work items of one query */
     struct pb_limits limits;    /* sent to workers */
     struct qa_costs *costs;
-    struct qf_pool *helpers; /* who may help to write large answers; NULL: nobody */
-    int64_t cost_max_ms;     /* scanning that a query may be expected to take; 0: any */
-    struct qa_asker *asker;  /* asks ingest nodes what is fresh; NULL: there are none */
-    struct qa_annex *annex;  /* exemplars and metadata; queries need none */
-    uint64_t small_scan_us;  /* a leaf that takes no longer is one work item; 0: one per shard */
+    struct qf_pool *helpers;  /* who may help to write large answers; NULL: nobody */
+    int64_t cost_max_ms;      /* scanning that a query may be expected to take; 0: any */
+    struct qa_asker *asker;   /* asks ingest nodes what is fresh; NULL: there are none */
+    int64_t state_age_ms_max; /* what is known of a state map may be so old */
+    struct qa_annex *annex;   /* exemplars and metadata; queries need none */
+    uint64_t small_scan_us;   /* a leaf that takes no longer is one work item; 0: one per shard */
 };
 
 /* One unit of work: a leaf over one shard group, or over all of them if it is small. */
@@ -82,6 +83,7 @@ struct qa_item {
     struct pb_segment *segments;
     size_t segment_count;
     struct pb_heads heads;
+    struct pb_maps maps;
     int64_t expect_ms; /* how long such a work takes a worker; 0: not known */
     /* Set by the coordinator. */
     struct qa_artifact artifact; /* the committed bytes; the query removes them */
@@ -139,6 +141,7 @@ struct qa_query {
         int64_t min_ts, max_ts;
     } wants;                 /* of ASK: the times that the plan reads */
     struct qa_status *fresh; /* what ingest nodes say; NULL: there are none, or not asked yet */
+    struct qa_maps *maps;    /* state maps that are info series; NULL: likewise, or not known */
     struct qa_plan_part *parts;
     size_t part_count;
     struct qa_item *items;

@@ -22,6 +22,19 @@ QF_MUST_CHECK qf_rc qa_heads_add(struct qa_query *query, const struct pq_select 
 /* Widen [*@min_ts, *@max_ts] to the samples that heads have. */
 void qa_heads_widen(const struct qa_query *query, int64_t *min_ts, int64_t *max_ts);
 
+/* maps.c: which state maps a leaf reads as info series, likewise. */
+/* Those that @select may select, without a shard. QF_EUNAVAILABLE: what is known of one is too old, or too little; QF_ELIMIT. */
+QF_MUST_CHECK qf_rc qa_maps_find(struct qa_query *query, const struct pq_select *select,
+                                 struct pb_maps *ret_maps, struct qf_err *err);
+/* If there are any: add all shards to @found that it does not have. QF_ELIMIT. */
+QF_MUST_CHECK qf_rc qa_maps_groups(const struct qa_query *query, const struct pb_maps *maps,
+                                   struct sg_catalog_answer *found, struct qf_err *err);
+/* What the work of @group reads of them, or that of @all groups. */
+struct pb_maps qa_maps_part(const struct pb_maps *maps, const struct sg_catalog_group *group,
+                            bool all);
+/* Widen [*@min_ts, *@max_ts] to all times, if there are info series. */
+void qa_maps_widen(const struct qa_query *query, int64_t *min_ts, int64_t *max_ts);
+
 /* owners.c: which workers keep what an item reads, if the store is a ring of storage nodes (segments/store/ring.h). */
 /* Before the first item: have a ring that is not too old. */
 void qa_owners_follow(struct qa_query *query);

@@ -174,7 +174,8 @@ void desk_worker_up(struct desk *desk, uint64_t session)
     (void)snprintf(name, sizeof(name), "worker-%d", (int)session);
     qa_coord_endpoints(desk->coord, all, session);
     desk_pump(desk);
-    message.u.status = (struct pb_status){ .protocol_version = PB_PROTOCOL_VERSION,
+    message.u.status = (struct pb_status){ .protocol_version = desk->protocol ? desk->protocol
+                                                                              : PB_PROTOCOL_VERSION,
                                            .worker_id = qf_str_from(name),
                                            .artifact_base_url = QF_STR("http://w"),
                                            .accepting_work = true,

@@ -28,6 +28,8 @@ struct desk {
     /* How turns go. */
     size_t items;              /* works of a plan */
     struct pb_segment segment; /* what each of them reads */
+    struct pb_maps maps;       /* and beside it */
+    uint32_t protocol;         /* that workers say; 0: today's */
     int pauses;                /* so many answer turns end with a full stream */
     qf_rc plan_rc;             /* a plan fails with it */
     int64_t expect_ms;         /* what a work is expected to take; twice that is too long */

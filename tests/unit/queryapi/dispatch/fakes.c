@@ -198,6 +198,7 @@ static void plan(struct qa_query *query)
                                             .affinity = i,
                                             .expect_ms = desk_now->expect_ms,
                                             .segments = &desk_now->segment,
+                                            .maps = desk_now->maps,
                                             .segment_count = 1 };
     query->next = QA_NEXT_WORK;
 }

@@ -105,6 +105,38 @@ TEST(rejected_work_goes_elsewhere)
     (void)qh_stream_drop(client);
 }
 
+/* A worker that does not know of state maps would leave them out without saying so. */
+TEST(work_with_state_maps_is_not_for_workers_of_before)
+{
+    DESK();
+    struct pb_map map = { .name = QF_STR("team") };
+    struct qh_stream *client;
+
+    desk->maps = (struct pb_maps){ .inputs = &map, .count = 1 };
+    desk->protocol = PB_PROTOCOL_MAPS - 1;
+    client = assigned(desk);
+    CHECK(!strstr(desk_log(desk), "assign"));
+    desk->protocol = 0; /* the next one knows of them */
+    desk_worker_up(desk, 2);
+    CHECK(strstr(desk_log(desk), "s2 assign k1#2"));
+    (void)qh_stream_drop(client);
+}
+
+TEST(where_all_workers_are_of_before_a_query_with_state_maps_says_so)
+{
+    DESK();
+    struct pb_map map = { .name = QF_STR("team") };
+    struct qh_stream *client;
+
+    desk->maps = (struct pb_maps){ .inputs = &map, .count = 1 };
+    desk->protocol = PB_PROTOCOL_MAPS - 1;
+    client = assigned(desk);
+    for (int i = 0; i < 20; i++)
+        desk_time_passes(desk, 1000);
+    CHECK(strstr(desk_answer(client), "worker-1 is of a release that cannot read state maps"));
+    (void)qh_stream_drop(client);
+}
+
 /* An announcement without a checksum is a failed run, not a download. */
 TEST(a_ready_without_a_checksum_is_a_failure)
 {

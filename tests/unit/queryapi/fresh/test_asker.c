@@ -28,6 +28,9 @@ struct fixture {
     atomic_int asked, refuse; /* so many more answers are 503 */
     atomic_int rolls;         /* asked of itself */
     atomic_bool list, slow;
+    bool maps;         /* asked for, too */
+    atomic_int mapped; /* what they are asked for with: 0: 404, else such a version */
+    atomic_int maps_asked;
     struct qf_lock *lock; /* guards: */
     char body[1000];      /* of the last question */
 };
@@ -44,6 +47,18 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
         qh_stream_answer(
             stream, 200, "application/json",
             qf_str_from(atomic_load(&f->list) ? "[1]" : "{\"node\":\"a\",\"leads\":[0]}"));
+        return;
+    }
+    if (qf_str_is(request->path, "/v1/state/info")) {
+        int version = atomic_load(&f->mapped);
+
+        (void)atomic_fetch_add(&f->maps_asked, 1);
+        (void)snprintf(answer, sizeof(answer),
+                       "{\"age_ms\":1,\"nodes\":[\"http://a\"],\"maps\":[{\"name\":\"team\","
+                       "\"kind\":\"state\",\"metric\":\"team_info\",\"interval_ms\":1000,"
+                       "\"created\":1,\"version\":%d,\"bytes\":1,\"behind_ms\":0}]}",
+                       version);
+        qh_stream_answer(stream, version ? 200 : 404, "application/json", qf_str_from(answer));
         return;
     }
     qf_lock_take(f->lock);
@@ -80,9 +95,13 @@ static void start(struct fixture *f, int64_t wait_ms)
                                         .ctx = f,
                                         .body_bytes_max = 1 << 20,
                                         .bodies_bytes_max = 1 << 20 };
-    struct qa_asker_options options = {
-        .questions_max = 100, .wait_ms = wait_ms, .patience_ms = 100, .done = on_done, .ctx = f
-    };
+    struct qa_asker_options options = { .questions_max = 100,
+                                        .maps = f->maps,
+                                        .maps_age_ms_max = 60000,
+                                        .wait_ms = wait_ms,
+                                        .patience_ms = 100,
+                                        .done = on_done,
+                                        .ctx = f };
     char address[40];
     const char *node = address;
 
@@ -330,5 +349,41 @@ TEST(rolls_at_once_are_one)
     CHECK(qa_asker_roll(f.asker, on_roll, &f));
     f.asker = qa_asker_free(f.asker); /* also who waits at the end is told */
     free(qf_mailbox_receive(f.done, 1000));
+    stop(&f);
+}
+
+/* State maps come with the status, and with what is said of times below the floor: those that are known, asked for once. */
+TEST(state_maps_come_back_with_the_status)
+{
+    struct fixture f = { .maps = true, .mapped = 17 };
+
+    start(&f, 5000);
+    for (uint64_t i = 1; i <= 3; i++) {
+        struct qa_question *question;
+
+        ask(&f, i, i < 3 ? T0 : 999);
+        question = take(&f);
+        CHECK_EQ(question->rc, QF_OK);
+        CHECK_EQ(question->status->count, i < 3 ? 1 : 0);
+        CHECK(question->maps && question->maps->count == 1);
+        CHECK_EQ(question->maps->items[0].version, 17);
+        (void)qa_question_free(question);
+    }
+    CHECK(atomic_load(&f.maps_asked) < 4); /* once a second */
+    stop(&f);
+}
+
+/* Nodes of a release before state maps have none. */
+TEST(nodes_that_do_not_know_of_state_maps_have_none)
+{
+    struct fixture f = { .maps = true };
+    struct qa_question *question;
+
+    start(&f, 5000);
+    ask(&f, 1, T0);
+    question = take(&f);
+    CHECK_EQ(question->rc, QF_OK);
+    CHECK(question->maps && question->maps->count == 0);
+    (void)qa_question_free(question);
     stop(&f);
 }
