@@ -41,7 +41,7 @@ static qf_rc ask_node(struct qn_node *node, struct qn_ask *ask, struct qf_strbuf
     ask->timeout_ms = ASK_MS;
     qn_blocked_begin(&blocked, ask);
     asked = qn_ask(node, ask);
-    qn_blocked_end(&blocked, asked);
+    ask = qn_blocked_end(&blocked, ask, asked);
     if (!asked)
         rc = qf_err_set(err, QF_EBUSY, "too many requests are under way");
     else if (ask->answer.err.rc != QF_OK)

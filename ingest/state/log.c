@@ -14,26 +14,26 @@
 /* Whose queue it is: nobody's that a key could name, as the name is the system's. */
 #define TENANT "promfabric"
 
-qf_rc in_state_ask(struct in_state *state, struct qn_ask *ask, struct qf_err *err)
+qf_rc in_state_ask(struct in_state *state, struct qn_ask **ask, struct qf_err *err)
 {
+    const struct qn_answer *answer;
     struct qn_blocked blocked;
     bool stopping, asked = false;
 
-    ask->operates = true;
-    qn_blocked_begin(&blocked, ask);
+    (*ask)->operates = true;
+    qn_blocked_begin(&blocked, *ask);
     qf_lock_take(state->lock);
     stopping = state->stopping;
     if (!stopping)
-        asked = qn_ask(state->node, ask);
+        asked = qn_ask(state->node, *ask);
     qf_lock_drop(state->lock);
-    qn_blocked_end(&blocked, asked);
+    *ask = qn_blocked_end(&blocked, *ask, asked);
+    answer = &(*ask)->answer;
     if (stopping)
         return qf_err_set(err, QF_EUNAVAILABLE, "this node is stopping: ask another one");
     if (!asked)
         return qf_err_set(err, QF_EBUSY, "too many requests are under way: try again");
-    return ask->answer.err.rc == QF_OK
-               ? QF_OK
-               : qf_err_set(err, ask->answer.err.rc, "%s", ask->answer.err.msg);
+    return answer->err.rc == QF_OK ? QF_OK : qf_err_set(err, answer->err.rc, "%s", answer->err.msg);
 }
 
 static qf_rc create_queue(struct in_state *state, struct qf_err *err)
@@ -47,7 +47,7 @@ static qf_rc create_queue(struct in_state *state, struct qf_err *err)
                                               .retention_bytes = RETENTION_BYTES,
                                               .consumer_expiry_ms = CONSUMER_EXPIRY_MS };
     ask->timeout_ms = TIMEOUT_MS;
-    rc = in_state_ask(state, ask, err);
+    rc = in_state_ask(state, &ask, err);
     (void)qn_ask_free(ask);
     return rc;
 }
@@ -67,7 +67,7 @@ static qf_rc offer_once(struct in_state *state, const struct sm_entry *entries, 
     ask->level_set = true;
     ask->level = QC_LEVEL_QUORUM;
     ask->timeout_ms = TIMEOUT_MS;
-    rc = in_state_ask(state, ask, err);
+    rc = in_state_ask(state, &ask, err);
     *ret_last = ask->answer.last;
     *ret_unknown |= ask->answer.unknown;
     (void)qn_ask_free(ask);

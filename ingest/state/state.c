@@ -184,14 +184,15 @@ static qf_rc apply_answer(struct in_state *state, const struct qn_answer *answer
 static void tell(struct in_state *state)
 {
     struct qn_ask *ask;
+    uint64_t from;
 
     if (sm_owner_needed(state->owner) <= state->told)
         return;
     ask = qn_ask_new(QN_OFFSET, QF_STR(QN_STATE));
     (void)snprintf(ask->consumer, sizeof(ask->consumer), "%s", state->name);
-    ask->from = sm_owner_needed(state->owner);
-    if (in_state_ask(state, ask, NULL) == QF_OK)
-        state->told = ask->from;
+    from = ask->from = sm_owner_needed(state->owner);
+    if (in_state_ask(state, &ask, NULL) == QF_OK)
+        state->told = from;
     (void)qn_ask_free(ask);
 }
 
@@ -205,7 +206,7 @@ static void read_on(struct in_state *state)
     ask->from = sm_owner_next(state->owner);
     ask->max = POLL_MAX;
     ask->wait_ms = state->told == sm_owner_needed(state->owner) ? WAIT_MS : TELL_MS;
-    rc = in_state_ask(state, ask, &err);
+    rc = in_state_ask(state, &ask, &err);
     if (rc == QF_OK) {
         atomic_store(&state->behind,
                      ask->answer.end > ask->answer.next ? ask->answer.end - ask->answer.next : 0);

@@ -58,7 +58,7 @@ void in_state_copy_wanted(struct in_state *state);
 void in_state_forget_wanted(struct in_state *state);
 
 /* log.c: the queue. Ask, and wait for the answer; the ask is the caller's again. */
-QF_MUST_CHECK qf_rc in_state_ask(struct in_state *state, struct qn_ask *ask, struct qf_err *err);
+QF_MUST_CHECK qf_rc in_state_ask(struct in_state *state, struct qn_ask **ask, struct qf_err *err);
 /* Put entries into the queue, which is made if need be; @ret_last: the position of the last one. *ret_unknown: they may be in all the
  * same. */
 QF_MUST_CHECK qf_rc in_state_offer(struct in_state *state, const struct sm_entry *entries,

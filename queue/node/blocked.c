@@ -7,9 +7,8 @@ static void wake(void *ctx, struct qn_ask *ask)
 {
     struct qn_blocked *blocked = ctx;
 
-    (void)ask;
     qf_lock_take(blocked->lock);
-    blocked->answered = true;
+    blocked->told = ask;
     qf_lock_wake_all(blocked->lock);
     qf_lock_drop(blocked->lock);
 }
@@ -21,11 +20,12 @@ void qn_blocked_begin(struct qn_blocked *blocked, struct qn_ask *ask)
     ask->ctx = blocked;
 }
 
-void qn_blocked_end(struct qn_blocked *blocked, bool asked)
+struct qn_ask *qn_blocked_end(struct qn_blocked *blocked, struct qn_ask *ask, bool asked)
 {
     qf_lock_take(blocked->lock);
-    while (asked && !blocked->answered)
+    while (asked && !blocked->told)
         (void)qf_lock_wait(blocked->lock, -1);
     qf_lock_drop(blocked->lock);
     blocked->lock = qf_lock_free(blocked->lock);
+    return asked ? blocked->told : ask;
 }

@@ -3,8 +3,9 @@
  *     struct qn_blocked blocked;
  *     qn_blocked_begin(&blocked, ask);
  *     if (!qn_ask(node, ask))  ...             the ask is the caller's, as ever
- *     qn_blocked_end(&blocked, asked);         in any case; then the ask is the caller's again, answered if it was asked
+ *     ask = qn_blocked_end(&blocked, ask, asked);     in any case; then the ask is the caller's again, answered if it was asked
  *
+ * The ask that is answered need not be the one that was asked: one that the node has to keep goes on without its answer.
  * Every ask is answered once, by its time at the latest: so this ends. */
 #ifndef QUEUE_NODE_BLOCKED_H
 #define QUEUE_NODE_BLOCKED_H
@@ -15,10 +16,10 @@ struct qf_lock;
 
 struct qn_blocked {
     struct qf_lock *lock;
-    bool answered;
+    struct qn_ask *told; /* NULL: not answered yet */
 };
 
 void qn_blocked_begin(struct qn_blocked *blocked, struct qn_ask *ask);
-void qn_blocked_end(struct qn_blocked *blocked, bool asked);
+struct qn_ask *qn_blocked_end(struct qn_blocked *blocked, struct qn_ask *ask, bool asked);
 
 #endif

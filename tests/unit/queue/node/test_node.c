@@ -2,6 +2,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
+#include "queue/node/blocked.h"
 #include "queue/node/node.h"
 #include "tests/lib/queue/sim_disk.h"
 #include "tests/lib/test.h"
@@ -255,6 +256,49 @@ TEST(acknowledged_records_survive_a_loss_of_power)
         CHECK_EQ(offer(&world, "one more"), QF_OK);
         CHECK_STR(world.fatal, "");
     }
+}
+
+struct waiter {
+    struct qn_node *node;
+    atomic_bool asked;
+    qf_rc rc;
+};
+
+static void wait_for_records(void *arg)
+{
+    struct waiter *waiter = arg;
+    struct qn_ask *ask = qn_ask_new(QN_POLL, QF_STR("orders"));
+    struct qn_blocked blocked;
+    bool asked;
+
+    ask->operates = true;
+    ask->max = 1;
+    ask->from = 100;
+    ask->wait_ms = 60000;
+    qn_blocked_begin(&blocked, ask);
+    asked = qn_ask(waiter->node, ask);
+    atomic_store(&waiter->asked, true);
+    ask = qn_blocked_end(&blocked, ask, asked);
+    waiter->rc = asked ? ask->answer.err.rc : QF_EUNAVAILABLE;
+    (void)qn_ask_free(ask);
+}
+
+/* A node that stops keeps the poll that it had, and answers with another one: who waits reads and frees that. */
+TEST(who_waits_for_records_hears_that_the_node_stops)
+{
+    QF_CLEANUP(world_done) struct world world = { 0 };
+    struct waiter waiter = { 0 };
+    struct qf_thread *thread;
+
+    begin(&world, true);
+    CHECK_EQ(create(&world), QF_OK);
+    waiter.node = world.node;
+    thread = qf_thread_start("waiter", wait_for_records, &waiter);
+    while (!atomic_load(&waiter.asked) || count_records(&world) != 0)
+        continue; /* what was asked later is answered: the poll waits by now */
+    world.node = qn_stop(world.node);
+    (void)qf_thread_join(thread);
+    CHECK_EQ(waiter.rc, QF_EUNAVAILABLE);
 }
 
 /* After a failed sync nobody knows what is durable: the process ends, and the client hears no yes. */
