@@ -30,13 +30,14 @@ static const struct cli_flag flags[] = {
     { "step", CLI_FLAG_DURATION, &o.step, "DURATION", "15s", "time between samples" },
     { "end", CLI_FLAG_STR, &o.end, "TIME", "now", "when they end: RFC 3339, Unix seconds or now" },
     { "follow", CLI_FLAG_STR, &o.follow, "URL", NULL,
-      "then go on: write each sample when its time has come to the ingest node at this address" },
+      "then go on: load a state map and write each sample when its time has come, to the ingest "
+      "node at this address" },
 };
 
 static const struct cli_spec spec = {
     "promfabric demo-data [FLAG...]",
     "Write a demo data set: request counters with resets, a latency histogram, CPU counters,\n"
-    "gauges, and series that appear and end.",
+    "gauges, and series that appear and end. An ingest node also gets a state map of teams.",
     flags,
     QF_COUNT_OF(flags),
 };
@@ -153,6 +154,32 @@ static long post(const struct qf_strbuf *text)
     return cli_web_post(&web, &request, POST_MS);
 }
 
+/* Said again at each start: it does no harm. False: not yet. */
+static bool say_map(void)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf why = QF_STRBUF_INIT, rows = QF_STRBUF_INIT;
+    struct cli_web web = { .url = o.follow, .tenant = o.common.tenant };
+    struct cli_web_request define = { .method = "PUT",
+                                      .path = "/api/v1/state/maps/" SG_DEMO_MAP,
+                                      .content_type = "application/json",
+                                      .body = QF_STR("{\"kind\":\"state\",\"metric\":"
+                                                     "\"" SG_DEMO_MAP_METRIC "\"}") };
+    struct cli_web_request load = { .method = "POST",
+                                    .path = "/api/v1/state/load?format=jsonl&map=" SG_DEMO_MAP,
+                                    .content_type = "application/octet-stream" };
+    json_t *defined = cli_web_try(&web, &define, POST_MS, &why), *loaded = NULL;
+    bool said;
+
+    sg_demo_map_rows(&rows);
+    load.body = qf_strbuf_view(&rows);
+    if (defined)
+        loaded = cli_web_try(&web, &load, POST_MS, &why);
+    said = loaded != NULL;
+    json_decref(defined);
+    json_decref(loaded);
+    return said;
+}
+
 /* Until a signal ends the process. What an ingest node does not take now it is given again; what it
  * finds wrong, as samples that are too old by now, is not. */
 static void follow(const struct sg_demo_options *options)
@@ -160,12 +187,14 @@ static void follow(const struct sg_demo_options *options)
     struct sg_demo *demo = sg_demo_new(options);
     struct sg_demo_live *live = sg_demo_live_new(demo);
     struct qf_strbuf text = QF_STRBUF_INIT;
+    bool said = false;
 
     (void)signal(SIGINT, SIG_DFL); /* there is nothing left to cancel */
     (void)signal(SIGTERM, SIG_DFL);
     for (;;) {
         long status = 204;
 
+        said = said || say_map();
         if (!text.len)
             take_due(demo, live, &text);
         if (text.len)

@@ -30,6 +30,7 @@
 #include "cli/flags.h"
 #include "cli/up_ingest.h"
 #include "cli/up_ring.h"
+#include "segments/demo/demo.h"
 
 int cli_up(int argc, char **argv);
 
@@ -424,6 +425,15 @@ static const char *own_path(char *buf, size_t size)
     return buf;
 }
 
+/* What can be asked where the demo's map is (cmd_demo_data.c). */
+static void suggest_map(const char *program, const char *address)
+{
+    if (demo && ingest_count)
+        printf("  %s query --url http://%s 'sum by (team) (rate(http_requests_total[5m]) * "
+               "on(job) group_left(team) " SG_DEMO_MAP_METRIC ")'\n",
+               program, address);
+}
+
 /* Where to look and where to write come first, each on a line that scripts can read. */
 static void greet(const char *address)
 {
@@ -435,13 +445,15 @@ static void greet(const char *address)
         printf("write to it: http://%s/api/v1/write  (Prometheus remote write; %d ingest node%s, "
                "data in %s)\n",
                nodes[0].http, (int)ingest_count, ingest_count > 1 ? "s" : "", ingest_folder);
-    printf("\nthree things to try in a terminal:\n"
+    printf("\nthings to try in a terminal:\n"
            "  %s query --url http://%s 'sum by (job) (rate(http_requests_total[5m]))'\n"
            "  curl -s 'http://%s/api/v1/query?query=up'\n"
-           "  curl -sN -d '{\"q\":\"up\",\"s\":\"e-10m\"}' http://%s/api/v1/metrics/query\n\n"
-           "Grafana: add a Prometheus data source with URL http://%s\n"
+           "  curl -sN -d '{\"q\":\"up\",\"s\":\"e-10m\"}' http://%s/api/v1/metrics/query\n",
+           own_path(program, sizeof(program)), address, address, address);
+    suggest_map(program, address);
+    printf("\nGrafana: add a Prometheus data source with URL http://%s\n"
            "Ctrl-C ends it.\n",
-           own_path(program, sizeof(program)), address, address, address, address);
+           address);
     (void)fflush(stdout);
 }
 

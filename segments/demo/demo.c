@@ -49,6 +49,11 @@ static const char *const bound_texts[] = { "0.005", "0.01", "0.025", "0.05", "0.
 #define BUCKETS (QF_COUNT_OF(bounds) + 1) /* and +Inf */
 
 static const char *const jobs[] = { "shop", "search" };
+/* Whose they are, and the machines and the runs below them. */
+static const char *const teams[][3] = { { "shop", "storefront", "#shop-oncall" },
+                                        { "search", "discovery", "#search-oncall" },
+                                        { "node", "platform", "#platform-oncall" },
+                                        { "batch", "platform", "#platform-oncall" } };
 static const char *const paths[] = { "/", "/api/cart", "/api/items" };
 static const char *const codes[] = { "200", "404", "500" };
 static const char *const modes[] = { "idle", "iowait", "system", "user" };
@@ -427,4 +432,13 @@ bool sg_demo_live_next(struct sg_demo_live *live, size_t index, int64_t now, int
     *ret_ts = at;
     *ret_value = step_on(live->demo, series, &p->state, p->step++, at);
     return true;
+}
+
+void sg_demo_map_rows(struct qf_strbuf *rows)
+{
+    for (size_t i = 0; i < QF_COUNT_OF(teams); i++)
+        qf_strbuf_printf(rows,
+                         "{\"key\":\"%s\",\"value\":{\"job\":\"%s\",\"team\":\"%s\","
+                         "\"pager\":\"%s\"}}\n",
+                         teams[i][0], teams[i][0], teams[i][1], teams[i][2]);
 }

@@ -12,6 +12,8 @@
  *     batch_progress_ratio            series that appear, grow to 1 and end with a stale marker
  *     up                              1, or 0 for a scrape that failed
  *
+ * and a state map that says whose each job is, as info series `team_info{key, job, team, pager}`.
+ *
  * Pure: time and randomness come from the options. */
 #ifndef SEGMENTS_DEMO_DEMO_H
 #define SEGMENTS_DEMO_DEMO_H
@@ -21,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/pure/labels.h"
+#include "base/pure/strbuf.h"
 
 struct sg_demo_options {
     uint64_t seed;
@@ -41,6 +44,11 @@ struct qf_labels sg_demo_labels(const struct sg_demo *demo, size_t series);
 size_t sg_demo_samples_max(const struct sg_demo *demo);
 /* Fill in the samples of a series; returns their number, which may be 0. */
 size_t sg_demo_samples(const struct sg_demo *demo, size_t series, int64_t *ts, double *values);
+
+/* The map: its name, the metric of its definition (a state), and its rows as lines of JSON, without the map's name. */
+#define SG_DEMO_MAP "demo_team"
+#define SG_DEMO_MAP_METRIC "team_info"
+void sg_demo_map_rows(struct qf_strbuf *rows);
 
 /* The same series from the end on, as if time went by: what has a sample in the last step goes on, and
  * the values follow those of sg_demo_samples(). */

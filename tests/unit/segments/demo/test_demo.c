@@ -128,3 +128,21 @@ TEST(data_go_on_where_they_end)
     CHECK_EQ(on, 3 * 77);
     (void)sg_demo_live_free(live);
 }
+
+/* The map of teams can be joined with every series: each job has a row. */
+TEST(each_job_of_the_demo_has_a_team)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf rows = QF_STRBUF_INIT;
+    struct sg_demo *demo =
+        sg_demo_new(&(struct sg_demo_options){ .end = 60000, .step = 15000, .instances = 2 });
+
+    sg_demo_map_rows(&rows);
+    for (size_t i = 0; i < sg_demo_series_count(demo); i++) {
+        struct qf_str job = qf_labels_get(sg_demo_labels(demo, i), QF_STR("job"));
+        char member[60];
+
+        (void)snprintf(member, sizeof(member), "\"job\":\"%.*s\"", QF_STR_ARG(job));
+        CHECK_MSG(strstr(qf_strbuf_cstr(&rows), member), "%s", member);
+    }
+    (void)sg_demo_free(demo);
+}
