@@ -8,6 +8,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/utf8.h"
+#include "base/pure/varint.h"
 
 void qf_strbuf_done(struct qf_strbuf *buf)
 {
@@ -111,6 +112,13 @@ void qf_strbuf_i64(struct qf_strbuf *buf, int64_t value)
     if (value < 0)
         qf_strbuf_putc(buf, '-');
     qf_strbuf_u64(buf, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void qf_strbuf_varint(struct qf_strbuf *buf, uint64_t value)
+{
+    unsigned char bytes[QF_VARINT_MAX];
+
+    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
 }
 
 static void json_ascii(struct qf_strbuf *buf, char c)

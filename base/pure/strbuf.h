@@ -35,6 +35,7 @@ void qf_strbuf_putc(struct qf_strbuf *buf, char c);
 void qf_strbuf_printf(struct qf_strbuf *buf, const char *fmt, ...) QF_PRINTF(2, 3);
 void qf_strbuf_u64(struct qf_strbuf *buf, uint64_t value);
 void qf_strbuf_i64(struct qf_strbuf *buf, int64_t value);
+void qf_strbuf_varint(struct qf_strbuf *buf, uint64_t value); /* varint.h */
 
 /* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD. */
 void qf_strbuf_json(struct qf_strbuf *buf, struct qf_str s);

@@ -2,6 +2,7 @@
 #ifndef BASE_PURE_VARINT_H
 #define BASE_PURE_VARINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,15 @@ static inline size_t qf_varint_get(struct qf_str bytes, uint64_t *ret_value)
         }
     }
     return 0;
+}
+
+/* Take a number off the beginning of @rest. False: there is none, and @rest is what it was. */
+static inline bool qf_varint_take(struct qf_str *rest, uint64_t *ret_value)
+{
+    size_t used = qf_varint_get(*rest, ret_value);
+
+    *rest = qf_str_sub(*rest, used, rest->len);
+    return used > 0;
 }
 
 static inline uint64_t qf_zigzag(int64_t value)

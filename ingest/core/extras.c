@@ -5,16 +5,9 @@
 
 #include "base/pure/varint.h"
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
 static void put_text(struct qf_strbuf *buf, struct qf_str text)
 {
-    put(buf, text.len);
+    qf_strbuf_varint(buf, text.len);
     qf_strbuf_str(buf, text);
 }
 
@@ -30,35 +23,27 @@ static void put_labels(struct qf_strbuf *buf, struct qf_labels labels)
 void in_extra_put_exemplar(struct qf_strbuf *buf, struct qf_labels series,
                            const struct in_exemplar *exemplar)
 {
-    put(buf, IN_EXTRA_EXEMPLAR);
+    qf_strbuf_varint(buf, IN_EXTRA_EXEMPLAR);
     put_labels(buf, series);
     put_labels(buf, (struct qf_labels){ exemplar->labels, exemplar->label_count });
     qf_strbuf_add(buf, &exemplar->value, sizeof(exemplar->value));
-    put(buf, qf_zigzag(exemplar->ts));
+    qf_strbuf_varint(buf, qf_zigzag(exemplar->ts));
 }
 
 void in_extra_put_metadata(struct qf_strbuf *buf, const struct in_metadata *metadata)
 {
-    put(buf, IN_EXTRA_METADATA);
+    qf_strbuf_varint(buf, IN_EXTRA_METADATA);
     put_text(buf, metadata->name);
-    put(buf, metadata->type);
+    qf_strbuf_varint(buf, metadata->type);
     put_text(buf, metadata->help);
     put_text(buf, metadata->unit);
-}
-
-static bool get(struct qf_str *rest, uint64_t *ret_value)
-{
-    size_t used = qf_varint_get(*rest, ret_value);
-
-    *rest = qf_str_sub(*rest, used, rest->len);
-    return used > 0;
 }
 
 static bool get_text(struct qf_str *rest, struct qf_str *ret_text)
 {
     uint64_t len;
 
-    if (!get(rest, &len) || len > rest->len)
+    if (!qf_varint_take(rest, &len) || len > rest->len)
         return false;
     *ret_text = qf_str_sub(*rest, 0, (size_t)len);
     *rest = qf_str_sub(*rest, (size_t)len, rest->len);
@@ -74,7 +59,7 @@ static bool get_exemplar(struct qf_str *rest, struct in_extra *extra)
         return false;
     memcpy(&extra->value, rest->data, sizeof(extra->value));
     *rest = qf_str_sub(*rest, sizeof(extra->value), rest->len);
-    if (!get(rest, &ts))
+    if (!qf_varint_take(rest, &ts))
         return false;
     extra->ts = qf_unzigzag(ts);
     return true;
@@ -84,8 +69,9 @@ static bool get_metadata(struct qf_str *rest, struct in_metadata *metadata)
 {
     uint64_t type;
 
-    if (!get_text(rest, &metadata->name) || !get(rest, &type) || type >= QF_METRIC_TYPE__COUNT ||
-        !get_text(rest, &metadata->help) || !get_text(rest, &metadata->unit))
+    if (!get_text(rest, &metadata->name) || !qf_varint_take(rest, &type) ||
+        type >= QF_METRIC_TYPE__COUNT || !get_text(rest, &metadata->help) ||
+        !get_text(rest, &metadata->unit))
         return false;
     metadata->type = (enum qf_metric_type)type;
     return true;
@@ -97,7 +83,7 @@ bool in_extra_next(struct qf_str *rest, struct in_extra *ret_extra)
     struct qf_str left = *rest;
     uint64_t kind;
 
-    if (!left.len || !get(&left, &kind))
+    if (!left.len || !qf_varint_take(&left, &kind))
         return false;
     extra.kind = (enum in_extra_kind)kind;
     if (kind == IN_EXTRA_EXEMPLAR   ? !get_exemplar(&left, &extra)

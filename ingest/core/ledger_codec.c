@@ -11,70 +11,63 @@ enum { VERSION = 1, VERSION_BELOW = 2, VERSION_ELECT = 3, VERSION_NOTE = 4 };
 
 /* --- writing --- */
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
 static void put_signed(struct qf_strbuf *buf, int64_t value)
 {
-    put(buf, qf_zigzag(value));
+    qf_strbuf_varint(buf, qf_zigzag(value));
 }
 
 static void put_text(struct qf_strbuf *buf, const char *text)
 {
-    put(buf, strlen(text));
+    qf_strbuf_varint(buf, strlen(text));
     qf_strbuf_puts(buf, text);
 }
 
 static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
 {
-    put(buf, amounts->series);
-    put(buf, amounts->samples);
-    put(buf, amounts->histograms);
-    put(buf, amounts->exemplars);
+    qf_strbuf_varint(buf, amounts->series);
+    qf_strbuf_varint(buf, amounts->samples);
+    qf_strbuf_varint(buf, amounts->histograms);
+    qf_strbuf_varint(buf, amounts->exemplars);
 }
 
 static void put_elected(struct qf_strbuf *buf, const struct in_tenant *tenant)
 {
-    put(buf, tenant->elected_count);
+    qf_strbuf_varint(buf, tenant->elected_count);
     for (size_t i = 0; i < tenant->elected_count; i++) {
         put_text(buf, tenant->elected[i].cluster);
         put_text(buf, tenant->elected[i].replica);
         put_signed(buf, tenant->elected[i].newest_ts);
         put_signed(buf, tenant->elected[i].since_ms);
         put_signed(buf, tenant->elected[i].time_ms);
-        put(buf, tenant->elected[i].elections);
+        qf_strbuf_varint(buf, tenant->elected[i].elections);
     }
 }
 
 static void put_tenant(struct qf_strbuf *buf, const struct in_tenant *tenant, uint64_t version)
 {
     put_text(buf, tenant->name);
-    put(buf, tenant->sealed);
-    put(buf, tenant->generation);
-    put(buf, tenant->next_generation);
+    qf_strbuf_varint(buf, tenant->sealed);
+    qf_strbuf_varint(buf, tenant->generation);
+    qf_strbuf_varint(buf, tenant->next_generation);
     if (version >= VERSION_BELOW)
-        put(buf, tenant->below);
+        qf_strbuf_varint(buf, tenant->below);
     put_signed(buf, tenant->max_ts);
-    put(buf, tenant->files_after);
-    put(buf, tenant->range_count);
+    qf_strbuf_varint(buf, tenant->files_after);
+    qf_strbuf_varint(buf, tenant->range_count);
     for (size_t i = 0; i < tenant->range_count; i++) {
-        put(buf, tenant->ranges[i].generation);
-        put(buf, tenant->ranges[i].from);
-        put(buf, tenant->ranges[i].to);
+        qf_strbuf_varint(buf, tenant->ranges[i].generation);
+        qf_strbuf_varint(buf, tenant->ranges[i].from);
+        qf_strbuf_varint(buf, tenant->ranges[i].to);
         put_signed(buf, tenant->ranges[i].min_ts);
         put_signed(buf, tenant->ranges[i].max_ts);
-        put(buf, tenant->ranges[i].samples);
+        qf_strbuf_varint(buf, tenant->ranges[i].samples);
     }
-    put(buf, tenant->file_count);
+    qf_strbuf_varint(buf, tenant->file_count);
     for (size_t i = 0; i < tenant->file_count; i++) {
         put_text(buf, tenant->files[i].name);
         put_text(buf, tenant->files[i].etag);
-        put(buf, tenant->files[i].size);
-        put(buf, tenant->files[i].index);
+        qf_strbuf_varint(buf, tenant->files[i].size);
+        qf_strbuf_varint(buf, tenant->files[i].index);
         put_signed(buf, tenant->files[i].time_ms);
     }
     if (version >= VERSION_ELECT)
@@ -94,14 +87,14 @@ void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
 {
     uint64_t version = version_of(ledger);
 
-    put(buf, version);
-    put(buf, ledger->applied);
+    qf_strbuf_varint(buf, version);
+    qf_strbuf_varint(buf, ledger->applied);
     put_signed(buf, ledger->time_ms);
     put_signed(buf, ledger->floor_ms);
-    put(buf, ledger->tenant_count);
+    qf_strbuf_varint(buf, ledger->tenant_count);
     for (size_t i = 0; i < ledger->tenant_count; i++)
         put_tenant(buf, ledger->tenants[i], version);
-    put(buf, ledger->keys.count);
+    qf_strbuf_varint(buf, ledger->keys.count);
     for (uint32_t i = 0; i < ledger->keys.count; i++) {
         const struct in_key_entry *entry = in_keys_at(&ledger->keys, i);
 
@@ -110,13 +103,13 @@ void in_ledger_encode(struct qf_strbuf *buf, const struct in_ledger *ledger)
         put_amounts(buf, &entry->accepted);
         put_amounts(buf, &entry->refused);
         put_signed(buf, entry->time_ms);
-        put(buf, entry->index);
+        qf_strbuf_varint(buf, entry->index);
     }
-    put(buf, ledger->voids.count);
+    qf_strbuf_varint(buf, ledger->voids.count);
     for (size_t i = 0; i < ledger->voids.count; i++)
-        put(buf, ledger->voids.items[i]);
+        qf_strbuf_varint(buf, ledger->voids.items[i]);
     if (version >= VERSION_NOTE) { /* at the end, without its length */
-        put(buf, ledger->manifest_changed);
+        qf_strbuf_varint(buf, ledger->manifest_changed);
         rg_manifest_encode(buf, ledger->manifest);
     }
 }

@@ -6,27 +6,12 @@
 #include "base/pure/varint.h"
 #include "ring/wire/listing.h"
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
-static bool get(struct qf_str *rest, uint64_t *ret_value)
-{
-    size_t used = qf_varint_get(*rest, ret_value);
-
-    *rest = qf_str_sub(*rest, used, rest->len);
-    return used > 0;
-}
-
 void in_listing_ask_encode(struct qf_strbuf *buf, const struct in_listing_ask *ask)
 {
     qf_strbuf_putc(buf, IN_QUESTION_LISTING);
-    put(buf, ask->queue);
-    put(buf, ask->since);
-    put(buf, ask->after);
+    qf_strbuf_varint(buf, ask->queue);
+    qf_strbuf_varint(buf, ask->since);
+    qf_strbuf_varint(buf, ask->after);
 }
 
 qf_rc in_listing_answer(struct qf_str question, const struct in_ledger *ledger,
@@ -40,8 +25,9 @@ qf_rc in_listing_answer(struct qf_str question, const struct in_ledger *ledger,
     struct in_listing_ask ask;
     struct rg_blob *items;
 
-    if (!question.len || question.data[0] != IN_QUESTION_LISTING || !get(&rest, &ask.queue) ||
-        !get(&rest, &ask.since) || !get(&rest, &ask.after) || rest.len)
+    if (!question.len || question.data[0] != IN_QUESTION_LISTING ||
+        !qf_varint_take(&rest, &ask.queue) || !qf_varint_take(&rest, &ask.since) ||
+        !qf_varint_take(&rest, &ask.after) || rest.len)
         return QF_ECORRUPT;
     page.whole = ask.queue != of->queue;
     if (!page.whole && ask.since >= in_ledger_manifest_changed(ledger) && !ask.after) {

@@ -29,41 +29,28 @@ void in_outcome_add(struct in_outcome *sum, const struct in_outcome *more)
         memcpy(sum->first, more->first, sizeof(sum->first));
 }
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
 static void put_amounts(struct qf_strbuf *buf, const struct in_amounts *amounts)
 {
-    put(buf, amounts->series);
-    put(buf, amounts->samples);
-    put(buf, amounts->histograms);
-    put(buf, amounts->exemplars);
+    qf_strbuf_varint(buf, amounts->series);
+    qf_strbuf_varint(buf, amounts->samples);
+    qf_strbuf_varint(buf, amounts->histograms);
+    qf_strbuf_varint(buf, amounts->exemplars);
 }
 
 void in_outcome_encode(struct qf_strbuf *buf, const struct in_outcome *outcome)
 {
     put_amounts(buf, &outcome->accepted);
     put_amounts(buf, &outcome->refused);
-    put(buf, outcome->limited ? 1 + (uint64_t)outcome->wait_ms : 0);
+    qf_strbuf_varint(buf, outcome->limited ? 1 + (uint64_t)outcome->wait_ms : 0);
     qf_strbuf_puts(buf, outcome->first);
-}
-
-static bool get(struct qf_str *rest, uint64_t *ret_value)
-{
-    size_t used = qf_varint_get(*rest, ret_value);
-
-    *rest = qf_str_sub(*rest, used, rest->len);
-    return used > 0;
 }
 
 static bool get_amounts(struct qf_str *rest, struct in_amounts *ret_amounts)
 {
-    return get(rest, &ret_amounts->series) && get(rest, &ret_amounts->samples) &&
-           get(rest, &ret_amounts->histograms) && get(rest, &ret_amounts->exemplars);
+    return qf_varint_take(rest, &ret_amounts->series) &&
+           qf_varint_take(rest, &ret_amounts->samples) &&
+           qf_varint_take(rest, &ret_amounts->histograms) &&
+           qf_varint_take(rest, &ret_amounts->exemplars);
 }
 
 qf_rc in_outcome_decode(struct qf_str bytes, struct in_outcome *ret_outcome)
@@ -72,7 +59,7 @@ qf_rc in_outcome_decode(struct qf_str bytes, struct in_outcome *ret_outcome)
 
     *ret_outcome = (struct in_outcome){ 0 };
     if (!get_amounts(&bytes, &ret_outcome->accepted) ||
-        !get_amounts(&bytes, &ret_outcome->refused) || !get(&bytes, &limited) ||
+        !get_amounts(&bytes, &ret_outcome->refused) || !qf_varint_take(&bytes, &limited) ||
         limited > 1 + WAIT_MS_MAX || bytes.len >= sizeof(ret_outcome->first) ||
         (bytes.len && memchr(bytes.data, 0, bytes.len) != NULL))
         return QF_ECORRUPT;

@@ -7,28 +7,13 @@
 
 /* --- the question --- */
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
-static bool get(struct qf_str *rest, uint64_t *ret_value)
-{
-    size_t used = qf_varint_get(*rest, ret_value);
-
-    *rest = qf_str_sub(*rest, used, rest->len);
-    return used > 0;
-}
-
 void in_status_ask_encode(struct qf_strbuf *buf, const struct in_status_ask *ask)
 {
     qf_strbuf_putc(buf, IN_QUESTION_STATUS);
-    put(buf, qf_zigzag(ask->min_ts));
-    put(buf, qf_zigzag(ask->max_ts));
-    put(buf, ask->covered_queue);
-    put(buf, ask->covered_index);
+    qf_strbuf_varint(buf, qf_zigzag(ask->min_ts));
+    qf_strbuf_varint(buf, qf_zigzag(ask->max_ts));
+    qf_strbuf_varint(buf, ask->covered_queue);
+    qf_strbuf_varint(buf, ask->covered_index);
     qf_strbuf_str(buf, ask->tenant);
 }
 
@@ -37,9 +22,10 @@ qf_rc in_status_ask_decode(struct qf_str bytes, struct in_status_ask *ret_ask)
     struct qf_str rest = qf_str_sub(bytes, 1, bytes.len);
     uint64_t min_ts, max_ts;
 
-    if (!bytes.len || bytes.data[0] != IN_QUESTION_STATUS || !get(&rest, &min_ts) ||
-        !get(&rest, &max_ts) || !get(&rest, &ret_ask->covered_queue) ||
-        !get(&rest, &ret_ask->covered_index) || rest.len == 0 || rest.len > IN_TENANT_MAX)
+    if (!bytes.len || bytes.data[0] != IN_QUESTION_STATUS || !qf_varint_take(&rest, &min_ts) ||
+        !qf_varint_take(&rest, &max_ts) || !qf_varint_take(&rest, &ret_ask->covered_queue) ||
+        !qf_varint_take(&rest, &ret_ask->covered_index) || rest.len == 0 ||
+        rest.len > IN_TENANT_MAX)
         return QF_ECORRUPT;
     ret_ask->min_ts = qf_unzigzag(min_ts);
     ret_ask->max_ts = qf_unzigzag(max_ts);

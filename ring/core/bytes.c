@@ -7,9 +7,7 @@
 
 void rg_put(struct qf_strbuf *buf, uint64_t value)
 {
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
+    qf_strbuf_varint(buf, value);
 }
 
 void rg_put_text(struct qf_strbuf *buf, struct qf_str text)

@@ -37,19 +37,11 @@ static uint64_t u64_at(struct qf_str bytes, size_t at)
     return le64toh(value);
 }
 
-static bool get(struct qf_str *rest, uint64_t *ret_value)
-{
-    size_t used = qf_varint_get(*rest, ret_value);
-
-    *rest = qf_str_sub(*rest, used, rest->len);
-    return used > 0;
-}
-
 static bool get_text(struct qf_str *rest, struct qf_str *ret_text)
 {
     uint64_t len;
 
-    if (!get(rest, &len) || len > rest->len)
+    if (!qf_varint_take(rest, &len) || len > rest->len)
         return false;
     *ret_text = qf_str_sub(*rest, 0, (size_t)len);
     *rest = qf_str_sub(*rest, (size_t)len, rest->len);
@@ -77,7 +69,7 @@ static bool read_exemplar(struct decoding *d, struct sg_exemplar *exemplar)
 {
     uint64_t difference;
 
-    if (!get(&d->rest, &difference) || d->rest.len < sizeof(exemplar->value))
+    if (!qf_varint_take(&d->rest, &difference) || d->rest.len < sizeof(exemplar->value))
         return false;
     /* Unsigned: whatever the bytes say, the sum is looked at afterwards. */
     exemplar->ts = (int64_t)((uint64_t)exemplar->ts + (uint64_t)qf_unzigzag(difference));
@@ -100,7 +92,7 @@ static bool read_exemplars(struct decoding *d)
         uint64_t count;
 
         if (!get_text(&d->rest, &exemplar.series) || !labels_valid(d, exemplar.series, false) ||
-            !get(&d->rest, &count) || !count || count > d->count - at)
+            !qf_varint_take(&d->rest, &count) || !count || count > d->count - at)
             return false;
         for (; count; count--, at++) {
             if (!read_exemplar(d, &exemplar) ||
@@ -121,11 +113,11 @@ static bool read_metadata(struct decoding *d)
     for (size_t i = 0; i < d->count; i++) {
         uint64_t type;
 
-        if (!get_text(&d->rest, &items[i].name) || !items[i].name.len || !get(&d->rest, &type) ||
-            type >= QF_METRIC_TYPE__COUNT || !get_text(&d->rest, &items[i].help) ||
-            !get_text(&d->rest, &items[i].unit) || !get(&d->rest, &items[i].generation) ||
-            !qf_utf8_valid(items[i].name) || !qf_utf8_valid(items[i].help) ||
-            !qf_utf8_valid(items[i].unit) ||
+        if (!get_text(&d->rest, &items[i].name) || !items[i].name.len ||
+            !qf_varint_take(&d->rest, &type) || type >= QF_METRIC_TYPE__COUNT ||
+            !get_text(&d->rest, &items[i].help) || !get_text(&d->rest, &items[i].unit) ||
+            !qf_varint_take(&d->rest, &items[i].generation) || !qf_utf8_valid(items[i].name) ||
+            !qf_utf8_valid(items[i].help) || !qf_utf8_valid(items[i].unit) ||
             (i && qf_str_cmp(items[i - 1].name, items[i].name) >= 0))
             return false;
         items[i].type = (enum qf_metric_type)type;

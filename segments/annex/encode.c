@@ -17,16 +17,9 @@ struct encoding {
     int64_t min_ts, max_ts;
 };
 
-static void put(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
 static void put_text(struct qf_strbuf *buf, struct qf_str text)
 {
-    put(buf, text.len);
+    qf_strbuf_varint(buf, text.len);
     qf_strbuf_str(buf, text);
 }
 
@@ -107,9 +100,9 @@ static size_t put_series(struct encoding *e, const struct sg_exemplar *items, si
            (!taken || e->bytes.len + len < SG_ANNEX_BYTES_AIM))
         len += items[taken++].labels.len + 2 * QF_VARINT_MAX + sizeof(items->value);
     put_text(&e->bytes, items->series);
-    put(&e->bytes, taken);
+    qf_strbuf_varint(&e->bytes, taken);
     for (size_t i = 0; i < taken; i++) {
-        put(&e->bytes, qf_zigzag(items[i].ts - ts));
+        qf_strbuf_varint(&e->bytes, qf_zigzag(items[i].ts - ts));
         qf_strbuf_add(&e->bytes, &items[i].value, sizeof(items[i].value));
         put_text(&e->bytes, items[i].labels);
         ts = items[i].ts;
@@ -162,10 +155,10 @@ static qf_rc write_metadata(struct sg_annex *annex, struct encoding *e, struct q
         const struct sg_metadata *metadata = wanted[i];
 
         put_text(&e->bytes, metadata->name);
-        put(&e->bytes, metadata->type);
+        qf_strbuf_varint(&e->bytes, metadata->type);
         put_text(&e->bytes, metadata->help);
         put_text(&e->bytes, metadata->unit);
-        put(&e->bytes, metadata->generation);
+        qf_strbuf_varint(&e->bytes, metadata->generation);
         count_one(e, annex_told_ms(metadata->generation));
         if (e->bytes.len >= SG_ANNEX_BYTES_AIM)
             rc = finish(e, err);

@@ -161,6 +161,25 @@ TEST(varint_round_trips)
     CHECK_EQ(qf_varint_get((struct qf_str){ (char *)bytes, sizeof(bytes) }, &back), 0);
 }
 
+/* Numbers one behind the other, and nothing is taken of what is cut short. */
+TEST(varints_are_taken_from_the_front)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct qf_str rest;
+    uint64_t value;
+
+    qf_strbuf_varint(&buf, 5);
+    qf_strbuf_varint(&buf, UINT64_MAX);
+    qf_strbuf_varint(&buf, 300);
+    rest = qf_str_sub(qf_strbuf_view(&buf), 0, buf.len - 1);
+    CHECK(qf_varint_take(&rest, &value) && value == 5);
+    CHECK(qf_varint_take(&rest, &value) && value == UINT64_MAX);
+    CHECK(!qf_varint_take(&rest, &value));
+    CHECK_EQ(rest.len, 1);
+    rest = QF_STR("");
+    CHECK(!qf_varint_take(&rest, &value));
+}
+
 /* Overlong forms, surrogates and cut characters are not UTF-8. */
 TEST(utf8_is_strict)
 {
