@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/utf8.h"
+#include "base/pure/path_name.h"
 #include "ring/core/bytes.h"
 #include "ring/core/manifest.h"
 
@@ -13,28 +13,11 @@ enum { VERSION = 1, NAME_PART_MAX = 200 };
 
 /* --- names --- */
 
-static bool part_valid(struct qf_str part)
-{
-    return part.len > 0 && part.len <= NAME_PART_MAX && part.data[0] != '.';
-}
-
 bool rg_blob_name_valid(struct qf_str name)
 {
-    size_t start = 0;
+    static const struct qf_path_name_rule rule = { RG_BLOB_NAME_MAX, NAME_PART_MAX, '~' };
 
-    if (!name.len || name.len > RG_BLOB_NAME_MAX || !qf_utf8_valid(name))
-        return false;
-    for (size_t i = 0; i <= name.len; i++) {
-        if (i == name.len || name.data[i] == '/') {
-            if (!part_valid(qf_str_sub(name, start, i)))
-                return false;
-            start = i + 1;
-        } else if ((unsigned char)name.data[i] < 0x20 || name.data[i] == 0x7f ||
-                   name.data[i] == '\\' || name.data[i] == '~') {
-            return false;
-        }
-    }
-    return true;
+    return qf_path_name_valid(name, &rule);
 }
 
 /* What stands behind "tenant=" at the beginning of a part; empty: there is no such part. */

@@ -7,7 +7,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/duration.h"
-#include "base/pure/utf8.h"
+#include "base/pure/path_name.h"
 #include "base/sys/clock.h"
 #include "segments/store/store_int.h"
 
@@ -57,28 +57,11 @@ bool sg_store_has_tokens(const struct sg_store *store)
     return store->ops->has_tokens;
 }
 
-static bool part_valid(struct qf_str part)
-{
-    return part.len > 0 && part.len <= SG_STORE_NAME_PART_MAX && part.data[0] != '.';
-}
-
 bool sg_store_name_valid(struct qf_str name)
 {
-    size_t start = 0;
+    static const struct qf_path_name_rule rule = { SG_STORE_NAME_MAX, SG_STORE_NAME_PART_MAX, 0 };
 
-    if (!name.len || name.len > SG_STORE_NAME_MAX || !qf_utf8_valid(name))
-        return false;
-    for (size_t i = 0; i <= name.len; i++) {
-        if (i == name.len || name.data[i] == '/') {
-            if (!part_valid(qf_str_sub(name, start, i)))
-                return false;
-            start = i + 1;
-        } else if ((unsigned char)name.data[i] < 0x20 || name.data[i] == 0x7f ||
-                   name.data[i] == '\\') {
-            return false;
-        }
-    }
-    return true;
+    return qf_path_name_valid(name, &rule);
 }
 
 struct sg_store_limit sg_store_limit_of(const struct sg_store_call *call)
