@@ -184,27 +184,45 @@ static void add_field(struct qf_strbuf *body, const char *name, const char *valu
     curl_free(escaped);
 }
 
-/* A form; NULL: the time is none. "now" is the API's. */
-static char *instant_body(const struct cli_question *question, struct cli_reply *reply)
+/* A form. "now" is the API's. */
+static char *instant_body(const struct cli_question *question, qf_time_ms at)
 {
     struct qf_strbuf body = QF_STRBUF_INIT;
-    struct qf_err err = { 0 };
-    qf_time_ms at;
+    char text[40];
 
     add_field(&body, "query", question->expr);
     if (strcmp(question->end, "now") != 0) {
-        char text[40];
-
-        if (qa_param_when("end", qf_str_from(question->end), qf_clock_wall_ms(), QF_TIME_NEVER, &at,
-                          &err)) {
-            fail(reply, err.msg);
-            qf_strbuf_done(&body);
-            return NULL;
-        }
         (void)snprintf(text, sizeof(text), "%.3f", (double)at / 1000);
         add_field(&body, "time", text);
     }
     return qf_strbuf_take(&body);
+}
+
+static bool is_before_now(const char *time)
+{
+    return strncmp(time, "-", 1) == 0 || strncmp(time, "now-", 4) == 0;
+}
+
+/* Before anybody is asked, so that what is wrong is said of the flag and not of a parameter. */
+static bool read_times(const struct cli_question *question, qf_time_ms *ret_end,
+                       struct cli_reply *reply)
+{
+    const char *start = question->start;
+    qf_time_ms first = 0, now = qf_clock_wall_ms();
+    struct qf_err err = { 0 };
+
+    if (qa_param_when("--end", qf_str_from(question->end), now, QF_TIME_NEVER, ret_end, &err) ||
+        (start && qa_param_when("--start", qf_str_from(start), now, *ret_end, &first, &err))) {
+        fail(reply, err.msg);
+        return false;
+    }
+    if (!start || first <= *ret_end || !is_before_now(start))
+        return true;
+    (void)qf_err_set(&err, QF_EINVAL,
+                     "--start %.30s is before now, but after --end; before the end is e%.30s",
+                     start, strchr(start, '-'));
+    fail(reply, err.msg);
+    return false;
 }
 
 /* --- how it ends --- */
@@ -259,15 +277,17 @@ void cli_ask(const struct cli_question *question, struct cli_reply *reply)
                                  .line.limit = LINE_BYTES_MAX,
                                  .body.limit = DOCUMENT_BYTES_MAX };
     bool events = question->start || question->events;
-    char *body = events ? events_body(question) : instant_body(question, reply);
     char problem[CURL_ERROR_SIZE] = "";
     struct curl_slist *headers;
     CURLcode code;
     long status = 0;
+    qf_time_ms end;
+    char *body;
     CURL *easy;
 
-    if (!body)
+    if (!read_times(question, &end, reply))
         return;
+    body = events ? events_body(question) : instant_body(question, end);
     easy =
         cli_web_open(question->web, events ? "/api/v1/metrics/query" : "/api/v1/query",
                      events ? "application/json" : "application/x-www-form-urlencoded", &headers);

@@ -243,10 +243,10 @@ static bool read_range(struct removal *r)
         (void)qf_err_set(err, QF_EINVAL, "--tenant %s: no tenant can be called that", cli->tenant);
         return false;
     }
-    if ((cli->from && qa_param_when("from", qf_str_from(cli->from), now, QF_TIME_NEVER, &r->min_ts,
-                                    err) != QF_OK) ||
+    if ((cli->from && qa_param_when("--from", qf_str_from(cli->from), now, QF_TIME_NEVER,
+                                    &r->min_ts, err) != QF_OK) ||
         (cli->to &&
-         qa_param_when("to", qf_str_from(cli->to), now, QF_TIME_NEVER, &r->max_ts, err) != QF_OK))
+         qa_param_when("--to", qf_str_from(cli->to), now, QF_TIME_NEVER, &r->max_ts, err) != QF_OK))
         return false;
     if (cli->to)
         r->max_ts--; /* before it */

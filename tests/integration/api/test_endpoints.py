@@ -594,8 +594,12 @@ class Events(EndpointTest):
         self.assertEqual((code, out), (1, ""))
         self.assertIn("parse error", err)
         self.assertEqual(self.terminal("--end=bogus", "up"), (1, "", (
-            'error: cannot parse "end": "bogus" is not a time. Times are now, -30m, now-30m, 2026-01-31T12:00:00Z or Unix seconds\n')))
-        self.assertIn('"soon" is not a time. Times are now, -30m,', self.terminal("--start", "soon", "up")[2])
+            'error: cannot parse "--end": "bogus" is not a time. Times are now, -30m, now-30m, 2026-01-31T12:00:00Z or Unix seconds\n')))
+        self.assertIn('error: cannot parse "--start": "soon" is not a time. Times are now, -30m, now-30m, e-30m (before the end),',
+                      self.terminal("--start", "soon", "up")[2])
+        self.assertEqual(self.terminal("--start", "-30m", f"--end={END}", "up"), (
+            1, "", "error: --start -30m is before now, but after --end; before the end is e-30m\n"))
+        self.assertEqual(self.terminal("--start", "e-30m", f"--end={END}", "--csv", "1")[0], 0)
         self.assertEqual(self.terminal("--start", "-30m", "--csv", "1")[0], 0)
 
     def test_charts_of_the_terminal_client(self):
