@@ -165,6 +165,7 @@ qf_rc rg_verdict_rc(enum rg_verdict verdict)
     case RG_BAD:
         return QF_EINVAL;
     case RG_EXISTS:
+        return QF_EEXIST;
     case RG_LOCKED:
     case RG_TOO_FEW:
     case RG_EARLY:
@@ -173,7 +174,7 @@ qf_rc rg_verdict_rc(enum rg_verdict verdict)
     case RG_IS_OWNER:
     case RG_MOVING:
     case RG_NOT_HELD:
-        return QF_EEXIST;
+        return QF_ECONFLICT;
     case RG_VERDICT__COUNT:
         break;
     }

@@ -47,7 +47,8 @@ class Alone(NodeTest):
     def test_a_ring_is_founded_of_the_nodes_that_were_added(self):
         self.assertEqual(ring_of(self.a)["nodes"], [])
         status, answer = self.a.request("POST", "/v1/admin/ring", {"copies": 3})
-        self.assertEqual((status, answer["message"]), (409, "there would be fewer nodes than copies"))
+        self.assertEqual((status, answer["error"], answer["message"]),
+                         (409, "conflict", "there would be fewer nodes than copies"))
         status, answer = found(self.a)
         self.assertEqual((status, answer["status"], answer["changed"], answer["epoch"]), (200, "ok", True, 1))
         ring = ring_of(self.a)
@@ -139,7 +140,8 @@ class Alone(NodeTest):
             end()
             self.a.start()
             self.assertEqual(ring_bytes(self.a), body)
-        self.assertEqual(add(self.a, "a")[0], 409)
+        status, answer = add(self.a, "a")
+        self.assertEqual((status, answer["error"]), (409, "exists"))
 
     def test_a_snapshot_with_a_ring_has_a_version_that_older_releases_refuse(self):
         path = self.a.data / "meta" / "snapshot.dat"

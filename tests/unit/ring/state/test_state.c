@@ -156,6 +156,10 @@ TEST(each_verdict_has_its_error)
     CHECK_EQ(rg_verdict_rc(RG_NO_SUCH), QF_ENOTFOUND);
     CHECK_EQ(rg_verdict_rc(RG_NO_REASON), QF_EINVAL);
     CHECK_EQ(rg_verdict_rc(RG_FULL), QF_ELIMIT);
+    CHECK_EQ(rg_verdict_rc(RG_EXISTS), QF_EEXIST);
+    CHECK_EQ(rg_verdict_rc(RG_LOCKED), QF_ECONFLICT);
+    CHECK_EQ(rg_verdict_rc(RG_TOO_FEW), QF_ECONFLICT);
+    CHECK_EQ(rg_verdict_rc(RG_IS_OWNER), QF_ECONFLICT);
     for (int verdict = RG_EXISTS; verdict < RG_VERDICT__COUNT; verdict++)
         CHECK(rg_verdict_rc((enum rg_verdict)verdict) != QF_EINTERNAL);
 }
