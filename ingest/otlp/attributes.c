@@ -3,14 +3,18 @@
 #include "ingest/otlp/names.h"
 #include "ingest/otlp/otlp_int.h"
 
-/* Members of a map within an attribute. */
-#define MEMBERS_MAX 128
-
 /* Attributes as they were sent. */
 struct pairs {
     struct qf_label items[IN_OTLP_ATTRIBUTES_MAX];
     size_t count;
-    bool too_many;
+    const char *why; /* they cannot be labels; NULL: they can */
+    bool unnamed;    /* and it is one that job and instance are made of */
+};
+
+/* A value on its way to being text. */
+struct text {
+    struct qf_strbuf buf;
+    const char *why; /* it will not be; NULL: it may */
 };
 
 static bool read_pair(struct qf_str bytes, struct qf_str *ret_key, struct qf_str *ret_value)
@@ -55,10 +59,11 @@ static bool read_any(struct qf_str bytes, struct in_field *ret_field)
 
 /* --- values within values, as JSON --- */
 
-static bool put_any(struct qf_strbuf *buf, struct qf_str bytes, int depth);
+static bool put_any(struct text *text, struct qf_str bytes, int depth);
 
-static bool put_array(struct qf_strbuf *buf, struct qf_str bytes, int depth)
+static bool put_array(struct text *text, struct qf_str bytes, int depth)
 {
+    struct qf_strbuf *buf = &text->buf;
     struct in_wire wire = in_wire_of(bytes);
     struct in_field field;
     const char *between = "";
@@ -69,8 +74,10 @@ static bool put_array(struct qf_strbuf *buf, struct qf_str bytes, int depth)
             continue;
         qf_strbuf_puts(buf, between);
         between = ",";
-        if (field.type != IN_WIRE_BYTES || !put_any(buf, field.bytes, depth + 1))
+        if (field.type != IN_WIRE_BYTES || !put_any(text, field.bytes, depth + 1))
             return false;
+        if (text->why)
+            return true;
     }
     qf_strbuf_putc(buf, ']');
     return !wire.bad;
@@ -101,13 +108,14 @@ static bool next_member(struct qf_str bytes, const struct qf_str *after, struct 
 }
 
 /* Members in the order of their keys, so that the same map is the same label: so many and no more. */
-static bool put_map(struct qf_strbuf *buf, struct qf_str bytes, int depth)
+static bool put_map(struct text *text, struct qf_str bytes, int depth)
 {
+    struct qf_strbuf *buf = &text->buf;
     struct qf_str key, value, last;
     bool found;
 
     qf_strbuf_putc(buf, '{');
-    for (size_t i = 0; i <= MEMBERS_MAX; i++) {
+    for (size_t i = 0; i <= IN_OTLP_MEMBERS_MAX; i++) {
         if (!next_member(bytes, i ? &last : NULL, &key, &value, &found))
             return false;
         if (!found) {
@@ -117,11 +125,14 @@ static bool put_map(struct qf_strbuf *buf, struct qf_str bytes, int depth)
         qf_strbuf_puts(buf, i ? "," : "");
         qf_strbuf_json(buf, key);
         qf_strbuf_putc(buf, ':');
-        if (!put_any(buf, value, depth + 1))
+        if (!put_any(text, value, depth + 1))
             return false;
+        if (text->why)
+            return true;
         last = key;
     }
-    return false;
+    text->why = "a map in an attribute has too many members";
+    return true;
 }
 
 static void put_number(struct qf_strbuf *buf, const struct in_field *field)
@@ -137,20 +148,25 @@ static void put_number(struct qf_strbuf *buf, const struct in_field *field)
 }
 
 /* A value within another one. */
-static bool put_any(struct qf_strbuf *buf, struct qf_str bytes, int depth)
+static bool put_any(struct text *text, struct qf_str bytes, int depth)
 {
+    struct qf_strbuf *buf = &text->buf;
     struct in_field field;
 
-    if (depth > IN_OTLP_DEPTH_MAX || !read_any(bytes, &field))
+    if (depth > IN_OTLP_DEPTH_MAX) {
+        text->why = "an attribute's value is nested too deeply";
+        return true;
+    }
+    if (!read_any(bytes, &field))
         return false;
     switch (field.number) {
     case ANY_STRING:
         qf_strbuf_json(buf, field.bytes);
         return true;
     case ANY_ARRAY:
-        return put_array(buf, field.bytes, depth);
+        return put_array(text, field.bytes, depth);
     case ANY_MAP:
-        return put_map(buf, field.bytes, depth);
+        return put_map(text, field.bytes, depth);
     case ANY_BYTES:
         qf_strbuf_putc(buf, '"');
         qf_base64_encode(buf, field.bytes);
@@ -165,25 +181,41 @@ static bool put_any(struct qf_strbuf *buf, struct qf_str bytes, int depth)
     }
 }
 
-bool in_otlp_value_text(struct in_otlp *otlp, struct qf_str bytes, struct qf_str *ret_text)
+static void text_done(struct text *text)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    qf_strbuf_done(&text->buf);
+}
+
+bool in_otlp_value_text(struct in_otlp *otlp, struct qf_str bytes, struct qf_str *ret_text,
+                        const char **ret_why)
+{
+    QF_CLEANUP(text_done) struct text text = { 0 };
     struct in_field field;
 
+    *ret_why = NULL;
     if (!read_any(bytes, &field))
         return false;
     *ret_text = field.bytes.data ? field.bytes : QF_STR("");
     if (field.number == ANY_STRING || field.number == 0)
         return true;
     if (field.number == ANY_BYTES)
-        qf_base64_encode(&buf, field.bytes);
-    else if (!put_any(&buf, bytes, 0))
+        qf_base64_encode(&text.buf, field.bytes);
+    else if (!put_any(&text, bytes, 0))
         return false;
-    *ret_text = qf_arena_str(otlp->arena, qf_strbuf_view(&buf));
+    *ret_why = text.why;
+    if (text.why)
+        return true;
+    *ret_text = qf_arena_str(otlp->arena, qf_strbuf_view(&text.buf));
     return ret_text->data != NULL;
 }
 
 /* --- labels --- */
+
+static bool is_identity(struct qf_str key)
+{
+    return qf_str_is(key, "service.name") || qf_str_is(key, "service.namespace") ||
+           qf_str_is(key, "service.instance.id");
+}
 
 static bool gather(struct in_otlp *otlp, struct qf_str bytes, uint32_t number, struct pairs *pairs)
 {
@@ -191,22 +223,28 @@ static bool gather(struct in_otlp *otlp, struct qf_str bytes, uint32_t number, s
     struct in_field field;
 
     pairs->count = 0;
-    pairs->too_many = false;
+    pairs->why = NULL;
+    pairs->unnamed = false;
     while (in_wire_next(&wire, &field)) {
         struct qf_label *pair = &pairs->items[pairs->count];
+        const char *why;
 
         if (field.number != number)
             continue;
         if (field.type != IN_WIRE_BYTES)
             return false;
         if (pairs->count == IN_OTLP_ATTRIBUTES_MAX) {
-            pairs->too_many = true;
+            pairs->why = "it has too many attributes";
             continue;
         }
         if (!read_pair(field.bytes, &pair->name, &pair->value) ||
-            !in_otlp_value_text(otlp, pair->value, &pair->value))
+            !in_otlp_value_text(otlp, pair->value, &pair->value, &why))
             return false;
-        pairs->count++;
+        pairs->unnamed |= why && is_identity(pair->name);
+        if (why)
+            pairs->why = why;
+        else
+            pairs->count++;
     }
     return !wire.bad;
 }
@@ -222,12 +260,6 @@ static void sort(struct qf_label *items, size_t count)
             items[at] = items[at - 1];
         items[at] = item;
     }
-}
-
-static bool is_identity(struct qf_str key)
-{
-    return qf_str_is(key, "service.name") || qf_str_is(key, "service.namespace") ||
-           qf_str_is(key, "service.instance.id");
 }
 
 /* What the series gets whatever the point says. */
@@ -289,9 +321,8 @@ bool in_otlp_labels(struct in_otlp *otlp, struct qf_str bytes, uint32_t number, 
     *ret_why = NULL;
     if (!gather(otlp, bytes, number, &pairs))
         return false;
-    if (pairs.too_many)
-        *ret_why = "it has too many attributes";
-    if (pairs.too_many)
+    *ret_why = pairs.why;
+    if (pairs.why)
         return true;
     if (!translate(otlp, &pairs, info))
         return false;
@@ -312,18 +343,19 @@ bool in_otlp_labels(struct in_otlp *otlp, struct qf_str bytes, uint32_t number, 
 }
 
 bool in_otlp_plain_labels(struct in_otlp *otlp, struct qf_str bytes, uint32_t number,
-                          struct qf_label *labels, size_t *count)
+                          struct qf_label *labels, size_t *count, const char **ret_why)
 {
     struct in_wire wire = in_wire_of(bytes);
     struct in_field field;
 
-    while (in_wire_next(&wire, &field)) {
+    *ret_why = NULL;
+    while (!*ret_why && in_wire_next(&wire, &field)) {
         struct qf_label *label = &labels[*count];
 
         if (field.number != number)
             continue;
         if (field.type != IN_WIRE_BYTES || !read_pair(field.bytes, &label->name, &label->value) ||
-            !in_otlp_value_text(otlp, label->value, &label->value))
+            !in_otlp_value_text(otlp, label->value, &label->value, ret_why))
             return false;
         ++*count;
     }
@@ -339,6 +371,8 @@ bool in_otlp_identify(struct in_otlp *otlp, struct qf_str resource, size_t *ret_
     *ret_others = 0;
     if (!gather(otlp, resource, RESOURCE_ATTRIBUTES, &pairs))
         return false;
+    otlp->why = pairs.unnamed ? pairs.why : NULL;
+    *ret_others += pairs.why != NULL; /* what is not among the pairs */
     for (size_t i = 0; i < pairs.count; i++) {
         *ret_others += !is_identity(pairs.items[i].name);
         if (qf_str_is(pairs.items[i].name, "service.name"))

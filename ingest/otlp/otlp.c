@@ -111,7 +111,7 @@ static bool take_metric(struct in_otlp *otlp, struct data *data, struct in_metad
     enum in_otlp_kind kind = data->field.number == METRIC_GAUGE ? IN_OTLP_GAUGE
                              : data->monotonic                  ? IN_OTLP_COUNTER
                                                                 : IN_OTLP_OTHER;
-    const char *why = why_not(data);
+    const char *why = otlp->why ? otlp->why : why_not(data);
 
     if (why) {
         in_otlp_refuse(otlp, data->points, why);

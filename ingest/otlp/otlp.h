@@ -22,8 +22,9 @@
 
 /* Attributes of a point or resource: more are refused with it. */
 #define IN_OTLP_ATTRIBUTES_MAX 256
-/* Of values within values, as an attribute may have. */
+/* Of values within values, as an attribute may have, and members of a map among them: of more it is refused with its point. */
 #define IN_OTLP_DEPTH_MAX 16
+#define IN_OTLP_MEMBERS_MAX 128
 
 /* An ExportMetricsServiceRequest. @ret_request borrows from @body and @arena. QF_EPARSE: no such message.
  * QF_ELIMIT: the arena's budget is spent. */

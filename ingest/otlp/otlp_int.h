@@ -20,7 +20,8 @@ struct in_otlp {
     size_t series_room, metadata_room;
     /* Of the resource. */
     struct qf_str job, instance; /* empty: none */
-    uint64_t newest_ns;          /* of its points that were taken */
+    const char *why;    /* these are not known, so its points are refused; NULL: they are */
+    uint64_t newest_ns; /* of its points that were taken */
     /* Of the metric. */
     struct qf_str metric, name; /* as it was sent; translated */
 };
@@ -38,17 +39,19 @@ struct in_otlp_numbers {
     uint32_t attributes, flags, exemplars;
 };
 
-/* attributes.c: text of an AnyValue. @ret_text borrows from @bytes or lives in the arena. */
-bool in_otlp_value_text(struct in_otlp *otlp, struct qf_str bytes, struct qf_str *ret_text);
+/* attributes.c: text of an AnyValue. @ret_text borrows from @bytes or lives in the arena. *@ret_why: it is too large to be a
+ * label's value; else NULL. */
+bool in_otlp_value_text(struct in_otlp *otlp, struct qf_str bytes, struct qf_str *ret_text,
+                        const char **ret_why);
 /* Labels out of the fields @number of @bytes, by translated name, values of equal ones joined with ';',
  * then job and instance. *@ret_why: why they cannot be had; else NULL. With @info: without what job and
  * instance are made of; of resources. */
 bool in_otlp_labels(struct in_otlp *otlp, struct qf_str bytes, uint32_t number, bool info,
                     struct in_otlp_labels *ret_labels, const char **ret_why);
-/* Attributes as they are, behind what @labels has already. */
+/* Attributes as they are, behind what @labels has already. *@ret_why as above. */
 bool in_otlp_plain_labels(struct in_otlp *otlp, struct qf_str bytes, uint32_t number,
-                          struct qf_label *labels, size_t *count);
-/* Set otlp->job and ->instance out of a Resource. *@ret_others: how many attributes are neither. */
+                          struct qf_label *labels, size_t *count, const char **ret_why);
+/* Set otlp->job, ->instance and ->why out of a Resource. *@ret_others: how many attributes are neither. */
 bool in_otlp_identify(struct in_otlp *otlp, struct qf_str resource, size_t *ret_others);
 
 /* points.c: the points of one metric's data; @field says of which kind. */

@@ -94,6 +94,7 @@ static bool decode_exemplar(struct in_otlp *otlp, struct qf_str bytes, struct in
 {
     struct in_wire wire = in_wire_of(bytes);
     struct in_field field;
+    const char *why;
     size_t room = 0;
 
     while (in_wire_next(&wire, &field))
@@ -106,8 +107,11 @@ static bool decode_exemplar(struct in_otlp *otlp, struct qf_str bytes, struct in
     while (in_wire_next(&wire, &field))
         if (!take_exemplar_field(otlp, &field, exemplar))
             return false;
-    return in_otlp_plain_labels(otlp, bytes, EXEMPLAR_ATTRIBUTES, exemplar->labels,
-                                &exemplar->label_count);
+    if (!in_otlp_plain_labels(otlp, bytes, EXEMPLAR_ATTRIBUTES, exemplar->labels,
+                              &exemplar->label_count, &why))
+        return false;
+    exemplar->bad = why != NULL;
+    return true;
 }
 
 /* --- what all points have --- */

@@ -7,7 +7,7 @@
 #include "promql/histogram/check.h"
 #include "tests/lib/test.h"
 
-static const struct in_check_limits limits = { 30, 100, 1000, 0, INT64_C(1) << 50 };
+static const struct in_check_limits limits = { 30, 100, 2000, 0, INT64_C(1) << 50 };
 
 static struct qf_arena *arena;
 static struct qf_strbuf message;
@@ -304,6 +304,92 @@ TEST(too_many_attributes_refuse_their_point)
     CHECK_EQ(take(qf_strbuf_cstr(&text)), QF_OK);
     CHECK(request.refused.samples == 1 && strstr(request.first, "too many attributes"));
     qf_strbuf_done(&text);
+}
+
+/* An attribute @key whose value is a map of @members, or lists within @depth lists. */
+static void put_large(struct qf_strbuf *text, const char *key, int members, int depth)
+{
+    qf_strbuf_printf(text, "{'key':'%s','value':", key);
+    for (int i = 0; i < depth; i++)
+        qf_strbuf_puts(text, "{'arrayValue':{'values':[");
+    qf_strbuf_puts(text, "{'kvlistValue':{'values':[");
+    for (int i = 0; i < members; i++)
+        qf_strbuf_printf(text, "%s{'key':'k%03d','value':{'intValue':%d}}", i ? "," : "", i, i);
+    qf_strbuf_puts(text, "]}}");
+    for (int i = 0; i < depth; i++)
+        qf_strbuf_puts(text, "]}}");
+    qf_strbuf_putc(text, '}');
+}
+
+/* Three points, of which the second one has such an attribute. */
+static qf_rc take_large_point(int members, int depth)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&text, "{'resourceMetrics':[{'scopeMetrics':[{'metrics':[{'name':'a','gauge':"
+                          "{'dataPoints':[{" AT ",'asInt':1},{" AT ",'asInt':2,'attributes':[");
+    put_large(&text, "large", members, depth);
+    qf_strbuf_puts(&text, "]}]}},{'name':'b','gauge':{'dataPoints':[{" AT ",'asInt':3}]}}]}]}]}");
+    return take(qf_strbuf_cstr(&text));
+}
+
+TEST(an_attribute_that_is_too_large_refuses_its_point_alone)
+{
+    CHECK_EQ(take_large_point(IN_OTLP_MEMBERS_MAX, 1), QF_OK);
+    CHECK(request.series_count == 3 && request.refused.samples == 0);
+    CHECK_EQ(take_large_point(IN_OTLP_MEMBERS_MAX + 1, 0), QF_OK);
+    CHECK(request.series_count == 2 && request.refused.samples == 1);
+    CHECK_STR(request.first, "a map in an attribute has too many members: metric a");
+    CHECK(value_of("a", NULL, NULL) == 1 && value_of("b", NULL, NULL) == 3);
+    CHECK_EQ(take_large_point(1, IN_OTLP_DEPTH_MAX + 1), QF_OK);
+    CHECK(request.series_count == 2 && request.refused.samples == 1);
+    CHECK_STR(request.first, "an attribute's value is nested too deeply: metric a");
+}
+
+/* A resource with such an attribute, and two points. */
+static qf_rc take_large_resource(const char *key)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&text, "{'resourceMetrics':[{'resource':{'attributes':[");
+    put_large(&text, key, IN_OTLP_MEMBERS_MAX + 1, 0);
+    qf_strbuf_puts(
+        &text,
+        "," STRING(
+            "service.instance.id",
+            "i") "]},'scopeMetrics':[{'metrics':[{"
+                 "'name':'a','gauge':{'dataPoints':[{" AT ",'asInt':1},{" AT
+                 ",'asInt':2,'attributes':[" STRING(
+                     "k",
+                     "v") "]}]}}]}]},"
+                          "{'scopeMetrics':[{'metrics':[{'name':'b','gauge':{'dataPoints':[{" AT
+                          ",'asInt':3}]}}]}]}]}");
+    return take(qf_strbuf_cstr(&text));
+}
+
+TEST(a_resource_that_is_too_large_loses_its_info_or_if_nobody_knows_whose_they_are_its_points)
+{
+    CHECK_EQ(take_large_resource("large"), QF_OK);
+    CHECK(request.series_count == 3 && request.refused.samples == 1);
+    CHECK(strstr(request.first, "target_info"));
+    CHECK(has_label(find("a", "k", "v"), "instance", "i"));
+    CHECK_EQ(take_large_resource("service.name"), QF_OK);
+    CHECK(request.series_count == 1 && request.refused.samples == 2);
+    CHECK(value_of("b", NULL, NULL) == 3);
+}
+
+TEST(an_exemplar_that_is_too_large_goes_alone)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    qf_strbuf_puts(&text, "{'resourceMetrics':[{'scopeMetrics':[{'metrics':[{'name':'a','gauge':"
+                          "{'dataPoints':[{" AT ",'asInt':1,'exemplars':[{" AT
+                          ",'asInt':1,'filteredAttributes':[");
+    put_large(&text, "large", IN_OTLP_MEMBERS_MAX + 1, 0);
+    qf_strbuf_puts(&text, "]},{" AT ",'asInt':2}]}]}}]}]}]}");
+    CHECK_EQ(take(qf_strbuf_cstr(&text)), QF_OK);
+    CHECK(request.series_count == 1 && request.refused.samples == 0);
+    CHECK(request.refused.exemplars == 1 && request.accepted.exemplars == 1);
 }
 
 /* --- JSON --- */
