@@ -14,7 +14,7 @@ static struct cli_log log_flags;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
-      "where segments live: a folder or s3://bucket/prefix" },
+      "where segments live: a folder, s3://bucket/prefix or ring://HOST:PORT[,...]" },
     { "spool", CLI_FLAG_STR, &o.spool, "DIR", "./spool",
       "folder of this worker alone, for artifacts and cached segments" },
     { "http-listen", CLI_FLAG_STR, &o.http_listen, "HOST:PORT", "127.0.0.1:8081",
@@ -90,6 +90,9 @@ static const struct cli_flag flags[] = {
       "be a keeper: hold blobs of the ring in this folder, for this worker alone" },
     { "keep-keys", CLI_FLAG_STR, &o.keep_keys_file, "FILE", NULL,
       "keys that a keeper takes requests with, each for all tenants (\"*\"); without, anybody's" },
+    { "keep-tls-cert", CLI_FLAG_STR, &o.keep_tls_cert, "FILE", NULL,
+      "certificate that a keeper shows to other keepers (PEM)" },
+    { "keep-tls-key", CLI_FLAG_STR, &o.keep_tls_key, "FILE", NULL, "its key (PEM)" },
     { "keep-reserve", CLI_FLAG_BYTES, &o.keep_reserve, "BYTES", "1GiB",
       "free bytes that a keeper leaves on its disk; beyond it puts are 507" },
     { "keep-scrub-rate", CLI_FLAG_BYTES, &o.keep_scrub_rate, "BYTES", "4MiB",

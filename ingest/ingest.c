@@ -326,6 +326,8 @@ static qf_rc make_ring(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_driver_options driver = { .key_file = ingest->options->keep_key_file,
                                               .ca_file = ingest->options->keep_ca_file,
+                                              .cert_file = ingest->options->keep_tls_cert,
+                                              .cert_key_file = ingest->options->keep_tls_key,
                                               .rate = ingest->options->move_rate,
                                               .dead_ms = ingest->options->node_dead_ms };
     const struct rg_coord_options coord = { .dead_ms = ingest->options->node_dead_ms,

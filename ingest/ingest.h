@@ -42,7 +42,8 @@ struct in_options {
     uint64_t seal_bytes, data_bytes_max, head_bytes_max;
     const char *store; /* of segments; NULL: nothing is sealed */
     const char *keep_key_file,
-        *keep_ca_file;    /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
+        *keep_ca_file; /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
+    const char *keep_tls_cert, *keep_tls_key; /* shown to them (PEM); NULL: none */
     uint64_t move_rate;   /* bytes a second that come to their new owners; 0: no bound */
     int64_t node_dead_ms; /* a storage node that is down so long is replaced; 0: never */
     /* Of ring/handoff, if the store is a ring. */

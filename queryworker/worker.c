@@ -135,6 +135,8 @@ static qf_rc open_keep(struct parts *p, struct qf_err *err)
                                                      .key_file = given(o->keep_keys_file),
                                                      .peer_key_file = given(o->ingest_key_file),
                                                      .peer_ca_file = given(o->ingest_ca_file),
+                                                     .peer_cert_file = given(o->keep_tls_cert),
+                                                     .peer_cert_key_file = given(o->keep_tls_key),
                                                      .store = p->store,
                                                      .name = o->worker_id,
                                                      .mend_ms = o->keep_mend_ms,

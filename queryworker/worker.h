@@ -48,10 +48,11 @@ struct qw_options {
     uint64_t disk_high, disk_low; /* watermarks in percent */
 
     const char *keep; /* folder of a keeper (keep/keep.h); NULL: this worker keeps nothing */
-    const char *keep_keys_file; /* who may ask it; NULL: anybody */
-    uint64_t keep_reserve;      /* of its disk, bytes that nothing new may use */
-    uint64_t keep_scrub_rate;   /* bytes a second; 0: never */
-    int64_t keep_mend_ms;       /* between two looks at what it lacks */
+    const char *keep_keys_file;               /* who may ask it; NULL: anybody */
+    const char *keep_tls_cert, *keep_tls_key; /* shown to other keepers (PEM); NULL: none */
+    uint64_t keep_reserve;                    /* of its disk, bytes that nothing new may use */
+    uint64_t keep_scrub_rate;                 /* bytes a second; 0: never */
+    int64_t keep_mend_ms;                     /* between two looks at what it lacks */
 
     uint64_t open_segments_max; /* readers kept open between works */
     uint64_t open_segments_memory;

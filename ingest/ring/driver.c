@@ -243,7 +243,9 @@ struct in_driver *in_driver_new(const struct in_driver_options *options, struct 
 {
     struct in_driver *driver = qf_xcalloc(1, sizeof(*driver));
     const struct sg_keep_client_options client = { .key_file = options->key_file,
-                                                   .ca_file = options->ca_file };
+                                                   .ca_file = options->ca_file,
+                                                   .cert_file = options->cert_file,
+                                                   .cert_key_file = options->cert_key_file };
 
     driver->options = *options;
     driver->board = board;

@@ -9,13 +9,14 @@
 struct in_driver_options {
     const char *key_file; /* a line with the key that keepers ask for; NULL: none */
     const char *ca_file;  /* who signs their certificates; NULL: the system's authorities */
-    uint64_t rate;        /* bytes a second that come to new owners; 0: no bound */
-    int64_t dead_ms;      /* a node that is down for so long is replaced; 0: never */
+    const char *cert_file, *cert_key_file; /* shown to them; NULL: none */
+    uint64_t rate;                         /* bytes a second that come to new owners; 0: no bound */
+    int64_t dead_ms; /* a node that is down for so long is replaced; 0: never */
 };
 
 struct in_driver;
 
-/* NULL and @err: the key cannot be read. */
+/* NULL and @err: the key or the certificate cannot be read. */
 struct in_driver *in_driver_new(const struct in_driver_options *options, struct rg_board *board,
                                 struct qf_err *err);
 /* Begin with @node, which is asked from here on. QF_EUNAVAILABLE: no threads. */

@@ -189,10 +189,12 @@ static qf_rc start(struct qw_keep *keep, struct qf_err *err)
 
     if (rc)
         return rc;
-    keep->client =
-        sg_keep_client_new(&(struct sg_keep_client_options){ .key_file = o->peer_key_file,
-                                                             .ca_file = o->peer_ca_file },
-                           err);
+    keep->client = sg_keep_client_new(
+        &(struct sg_keep_client_options){ .key_file = o->peer_key_file,
+                                          .ca_file = o->peer_ca_file,
+                                          .cert_file = o->peer_cert_file,
+                                          .cert_key_file = o->peer_cert_key_file },
+        err);
     keep->tenants = qh_tenants_new(o->key_file, err);
     if (!keep->client || !keep->tenants)
         return err->rc;

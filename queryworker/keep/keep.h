@@ -21,6 +21,7 @@ struct qw_keep_options {
     const char
         *key_file; /* who may ask: base/http/tenants.h, with keys for all tenants; NULL: anybody */
     const char *peer_key_file, *peer_ca_file; /* for other keepers; NULL: none, the system's */
+    const char *peer_cert_file, *peer_cert_key_file; /* shown to them; NULL: none */
     struct sg_store
         *store; /* the ring that it is in, borrowed; NULL, or another store: it mends nothing */
     const char *name;           /* on that ring */

@@ -7,8 +7,10 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/net/tls_files.h"
 #include "base/pure/alloc.h"
 #include "base/sys/thread.h"
 #include "segments/store/store_int.h"
@@ -34,6 +36,7 @@ struct http_client {
     size_t idle_count;
     long connect_timeout_ms, stall_timeout_s;
     char *ca_file;
+    struct qf_tls_files *identity;
 };
 
 struct http_client *http_client_new(const struct http_options *options)
@@ -47,6 +50,7 @@ struct http_client *http_client_new(const struct http_options *options)
     client->connect_timeout_ms = (long)options->connect_timeout_ms;
     client->stall_timeout_s = (long)((options->stall_timeout_ms + 999) / 1000);
     client->ca_file = options->ca_file ? qf_xstrdup(options->ca_file) : NULL;
+    client->identity = options->identity;
     return client;
 }
 
@@ -245,6 +249,28 @@ static void set_body(CURL *easy, struct exchange *x)
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
+static void set_blob(CURL *easy, CURLoption option, char *text)
+{
+    struct curl_blob blob = { .data = text, .len = strlen(text), .flags = CURL_BLOB_COPY };
+
+    (void)curl_easy_setopt(easy, option, &blob);
+}
+
+/* Certificate and key as their files have them now. Connections that were made with others are not used any more: libcurl
+ * compares. */
+static void set_identity(const struct http_client *client, CURL *easy)
+{
+    const struct qf_tls_texts *texts;
+
+    if (!client->identity)
+        return;
+    qf_tls_files_look(client->identity);
+    texts = qf_tls_files_take(client->identity);
+    set_blob(easy, CURLOPT_SSLCERT_BLOB, texts->cert);
+    set_blob(easy, CURLOPT_SSLKEY_BLOB, texts->key);
+    qf_tls_texts_drop(texts);
+}
+
 static void set_options(const struct http_client *client, struct exchange *x,
                         struct curl_slist *headers)
 {
@@ -277,6 +303,7 @@ static void set_options(const struct http_client *client, struct exchange *x,
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
         (void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, CA_CACHE_S);
     }
+    set_identity(client, easy);
     if (request->no_proxy)
         (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     if (request->sign) {

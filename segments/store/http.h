@@ -8,10 +8,13 @@
 #include "segments/store/call.h"
 
 struct http_client;
+struct qf_tls_files;
 
 struct http_options {
     int64_t connect_timeout_ms, stall_timeout_ms;
     const char *ca_file; /* NULL: the system's certificates */
+    struct qf_tls_files
+        *identity; /* certificate and key to show to servers that ask, borrowed; NULL: none */
 };
 
 struct http_client *http_client_new(const struct http_options *options);

@@ -12,6 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/net/tls_files.h"
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
@@ -30,6 +31,7 @@
 
 struct sg_keep_client {
     struct http_client *http, *patient;
+    struct qf_tls_files *identity; /* NULL: none */
     char *key_file;
     struct qf_lock *lock; /* guards the rest */
     char *key;
@@ -57,6 +59,21 @@ static qf_rc read_key(struct sg_keep_client *client, struct qf_err *err)
     return QF_OK;
 }
 
+static qf_rc read_identity(struct sg_keep_client *client,
+                           const struct sg_keep_client_options *options, struct qf_err *err)
+{
+    const struct qf_tls_paths paths = { .cert_file = options->cert_file,
+                                        .key_file = options->cert_key_file };
+
+    if (!paths.cert_file && !paths.key_file)
+        return QF_OK;
+    if (!paths.cert_file || !paths.key_file)
+        return qf_err_set(err, QF_EINVAL,
+                          "a certificate for keepers needs its key, and a key its certificate");
+    client->identity = qf_tls_files_new(&paths, err);
+    return client->identity ? QF_OK : err ? err->rc : QF_EINVAL;
+}
+
 struct sg_keep_client *sg_keep_client_new(const struct sg_keep_client_options *options,
                                           struct qf_err *err)
 {
@@ -69,6 +86,9 @@ struct sg_keep_client *sg_keep_client_new(const struct sg_keep_client_options *o
     };
 
     client->lock = qf_lock_new();
+    if (read_identity(client, options, err) != QF_OK)
+        return sg_keep_client_free(client);
+    http.identity = client->identity;
     client->http = http_client_new(&http);
     http.stall_timeout_ms = ASK_STALL_MS;
     client->patient = http_client_new(&http);
@@ -84,6 +104,7 @@ struct sg_keep_client *sg_keep_client_free(struct sg_keep_client *client)
         return NULL;
     (void)http_client_free(client->http);
     (void)http_client_free(client->patient);
+    (void)qf_tls_files_free(client->identity);
     (void)qf_lock_free(client->lock);
     free(client->key_file);
     free(client->key);

@@ -21,11 +21,12 @@ struct sg_keep_client_options {
     const char
         *key_file;       /* a line with the key that keepers and ingest nodes ask for; NULL: none */
     const char *ca_file; /* who signs their certificates (PEM); NULL: the system's authorities */
-    int64_t connect_timeout_ms; /* 0: 2 s */
-    int64_t stall_timeout_ms;   /* 0: 20 s */
+    const char *cert_file, *cert_key_file; /* shown to those that ask for one (PEM); NULL: none */
+    int64_t connect_timeout_ms;            /* 0: 2 s */
+    int64_t stall_timeout_ms;              /* 0: 20 s */
 };
 
-/* NULL and @err: the key cannot be read. */
+/* NULL and @err: the key, the certificate or its key cannot be read; QF_EINVAL: only one of the latter is named. */
 struct sg_keep_client *sg_keep_client_new(const struct sg_keep_client_options *options,
                                           struct qf_err *err);
 /* Accepts NULL, returns NULL. */

@@ -52,25 +52,39 @@ bool sg_ring_is_local(struct sg_store *base, struct qf_str name)
 
 struct parsed {
     struct qf_str nodes;
-    char *key, *ca;
+    char *key, *ca, *cert, *cert_key;
 };
 
 static void parsed_done(struct parsed *parsed)
 {
     free(parsed->key);
     free(parsed->ca);
+    free(parsed->cert);
+    free(parsed->cert_key);
 }
 
 static qf_rc parse_param(struct qf_str param, struct parsed *parsed, struct qf_err *err)
 {
-    if (qf_str_starts(param, QF_STR("key=")) && param.len > 4 && !parsed->key)
-        parsed->key = qf_xmemdup0(param.data + 4, param.len - 4);
-    else if (qf_str_starts(param, QF_STR("ca=")) && param.len > 3 && !parsed->ca)
-        parsed->ca = qf_xmemdup0(param.data + 3, param.len - 3);
-    else
-        return qf_err_set(err, QF_EINVAL, "ring://: \"%.*s\" is none of key=FILE and ca=FILE",
-                          QF_STR_ARG(param));
-    return QF_OK;
+    const struct {
+        struct qf_str mark;
+        char **value;
+    } known[] = { { QF_STR("key="), &parsed->key },
+                  { QF_STR("ca="), &parsed->ca },
+                  { QF_STR("cert="), &parsed->cert },
+                  { QF_STR("cert-key="), &parsed->cert_key } };
+
+    for (size_t i = 0; i < QF_COUNT_OF(known); i++) {
+        struct qf_str value = qf_str_sub(param, known[i].mark.len, param.len);
+
+        if (!qf_str_starts(param, known[i].mark) || !value.len || *known[i].value)
+            continue;
+        *known[i].value = qf_xmemdup0(value.data, value.len);
+        return QF_OK;
+    }
+    return qf_err_set(err, QF_EINVAL,
+                      "ring://: \"%.*s\" is none of key=FILE, ca=FILE, cert=FILE and "
+                      "cert-key=FILE, or is there twice",
+                      QF_STR_ARG(param));
 }
 
 static qf_rc parse(struct qf_str rest, struct parsed *parsed, struct qf_err *err)
@@ -152,6 +166,8 @@ qf_rc ring_store_open(const struct sg_store_options *options, struct qf_str rest
         store->client = sg_keep_client_new(
             &(struct sg_keep_client_options){ .key_file = parsed.key,
                                               .ca_file = parsed.ca,
+                                              .cert_file = parsed.cert,
+                                              .cert_key_file = parsed.cert_key,
                                               .connect_timeout_ms = options->connect_timeout_ms,
                                               .stall_timeout_ms = options->stall_timeout_ms },
             err);

@@ -12,7 +12,7 @@
  *   delete  is a note that the name is REMOVED; keepers drop the bytes later
  *
  * Parameters of a URL: `key=FILE` (the key for ingest nodes and keepers), `ca=FILE` (who signs their certificates; https
- * from then on). */
+ * from then on), `cert=FILE` and `cert-key=FILE` (shown to those that ask for a certificate). */
 #ifndef SEGMENTS_STORE_RING_H
 #define SEGMENTS_STORE_RING_H
 

@@ -30,6 +30,13 @@ def wait_for(what, condition, timeout=20.0):
         time.sleep(0.02)
 
 
+def connect(port, tls=None, timeout=30):
+    """To a process of this machine, over TLS if there is an ssl.SSLContext."""
+    if tls:
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=timeout, context=tls)
+    return http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+
+
 class Node:
     """One ingest node; its folder outlives its processes."""
 
@@ -39,6 +46,7 @@ class Node:
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.port, self.peer_port = free_port(), free_port()
         self.process, self.binary = None, BINARY
+        self.tls, self.headers = None, {}  # an ssl.SSLContext if it is asked over TLS; sent with every request
 
     def start(self, *args, ready=True, env=None):
         self.log = open(self.log_path, "ab")
@@ -83,10 +91,10 @@ class Node:
         return self.log_path.read_text(errors="replace")
 
     def raw(self, method, path, params=None, body=None, headers=None, timeout=30):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = connect(self.port, self.tls, timeout)
         try:  # any end of a connection is an OSError
             query = "?" + urllib.parse.urlencode(params) if params else ""
-            connection.request(method, path + query, body=body, headers=headers or {})
+            connection.request(method, path + query, body=body, headers={**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return answer.status, answer.read(), answer.headers
         except http.client.HTTPException as error:

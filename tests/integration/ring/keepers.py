@@ -1,5 +1,4 @@
 """keepers.py - real keepers, workers and APIs on the loopback, for the tests in this folder."""
-import http.client
 import os
 import pathlib
 import re
@@ -7,7 +6,7 @@ import signal
 import subprocess
 import urllib.parse
 
-from harness import BINARY, wait_for
+from harness import BINARY, connect, wait_for
 
 
 class Process:
@@ -18,6 +17,7 @@ class Process:
         self.log_path = pathlib.Path(folder) / f"{name}.log"
         self.process = None
         self.ports = {}
+        self.tls, self.headers = None, {}  # an ssl.SSLContext if it is asked over TLS; sent with every request
 
     def start(self):
         self.log = open(self.log_path, "ab")
@@ -57,13 +57,13 @@ class Process:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.ports['http']}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.ports['http']}"
 
     def raw(self, method, path, params=None, body=None, headers=None, timeout=30):
-        connection = http.client.HTTPConnection("127.0.0.1", int(self.ports["http"]), timeout=timeout)
+        connection = connect(int(self.ports["http"]), self.tls, timeout)
         try:
             query = "?" + urllib.parse.urlencode(params) if params else ""
-            connection.request(method, path + query, body, headers or {})
+            connection.request(method, path + query, body, {**self.headers, **(headers or {})})
             answer = connection.getresponse()
             return answer.status, answer.read(), answer.headers
         finally:
