@@ -332,6 +332,7 @@ static void pin(struct qw_hold *hold, struct qw_segment *s)
     hold->segments[hold->count++] = s;
     if (s->present && !qw_segment_has_holes(s)) {
         hold->hits++;
+        hold->in_place += s->in_place;
     } else {
         hold->misses++;
         hold->missing++;
@@ -374,6 +375,8 @@ struct qw_hold *qw_cache_acquire(struct qw_cache *cache, const struct pb_segment
     assert(hold->rc != QF_OK || hold->count + repeated == count);
     qf_metric_add(cache->options.metrics->cache_hits, 0, hold->hits);
     qf_metric_add(cache->options.metrics->cache_misses, 0, hold->misses);
+    if (sg_store_is_ring(cache->options.store))
+        qf_metric_add(cache->options.metrics->kept_hits, 0, hold->in_place);
     qw_cache_list(cache, hold);
     fill_holes(cache, hold);
     return hold;

@@ -60,6 +60,7 @@ struct qw_hold {
     qf_rc rc;         /* the first failure; settled at once */
     struct qf_err err;
     uint32_t hits, misses;
+    uint32_t in_place; /* of the hits: read where they are, in the store's folder or a keeper's */
     uint64_t download_bytes;
     uint64_t head_samples, head_bytes; /* qw_cache_tidy() */
     struct qw_hold *next;              /* the cache's own, like all behind it */

@@ -158,7 +158,9 @@ class Faults(BlobsTest):
         self.assertEqual(self.query(), [20 * 100 + 190])
         for keeper in self.keepers:
             self.assertEqual(keeper.metric("promfabric_worker_downloads_total"), 0)
+            self.assertEqual(keeper.metric("promfabric_worker_cache_hits_total"), keeper.metric("promfabric_worker_kept_hits_total"))
             self.assertEqual(list((keeper.disk.parent / f"spool-{keeper.name}" / "segments").iterdir()), [])
+        self.assertGreater(sum(k.metric("promfabric_worker_kept_hits_total") for k in self.keepers), 0)
 
     def test_what_was_removed_stays_removed(self):
         self.fabric()
