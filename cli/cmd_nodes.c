@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/nodes_form.h"
 #include "cli/web.h"
 
 int cli_nodes(int argc, char **argv);
@@ -15,15 +16,18 @@ static struct cli_web web;
 static bool json_out, follow, force;
 static const char *zone, *reason, *grace;
 static uint64_t copies, slot;
+static int64_t wait_ms;
 
 static const struct cli_flag flags[] = {
     CLI_WEB_FLAGS(web, "http://127.0.0.1:8083", "an ingest node; any of a cluster"),
     { "json", CLI_FLAG_BOOL, &json_out, NULL, NULL, "print answers as they come" },
     { "zone", CLI_FLAG_STR, &zone, "ZONE", NULL,
       "add: copies lie in distinct zones first; nodes without one are zones of their own" },
-    { "copies", CLI_FLAG_U64, &copies, "N", "3", "found, copies: of every segment, 1 to 7" },
+    { "copies", CLI_FLAG_U64, &copies, "N", "3", "found, form, copies: of every segment, 1 to 7" },
     { "grace", CLI_FLAG_STR, &grace, "DURATION", NULL,
       "found: from the end of a change to the cleanup of what it left behind; 24h if absent" },
+    { "wait", CLI_FLAG_DURATION, &wait_ms, "DURATION", "1m",
+      "form: how long ingest nodes may take to be there and to agree" },
     { "follow", CLI_FLAG_BOOL, &follow, NULL, NULL, "status: go on until nothing moves any more" },
     { "reason", CLI_FLAG_STR, &reason, "TEXT", NULL, "cancel, clean --force: why; it is logged" },
     { "slot", CLI_FLAG_U64, &slot, "NUMBER", "0", "clean: of the ring, below 1024" },
@@ -31,12 +35,14 @@ static const struct cli_flag flags[] = {
 };
 
 static const struct cli_spec spec = {
-    .usage = "promfabric nodes ls|found|add|remove|status|cancel|copies|clean [FLAG...] [NAME|ID] "
-             "[URL]",
+    .usage = "promfabric nodes ls|form|found|add|remove|status|cancel|copies|clean [FLAG...] "
+             "[NAME|ID|NAME=URL...] [URL]",
     .summary =
         "ls lists storage nodes; add NAME URL adds one and remove NAME takes one away; found "
         "makes\n"
-        "a ring of the nodes that were added; status shows what moves, status ID one migration;\n"
+        "a ring of the nodes that were added; form NAME=URL... does both, or what is missing of "
+        "it.\n"
+        "status shows what moves, status ID one migration;\n"
         "cancel ID goes back to what was before it; copies changes the number of copies; clean "
         "NAME\n"
         "drops what a former owner still holds of a slot.",
@@ -288,11 +294,15 @@ int cli_nodes(int argc, char **argv)
     if (parsed == CLI_PARSED_BAD || !cli_web_read_key(&web))
         return 2;
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (positional > 1 && strcmp(argv[1], "form") == 0)
+        return cli_nodes_form(&web, (const char *const *)(argv + 2), (size_t)positional - 1, copies,
+                              wait_ms);
     code = positional > 0 && positional < 4
                ? run(argv[1], positional > 1 ? argv[2] : NULL, positional > 2 ? argv[3] : NULL)
                : -1;
     if (code < 0) {
-        fprintf(stderr, "error: what to do? ls, found, add NAME URL, remove NAME, status [ID], "
+        fprintf(stderr, "error: what to do? ls, form NAME=URL..., found, add NAME URL, remove "
+                        "NAME, status [ID], "
                         "cancel ID, copies or clean NAME; try promfabric nodes --help\n");
         return 2;
     }

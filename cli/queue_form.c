@@ -236,16 +236,6 @@ static enum step step(struct form *form)
     return found == DONE ? queues_follow(form, at) : found;
 }
 
-/* Once for each reason, so that who waits knows what for. */
-static void say_why(const struct form *form, struct qf_strbuf *said)
-{
-    if (!form->why.len || qf_str_eq(qf_strbuf_view(&form->why), qf_strbuf_view(said)))
-        return;
-    qf_strbuf_reset(said);
-    qf_strbuf_str(said, qf_strbuf_view(&form->why));
-    fprintf(stderr, "waiting: %s\n", qf_strbuf_cstr(said));
-}
-
 int cli_queue_form(const struct cli_web *web, const char *const *urls, size_t count,
                    const char *replace, int64_t wait_ms)
 {
@@ -261,7 +251,7 @@ int cli_queue_form(const struct cli_web *web, const char *const *urls, size_t co
     for (size_t i = 0; i < count; i++)
         form.nodes[i].url = urls[i];
     while ((now = step(&form)) == AGAIN && qf_clock_mono_ms() < due) {
-        say_why(&form, &said);
+        cli_web_waiting(&form.why, &said);
         (void)poll(NULL, 0, PAUSE_MS);
     }
     if (now == AGAIN)

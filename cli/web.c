@@ -189,6 +189,15 @@ json_t *cli_web_ask(const struct cli_web *web, const struct cli_web_request *req
     return answer;
 }
 
+void cli_web_waiting(const struct qf_strbuf *why, struct qf_strbuf *said)
+{
+    if (!why->len || qf_str_eq(qf_strbuf_view(why), qf_strbuf_view(said)))
+        return;
+    qf_strbuf_reset(said);
+    qf_strbuf_str(said, qf_strbuf_view(why));
+    fprintf(stderr, "waiting: %s\n", qf_strbuf_cstr(said));
+}
+
 static size_t ignore(char *data, size_t size, size_t count, void *arg)
 {
     (void)data;

@@ -58,6 +58,9 @@ const char *cli_json_text(const json_t *object, const char *name);
 json_t *cli_web_try(const struct cli_web *web, const struct cli_web_request *request,
                     long timeout_ms, struct qf_strbuf *why);
 
+/* Something is tried again because of @why: a line on stderr that says so, once for each reason. @said is the last one. */
+void cli_web_waiting(const struct qf_strbuf *why, struct qf_strbuf *said);
+
 /* POST, and only the status of the answer; 0: there was none within @timeout_ms. Prints nothing. */
 long cli_web_post(const struct cli_web *web, const struct cli_web_request *request,
                   long timeout_ms);

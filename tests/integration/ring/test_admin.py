@@ -197,6 +197,23 @@ class Commands(NodeTest):
         self.assertRegex(self.run_nodes("copies", "--copies", "3"), r"^changing: migration \d+\n$")
         self.assertTrue(re.search(r'"type":"copies"', self.run_nodes("status", "--json")))
 
+    def test_a_ring_is_formed_once_and_grows(self):
+        def form(*nodes, code=0):
+            return self.run_nodes("form", *nodes, "--copies", "2", "--wait", "20s" if code == 0 else "0s", code=code)
+        three = [f"{name}=http://{name}:1" for name in "abc"]
+        self.assertEqual(form(*three), "3 storage nodes are on the ring\n")
+        before = ring_of(self.a)
+        self.assertEqual((before["ring"]["founded"], before["ring"]["copies"]), (True, 2))
+        self.assertEqual(form(*three), "3 storage nodes are on the ring\n")
+        self.assertEqual(ring_of(self.a)["ring"], before["ring"])  # nothing changed
+        self.assertEqual(form(*three[:2]), "2 storage nodes are on the ring\n")  # nobody is removed
+        self.assertEqual(form(*three, "d=http://d:1"), "4 storage nodes are on the ring\n")
+        self.assertRegex(self.run_nodes("status"), "node_addition +running +d ")
+        self.assertIn("a is known at http://a:1, not at http://b:1", form("a=http://b:1", code=1))
+        self.run_nodes("remove", "b")
+        self.assertIn("b is LEAVING", form(*three, code=1))
+        self.assertIn("x is not NAME=URL", form("x", code=2))
+
     def test_errors_are_one_line_and_an_exit_code(self):
         for args, want in ((["remove", "x"], "there is no such node"), (["status", "9"], "no such migration"),
                            (["add", "x", "y"], "storage node are needed"), (["found"], "fewer nodes than copies")):
