@@ -1,33 +1,25 @@
 """test_ingest.py - the component of ingest nodes against the program: its shape, and three nodes, an API and a
 worker that run as it says, under the names that pods have, while an update restarts one node after another."""
-import contextlib
 import http.client
 import json
-import os
-import pathlib
 import random
 import re
 import shutil
-import ssl
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
-import urllib.parse
 
 from harness import BINARY, Process, free_port, wait_for
-from test_manifests import (TOP, WIND_DOWN_SECONDS, container_of, environment, find, flags_of, make_secrets, objects,
-                            pod_of, seconds)
+from pods import DOMAIN, PEERS, PodsTest, pods_of
+from test_manifests import TOP, WIND_DOWN_SECONDS, container_of, environment, find, flags_of, objects, pod_of, seconds
 
 LIVE = "live"
-PEERS = "promfabric-ingest-peers"
-DOMAIN = f"{PEERS}.promfabric.svc"  # no certificate may have a wildcard below a single word
 
 
 def pods():
-    return [f"promfabric-ingest-{i}" for i in range(find(LIVE, "StatefulSet", "promfabric-ingest")["spec"]["replicas"])]
+    return pods_of(LIVE, "ingest")
 
 
 class Shape(unittest.TestCase):
@@ -193,61 +185,9 @@ class Senders:
             thread.join(60)
 
 
-@unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "names of pods need a mount namespace: not root")
-class Running(unittest.TestCase):
-    """Every process sees a file of hosts in which the names of pods are addresses of the loopback."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="pf-live-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        os.makedirs(f"{cls.folder}/store")
-        make_secrets(cls.folder, f"{cls.folder}/made", "default")
-        made = pathlib.Path(cls.folder, "made")
-        cls.keys = dict(line.split()[::2] for line in (made / "keys.txt").read_text().splitlines())
-        cls.context = ssl.create_default_context(cafile=made / "ca.crt")
-        net = f"127.{random.randrange(1, 255)}.{random.randrange(255)}"
-        cls.addresses = {pod: f"{net}.{i + 1}" for i, pod in enumerate(pods())}
-        cls.hosts = f"{cls.folder}/hosts"
-        pathlib.Path(cls.hosts).write_text("127.0.0.1 localhost\n" + "".join(
-            f"{address} {pod}.{DOMAIN}\n" for pod, address in cls.addresses.items()))
-        cls.processes, cls.service = {}, set()
-        for pod in pods():
-            cls.start_node(pod)
-        done = cls.run_form()
-        assert done.returncode == 0, done.stderr
-        for pod in pods():
-            cls.await_ready(pod)
-
-    @classmethod
-    def in_pod(cls):
-        return ["unshare", "--mount", "sh", "-c", f'mount --bind "{cls.hosts}" /etc/hosts && exec "$@"', "sh"]
-
-    @classmethod
-    def mounted(cls, role, values):
-        where = {"/tls/": f"{cls.folder}/promfabric-{role}-tls/", "/keys/": f"{cls.folder}/promfabric-api-keys/",
-                 "/ingest-key/": f"{cls.folder}/promfabric-ingest-key/", "/data/": f"{cls.folder}/data-"}
-
-        def map_one(value):
-            for mount, folder in where.items():
-                value = re.sub(rf"(^|=){mount}", lambda m, folder=folder: m[1] + folder, value)
-            return value
-        return {name: map_one(value) for name, value in values.items()} if isinstance(values, dict) else \
-            [map_one(value) for value in values]
-
-    @classmethod
-    def start_node(cls, pod):
-        env = cls.mounted("ingest", environment(
-            LIVE, "ingest", pod, PROMFABRIC_STORE=f"{cls.folder}/store", PROMFABRIC_DATA=f"/data/{pod}",
-            PROMFABRIC_HTTP_LISTEN=f"{cls.addresses[pod]}:8083", PROMFABRIC_PEER_LISTEN=f"{cls.addresses[pod]}:8084"))
-        cls.processes[pod] = Process(cls.folder, pod, ["ingest"], env, wrapper=cls.in_pod())
-        cls.addClassCleanup(cls.processes[pod].kill)
-
-    @classmethod
-    def run_form(cls, *more):
-        container, = find(LIVE, "Job", "promfabric-ingest-form")["spec"]["template"]["spec"]["containers"]
-        return subprocess.run([*cls.in_pod(), BINARY, *cls.mounted("ingest", container["args"]), *more],
-                              capture_output=True, text=True, timeout=180)
+class Running(PodsTest):
+    """Three nodes of the overlay live, and senders."""
+    overlay = LIVE
 
     def run_rescue(self, *more):
         """The Job that rescues the volume of the first pod."""
@@ -266,27 +206,6 @@ class Running(unittest.TestCase):
         before = sum(senders.written.values())
         wait_for("writes to go on", lambda: sum(senders.written.values()) > before + more or senders.failed, 60)
 
-    @classmethod
-    def connect(cls, pod):
-        connection = http.client.HTTPConnection(cls.addresses[pod], 8083, timeout=20)
-        connection.connect()
-        connection.sock = cls.context.wrap_socket(connection.sock, server_hostname=f"{pod}.{DOMAIN}")
-        return connection
-
-    @classmethod
-    def status(cls, pod, path):
-        try:
-            with contextlib.closing(cls.connect(pod)) as connection:
-                connection.request("GET", path)
-                return connection.getresponse().status
-        except (OSError, http.client.HTTPException):
-            return 0
-
-    @classmethod
-    def await_ready(cls, pod):
-        wait_for(f"{pod} to be ready", lambda: cls.status(pod, "/readyz") == 200, 60)
-        cls.service.add(pod)
-
     def start_readers(self):
         """An API and a worker of the same overlay."""
         ports = {name: free_port() for name in ("api", "http", "control")}
@@ -301,16 +220,6 @@ class Running(unittest.TestCase):
             process = Process(self.folder, role, [role], env, wrapper=self.in_pod())
             self.addCleanup(process.kill)
         return ports["api"]
-
-    def ask(self, port, query):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
-        connection.connect()
-        connection.sock = self.context.wrap_socket(connection.sock, server_hostname="promfabric-api")
-        with contextlib.closing(connection):
-            connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": query}),
-                               headers={"Authorization": f"Bearer {self.keys['default']}"})
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
 
     def counts(self, port, metric="m"):
         try:
