@@ -301,21 +301,22 @@ def make_secrets(folder, *args):
 
 class Security(unittest.TestCase):
     def test_every_file_of_a_flag_is_mounted_from_a_secret_that_only_the_pod_reads(self):
-        for overlay in (*OVERLAYS, "kind", "live"):
+        for overlay in (*OVERLAYS, "kind", "live", "ring"):
             for role in ROLES:
                 pod, container = pod_of(overlay, role), container_of(overlay, role)
                 mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
                 volumes = {v["name"]: v for v in pod["volumes"]}
                 files = [value for name, value in environment(overlay, role).items()
-                         if re.search("_TLS_(CA|CLIENT_CA|CERT|KEY)$|_API_KEYS$", name)]
-                ingest = overlay == "live"  # its CA
-                self.assertEqual(len(files), {"api": 6, "worker": 5}[role] + ingest)
+                         if re.search("_TLS_(CA|CLIENT_CA|CERT|KEY)$|_(API|KEEP)_KEYS$", name)]
+                ingest = overlay in ("live", "ring")  # its CA
+                keeps = 3 * (overlay == "ring" and role == "worker")  # who may ask, and what it shows
+                self.assertEqual(len(files), {"api": 6, "worker": 5}[role] + ingest + keeps)
                 for file in files:
                     mount = mounts[os.path.dirname(file)]
                     secret = volumes[mount["name"]]["secret"]
                     self.assertTrue(mount["readOnly"])
                     self.assertEqual(secret["defaultMode"], 0o440)
-                    self.assertRegex(secret["secretName"], f"^promfabric-{role}-(tls|keys)$")
+                    self.assertRegex(secret["secretName"], f"^promfabric-({role}-tls|api-keys)$")
 
     def test_keys_alone_where_others_sign(self):
         with tempfile.TemporaryDirectory(prefix="pf-secrets-") as folder:
@@ -327,7 +328,7 @@ class Security(unittest.TestCase):
             self.assertFalse(any("key" in name for name in os.listdir(f"{folder}/made") if name != "keys.txt"))
 
     def test_nothing_speaks_plain_http(self):
-        for overlay in (*OVERLAYS, "kind", "live"):
+        for overlay in (*OVERLAYS, "kind", "live", "ring"):
             for role in ROLES:
                 for name, probe in container_of(overlay, role).items():
                     if name.endswith("Probe"):
