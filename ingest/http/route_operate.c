@@ -80,6 +80,7 @@ static void read_ring_figures(struct in_routes *routes)
     qf_metric_set(m->ring_cleaned, 0, (double)counts.cleaned);
     qf_metric_set(m->ring_moves, 0, (double)counts.moves);
     qf_metric_set(m->ring_down, 0, (double)counts.open);
+    qf_metric_set(m->ring_unwritable, 0, (double)counts.unwritable);
 }
 
 static void read_handoff_figures(struct in_routes *routes)

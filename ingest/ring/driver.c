@@ -328,7 +328,8 @@ void in_driver_figures(struct in_driver *driver, struct in_driver_counts *ret_co
                                                  .failed = atomic_load(&figures->streams_failed),
                                                  .cleaned = atomic_load(&figures->cleaned),
                                                  .moves = atomic_load(&figures->running),
-                                                 .open = atomic_load(&figures->open) };
+                                                 .open = atomic_load(&figures->open),
+                                                 .unwritable = atomic_load(&figures->unwritable) };
     }
     qf_lock_drop(driver->lock);
 }

@@ -30,7 +30,7 @@ void in_driver_halt(struct in_driver *driver);
 struct in_driver *in_driver_free(struct in_driver *driver);
 /* What it has done since it began, and does now; 0 when it is halted. */
 struct in_driver_counts {
-    uint64_t blobs, bytes, failed, cleaned, moves, open;
+    uint64_t blobs, bytes, failed, cleaned, moves, open, unwritable;
 };
 void in_driver_figures(struct in_driver *driver, struct in_driver_counts *ret_counts);
 

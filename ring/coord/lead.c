@@ -128,23 +128,38 @@ static bool is_node(const struct rg_ring *ring, uint8_t node)
     return state != RG_NODE_NONE && state != RG_NODE_REMOVED && ring->nodes[node].url[0];
 }
 
+/* Slots into which nothing can be put while @silent do not answer. */
+static uint64_t count_unwritable(const struct rg_ring *ring, rg_nodes silent)
+{
+    uint64_t count = 0;
+
+    if (!ring->founded || !silent)
+        return 0;
+    for (uint32_t i = 0; i < ring->slot_count; i++)
+        count +=
+            !rg_slot_quorum(ring, &ring->slots[i], rg_slot_everyone(&ring->slots[i]) & ~silent);
+    return count;
+}
+
 static void look_at_nodes(struct rg_lead *lead, int64_t now)
 {
-    uint64_t open = 0;
+    rg_nodes silent = 0;
 
     for (uint8_t n = 0; n < RG_NODES_MAX; n++) {
         struct rg_task *task;
 
         if (!is_node(lead->view->ring, n))
             continue;
-        open += lead->nodes[n].missed >= RG_LOOKS_MISSED;
+        if (lead->nodes[n].missed >= RG_LOOKS_MISSED)
+            silent |= RG_NODE(n);
         if (lead->nodes[n].busy || now < lead->nodes[n].due_ms)
             continue;
         task = task_new(lead, RG_TASK_LOOK);
         task->node = n;
         lead->nodes[n].busy = submit(lead->quick, task);
     }
-    atomic_store(&lead->figures.open, open);
+    atomic_store(&lead->figures.open, rg_nodes_count(silent));
+    atomic_store(&lead->figures.unwritable, count_unwritable(lead->view->ring, silent));
 }
 
 /* Nodes that wait to be told the epochs are, as soon as `meta` has confirmed what these are at least. */
@@ -207,6 +222,7 @@ static void on_lead(struct rg_lead *lead, uint64_t term)
     drive(lead, (struct rg_drive_event){ .kind = RG_DRIVE_LEAD });
     atomic_store(&lead->figures.running, 0);
     atomic_store(&lead->figures.open, 0);
+    atomic_store(&lead->figures.unwritable, 0);
 }
 
 static int64_t look_pause(const struct rg_lead *lead)

@@ -41,8 +41,9 @@ struct rg_lead_figures {
     atomic_uint_fast64_t streams, streams_failed; /* ended */
     atomic_uint_fast64_t blobs, bytes;            /* streamed */
     atomic_uint_fast64_t verified, cleaned, told;
-    atomic_uint_fast64_t running; /* moves, now */
-    atomic_uint_fast64_t open;    /* circuits of nodes, now */
+    atomic_uint_fast64_t running;    /* moves, now */
+    atomic_uint_fast64_t open;       /* circuits of nodes, now */
+    atomic_uint_fast64_t unwritable; /* slots whose nodes with closed circuits are no quorum, now */
 };
 
 struct rg_lead;

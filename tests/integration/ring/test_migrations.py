@@ -158,12 +158,15 @@ class Alone(MigrationTest):
         keeper = self.keepers["k1"]
         keeper.kill()
         wait_for("it to be down", lambda: self.state("k1")["down"], 60)
+        unwritable = self.nodes[0].metric("promfabric_ingest_ring_slots_unwritable")  # of two copies both are a majority
+        self.assertTrue(0 < unwritable < 1024, unwritable)
         self.check_answers(7)
         old = self.state("k1")["incarnation"]
         shutil.rmtree(keeper.disk)
         keeper.start()
         wait_for("it to be up with its other disk",
                  lambda: not self.state("k1")["down"] and self.state("k1")["incarnation"] != old, 60)
+        wait_for("everything to be writable", lambda: not self.nodes[0].metric("promfabric_ingest_ring_slots_unwritable"), 20)
         self.check_answers(7)
 
     def test_a_dead_keeper_is_replaced_if_that_is_wanted(self):
