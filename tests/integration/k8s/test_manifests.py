@@ -467,7 +467,7 @@ class Running(unittest.TestCase):
         self.assertGreater(len(families), 50)  # those of ingest nodes: test_ingest.py
         for what, text in (("alerts", json.dumps(find("s3", "PrometheusRule"))),
                            ("dashboard", (TOP / "k8s/dashboard.json").read_text())):
-            used = set(re.findall(r"\bpromfabric_(?:api|worker)_\w+", text))
+            used = set(re.findall(r"\bpromfabric_(?:api|worker|keeper)_\w+", text))
             self.assertGreater(len(used), 5)
             self.assertEqual(used - families, set(), what)
 
@@ -484,7 +484,7 @@ class Running(unittest.TestCase):
 
 
 EVAL_TIMES = {"PromfabricIngestNodeGone": "80m",  # it compares with an hour ago
-              "PromfabricRepairsWait": "80m"}  # it waits for an hour
+              **dict.fromkeys(("PromfabricRepairsWait", "PromfabricKeeperLacks", "PromfabricWorkFarFromData"), "80m")}  # these wait for an hour
 
 
 class Alerts(unittest.TestCase):
@@ -548,6 +548,18 @@ class Alerts(unittest.TestCase):
                  'promfabric_ingest_handoff_disk_failures_total': "0x120",
                  'promfabric_ingest_handoff_nodes_away': "0x120",
                  'promfabric_ingest_handoff_repair_marks': "0x120",
+                 'promfabric_ingest_ring_slots_unwritable': "0x120",
+                 'promfabric_ingest_ring_nodes_down': "0x120",
+                 'promfabric_ingest_ring_move_failures_total': "0x120",
+                 'promfabric_keeper_free_bytes{pod="w"}': "1e12x120",
+                 'promfabric_keeper_free_bytes{pod="keeps nothing"}': "0x120",
+                 'promfabric_keeper_told{pod="w"}': "1x120",
+                 'promfabric_keeper_told{pod="keeps nothing"}': "0x120",
+                 'promfabric_keeper_full_total{pod="w"}': "0x120",
+                 'promfabric_keeper_damaged_total{pod="w"}': "0x120",
+                 'promfabric_keeper_marks{pod="w"}': "3x30 0x90",
+                 'promfabric_api_work_placed_total{where="owner"}': "0+100x120",
+                 'promfabric_api_work_placed_total{where="other"}': "0+5x120",
                  'promfabric_ingest_state_stuck': "0x120",
                  'promfabric_ingest_state_waiting_parts': "0x120",
                  'promfabric_ingest_state_age_seconds': "1x120",
@@ -589,6 +601,13 @@ class Alerts(unittest.TestCase):
                  "PromfabricHandoffFull": {'promfabric_ingest_handoff_dropped_total{why="cap"}': "0+1x120"},
                  "PromfabricHandoffFails": {'promfabric_ingest_handoff_failures_total': "0+1x120"},
                  "PromfabricRepairsWait": {'promfabric_ingest_handoff_repair_marks': "3x120"},
+                 "PromfabricRingUnwritable": {'promfabric_ingest_ring_slots_unwritable': "7x120"},
+                 "PromfabricKeeperDown": {'promfabric_ingest_ring_nodes_down': "1x120"},
+                 "PromfabricKeeperFills": {'promfabric_keeper_free_bytes{pod="w"}': "1e9x120"},
+                 "PromfabricKeeperDamaged": {'promfabric_keeper_damaged_total{pod="w"}': "0x30 1x90"},
+                 "PromfabricKeeperLacks": {'promfabric_keeper_marks{pod="w"}': "3x120"},
+                 "PromfabricMovesFail": {'promfabric_ingest_ring_move_failures_total': "0+1x120"},
+                 "PromfabricWorkFarFromData": {'promfabric_api_work_placed_total{where="other"}': "0+50x120"},
                  "PromfabricStateMapsStuck": {'promfabric_ingest_state_waiting_parts': "1x120"},
                  "PromfabricStateMapsOld": {'promfabric_ingest_state_age_seconds': "0+60x120"},
                  "PromfabricStateUpkeepFails": {'promfabric_ingest_state_upkeep_failures_total': "0+1x120"}}
