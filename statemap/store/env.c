@@ -96,6 +96,31 @@ static qf_rc write_about(struct sm_txn *txn, struct qf_err *err)
     return code ? sm_lmdb_failed(env, code, "cannot write", err) : QF_OK;
 }
 
+static int open_undo_in(struct sm_env *env, unsigned txn_flags, unsigned flags)
+{
+    MDB_txn *txn;
+    int code = mdb_txn_begin(env->lmdb, NULL, txn_flags, &txn);
+
+    if (code)
+        return code;
+    code = mdb_dbi_open(txn, "undo", flags, &env->undo);
+    if (code)
+        mdb_txn_abort(txn);
+    else
+        code = mdb_txn_commit(txn);
+    return code;
+}
+
+/* The table of what rows were, which maps of older releases lack. Who cannot make it does not write. */
+static void open_undo(struct sm_env *env, bool fixed)
+{
+    int code = open_undo_in(env, MDB_RDONLY, 0);
+
+    if (code == MDB_NOTFOUND && !fixed)
+        code = open_undo_in(env, 0, MDB_CREATE);
+    env->has_undo = code == 0;
+}
+
 /* Both tables, and the record about them: made, or looked at. */
 static qf_rc open_tables(struct sm_env *env, bool create, struct qf_err *err)
 {
@@ -139,7 +164,7 @@ static qf_rc open_lmdb(struct sm_env *env, const struct sm_env_options *options,
     if (options->file)
         flags |= MDB_NOSUBDIR;
     if (!code)
-        code = mdb_env_set_maxdbs(env->lmdb, 2);
+        code = mdb_env_set_maxdbs(env->lmdb, 3);
     if (!code)
         code = mdb_env_set_mapsize(env->lmdb, env->map_bytes);
     if (!code)
@@ -177,6 +202,8 @@ qf_rc sm_env_open(const struct sm_env_options *options, struct sm_env **ret_env,
     rc = open_lmdb(env, options, qf_strbuf_cstr(&file), err);
     if (rc == QF_OK)
         rc = open_tables(env, options->create, err);
+    if (rc == QF_OK)
+        open_undo(env, options->fixed);
     if (rc != QF_OK) {
         (void)sm_env_close(env);
         return rc;
@@ -233,6 +260,8 @@ struct sm_txn *sm_end(struct sm_txn *txn)
         return NULL;
     if (txn->cursor)
         mdb_cursor_close(txn->cursor);
+    if (txn->undone)
+        mdb_cursor_close(txn->undone);
     if (txn->lmdb)
         mdb_txn_abort(txn->lmdb);
     qf_strbuf_done(&txn->room);

@@ -61,6 +61,11 @@ struct sm_about sm_about(const struct sm_txn *txn);
 void sm_set_version(struct sm_txn *txn, uint64_t version);
 const struct sm_layout *sm_layout_of(const struct sm_txn *txn);
 
+/* Read the map as it was at @position, where it is behind that: sm_find(), sm_find_number() and sm_find_text() answer as they
+ * would have then. *ret_any: it had rows. QF_EGONE: nobody kept what rows were (see sm_merge()), or it was too long ago. */
+QF_MUST_CHECK qf_rc sm_as_of(struct sm_txn *txn, uint64_t position, bool *ret_any,
+                             struct qf_err *err);
+
 /* Put a row; one of the same key (and time, or range, or start and end) is replaced. QF_EINVAL: see sm_row_check();
  * QF_ELIMIT: too many keys have its hash; QF_ENOSPC: the map is full. After any other error than QF_EINVAL only sm_end() is left. */
 QF_MUST_CHECK qf_rc sm_put(struct sm_txn *txn, const struct sm_row *row, struct qf_err *err);
@@ -99,8 +104,12 @@ QF_MUST_CHECK qf_rc sm_env_sync(struct sm_env *env, struct qf_err *err);
 QF_MUST_CHECK qf_rc sm_env_copy(struct sm_env *env, const char *folder, struct qf_err *err);
 
 /* Put all rows of @part, and set the version: a part of @position. Nothing is done if the version is that already, or a later
- * one. */
+ * one. @now_ms: keep what rows were, for SM_UNDO_KEEP_MS at least; 0: do not. */
 QF_MUST_CHECK qf_rc sm_merge(struct sm_env *env, struct sm_env *part, uint64_t position,
-                             struct qf_err *err);
+                             int64_t now_ms, struct qf_err *err);
+/* @env has its first rows, as a part of @position. */
+QF_MUST_CHECK qf_rc sm_number_first(struct sm_env *env, uint64_t position, struct qf_err *err);
+/* Longer than a request's key is remembered (ingest/core/ledger.h). */
+#define SM_UNDO_KEEP_MS (INT64_C(20) * 60 * 1000)
 
 #endif

@@ -38,13 +38,8 @@ static qf_rc move_first(struct sm_store *store, struct sm_env *part, const char 
                         const char *shard, uint64_t position, struct qf_err *err)
 {
     QF_CLEANUP(qf_freep) char *shards = sm_path(store->root, "shards", NULL);
-    struct sm_txn *txn = NULL;
-    qf_rc rc = sm_write_begin(part, &txn, err);
+    qf_rc rc = sm_number_first(part, position, err);
 
-    if (rc == QF_OK) {
-        sm_set_version(txn, position);
-        rc = sm_commit(txn, err);
-    }
     if (rc == QF_OK)
         rc = sm_env_sync(part, err);
     (void)sm_env_close(part);
@@ -65,7 +60,7 @@ static qf_rc merge_into(struct sm_store *store, struct sm_env *part, const char 
     qf_rc rc = sm_shard_take(store, definition, 0, &shard, err);
 
     if (rc == QF_OK) {
-        rc = sm_merge(shard->env, part, position, err);
+        rc = sm_merge(shard->env, part, position, 0, err);
         sm_shard_give_back(store, shard);
     }
     (void)sm_env_close(part);

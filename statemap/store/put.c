@@ -12,6 +12,13 @@ static qf_rc put_stored(struct sm_txn *txn, const struct sm_row *row, struct sm_
     qf_strbuf_reset(&txn->room);
     sm_row_value(&txn->env->layout, row, &txn->room);
     value = (MDB_val){ txn->room.len, txn->room.data };
+    if (txn->undo_version) {
+        qf_rc rc = sm_undo_put(txn, (struct qf_str){ (char *)key, at.mv_size },
+                               qf_strbuf_view(&txn->room), err);
+
+        if (rc != QF_OK)
+            return rc;
+    }
     code = mdb_cursor_put(txn->cursor, &at, &value, 0);
     return code ? sm_lmdb_failed(txn->env, code, "cannot write", err) : QF_OK;
 }
@@ -54,7 +61,23 @@ static qf_rc put_all(struct sm_txn *into, struct sm_txn *part, uint64_t position
     }
 }
 
-qf_rc sm_merge(struct sm_env *env, struct sm_env *part, uint64_t position, struct qf_err *err)
+qf_rc sm_number_first(struct sm_env *env, uint64_t position, struct qf_err *err)
+{
+    struct sm_txn *txn = NULL;
+    qf_rc rc = sm_write_begin(env, &txn, err);
+
+    if (rc == QF_OK)
+        rc = sm_undo_first(txn, position, err);
+    if (rc == QF_OK) {
+        sm_set_version(txn, position);
+        rc = sm_commit(QF_TAKE(txn), err);
+    }
+    (void)sm_end(txn);
+    return rc;
+}
+
+qf_rc sm_merge(struct sm_env *env, struct sm_env *part, uint64_t position, int64_t now_ms,
+               struct qf_err *err)
 {
     struct sm_txn *from = NULL, *into = NULL;
     qf_rc rc = sm_write_begin(env, &into, err);
@@ -65,6 +88,8 @@ qf_rc sm_merge(struct sm_env *env, struct sm_env *part, uint64_t position, struc
     }
     if (rc == QF_OK)
         rc = sm_read_begin(part, &from, err);
+    if (rc == QF_OK)
+        rc = sm_undo_begin(into, position, now_ms, err);
     if (rc == QF_OK)
         rc = put_all(into, from, position, err);
     if (rc == QF_OK) {

@@ -108,11 +108,32 @@ static qf_rc last_until(struct sm_txn *txn, const struct sm_row *like, struct sm
     size_t subject = sm_subject_len(&txn->env->layout, wanted);
 
     *ret_found = false;
-    if (rc != QF_OK || !stored.found || stored.key.len != len ||
-        memcmp(stored.key.data, key, subject) != 0)
-        return rc;
-    rc = sm_stored_decode(txn, &stored, ret_row, &place, err);
-    *ret_found = rc == QF_OK;
+    while (rc == QF_OK && stored.found && stored.key.len == len &&
+           memcmp(stored.key.data, key, subject) == 0) {
+        rc = sm_as_it_was(txn, &stored, err);
+        if (rc == QF_OK && stored.found) {
+            rc = sm_stored_decode(txn, &stored, ret_row, &place, err);
+            *ret_found = rc == QF_OK;
+            return rc;
+        }
+        if (rc == QF_OK)
+            rc = sm_step(txn, MDB_PREV, &stored, err);
+    }
+    return rc;
+}
+
+/* The next row in the direction of @op that was there as of what is read, from @stored on. */
+static qf_rc pass_later(struct sm_txn *txn, MDB_cursor_op op, struct sm_stored *stored,
+                        struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    while (rc == QF_OK && stored->found) {
+        rc = sm_as_it_was(txn, stored, err);
+        if (rc != QF_OK || stored->found)
+            return rc;
+        rc = sm_step(txn, op, stored, err);
+    }
     return rc;
 }
 
@@ -134,6 +155,8 @@ static qf_rc span_before(struct sm_txn *txn, struct sm_row row, int64_t time, bo
             *ret_found = true;
         }
         rc = sm_step(txn, MDB_PREV, &stored, err);
+        if (rc == QF_OK)
+            rc = pass_later(txn, MDB_PREV, &stored, err);
         if (rc != QF_OK || !stored.found)
             return rc;
         rc = sm_stored_decode(txn, &stored, &row, &place, err);
@@ -153,11 +176,15 @@ static qf_rc span_behind(struct sm_txn *txn, struct sm_row like, struct sm_place
     struct sm_row row;
     qf_rc rc = sm_seek(txn, from, &stored, err);
 
+    if (rc == QF_OK)
+        rc = pass_later(txn, MDB_NEXT, &stored, err);
     while (rc == QF_OK && stored.found) {
         rc = sm_stored_decode(txn, &stored, &row, &place, err);
         if (rc != QF_OK || !qf_str_eq(row.key, like.key) || !sm_span_join(span, &row))
             break;
         rc = sm_step(txn, MDB_NEXT, &stored, err);
+        if (rc == QF_OK)
+            rc = pass_later(txn, MDB_NEXT, &stored, err);
     }
     return rc;
 }
@@ -181,6 +208,21 @@ static qf_rc find_session(struct sm_txn *txn, struct sm_row like, struct sm_plac
     return QF_OK;
 }
 
+/* The row of @key that was found at @stored. Another key may have been there, in a map that is read as it was. */
+static qf_rc state_row(struct sm_txn *txn, struct qf_str key, struct sm_stored *stored,
+                       bool *ret_found, struct sm_row *ret_row, struct qf_err *err)
+{
+    struct sm_place place;
+    qf_rc rc = sm_as_it_was(txn, stored, err);
+
+    *ret_found = rc == QF_OK && stored->found;
+    if (!*ret_found)
+        return rc;
+    rc = sm_stored_decode(txn, stored, ret_row, &place, err);
+    *ret_found = rc == QF_OK && qf_str_eq(ret_row->key, key);
+    return rc;
+}
+
 qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_found,
               struct sm_row *ret_row, struct qf_err *err)
 {
@@ -202,24 +244,30 @@ qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_fou
         if (rc != QF_OK || !*ret_found)
             return rc;
         if (layout->kind == SM_STATE)
-            return sm_stored_decode(txn, &stored, ret_row, &place, err);
+            return state_row(txn, key, &stored, ret_found, ret_row, err);
     }
     if (layout->kind == SM_SESSION)
         return find_session(txn, like, place, ret_found, ret_row, err);
     return last_until(txn, &like, place, ret_found, ret_row, err);
 }
 
-/* The best of the rows of @range that are effective at @time becomes *best. */
-static qf_rc try_range(struct sm_txn *txn, const struct sm_row *range, int64_t time, bool *found,
-                       struct sm_row *best, struct qf_err *err)
+/* The best of the rows of @range, which lies at @stored, that are effective at @time becomes *best. */
+static qf_rc try_range(struct sm_txn *txn, struct sm_stored stored, const struct sm_row *range,
+                       int64_t time, bool *found, struct sm_row *best, struct qf_err *err)
 {
     struct sm_row like = { .from = range->from, .to = range->to, .time = time }, row = *range;
     struct sm_place place = { 0 };
     bool effective = true;
     qf_rc rc = QF_OK;
 
-    if (sm_kind_timed(txn->env->layout.kind))
+    if (sm_kind_timed(txn->env->layout.kind)) {
         rc = last_until(txn, &like, place, &effective, &row, err);
+    } else if (txn->undone) {
+        rc = sm_as_it_was(txn, &stored, err);
+        effective = stored.found;
+        if (rc == QF_OK && effective)
+            rc = sm_stored_decode(txn, &stored, &row, &place, err);
+    }
     if (rc == QF_OK && effective && (!*found || sm_range_better(&row, best))) {
         *best = row;
         *found = true;
@@ -256,7 +304,7 @@ static qf_rc try_level(struct sm_txn *txn, unsigned level, int64_t number, int64
         if (rc != QF_OK || range.from > number)
             return rc;
         if (range.to >= number)
-            rc = try_range(txn, &range, time, found, best, err);
+            rc = try_range(txn, *stored, &range, time, found, best, err);
         if (rc == QF_OK)
             rc = next_range(txn, level, range.from, range.to, stored, err);
     }

@@ -330,16 +330,16 @@ TEST(a_part_is_merged_whatever_its_clash_numbers_are)
     help_put(part, &new_b);
     help_put(part, &c);
     for (int twice = 0; twice < 2; twice++) {
-        CHECK_OK(sm_merge(env, part, 5, &err), &err);
+        CHECK_OK(sm_merge(env, part, 5, 0, &err), &err);
         CHECK_EQ(help_rows(env), 3);
         CHECK_STR(help_find(env, "a", 0), "old a");
         CHECK_STR(help_find(env, "b", 0), "new b");
         CHECK_STR(help_find(env, "c", 0), "new c");
     }
     help_put(env, &b);
-    CHECK_OK(sm_merge(env, part, 5, &err), &err);
+    CHECK_OK(sm_merge(env, part, 5, 0, &err), &err);
     CHECK_STR(help_find(env, "b", 0), "old b"); /* it has part 5 */
-    CHECK_OK(sm_merge(env, part, 6, &err), &err);
+    CHECK_OK(sm_merge(env, part, 6, 0, &err), &err);
     CHECK_STR(help_find(env, "b", 0), "new b");
     (void)sm_env_close(env);
     (void)sm_env_close(part);
