@@ -24,6 +24,8 @@ void sm_entry_encode(struct qf_strbuf *buf, const struct sm_entry *entry)
     switch (entry->kind) {
     case SM_ENTRY_DEFINE:
     case SM_ENTRY_DROP:
+    case SM_ENTRY_RULE:
+    case SM_ENTRY_UNRULE:
         put_tenant(buf, entry->tenant);
         put_number(buf, entry->expected);
         qf_strbuf_str(buf, entry->bytes);
@@ -84,6 +86,8 @@ qf_rc sm_entry_decode(struct qf_str bytes, struct sm_entry *ret_entry)
     switch (bytes.len ? bytes.data[0] : 0) {
     case SM_ENTRY_DEFINE:
     case SM_ENTRY_DROP:
+    case SM_ENTRY_RULE:
+    case SM_ENTRY_UNRULE:
         entry.tenant = take_tenant(&rest);
         entry.expected = take_number(&rest);
         entry.bytes = rest.bytes;

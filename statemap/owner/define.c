@@ -4,6 +4,7 @@
 
 #include "statemap/owner/owner_int.h"
 #include "statemap/store/definition_text.h"
+#include "statemap/store/rules.h"
 
 static qf_rc refuse(struct sm_verdict *verdict, qf_rc rc, const char *name, const char *why)
 {
@@ -88,6 +89,24 @@ qf_rc sm_apply_define(struct sm_owner *owner, uint64_t position, const struct sm
     return rc;
 }
 
+/* A map that a rule names stays: samples would be refused, or lose their labels, without a word. */
+static qf_rc check_rules(struct sm_store *store, const char *name, struct sm_verdict *verdict,
+                         struct qf_err *err)
+{
+    struct sm_rule_set *set;
+    const struct sm_rule *rule;
+    qf_rc rc = sm_rules_take(store, 0, &set, err);
+
+    if (rc != QF_OK)
+        return rc;
+    rule = sm_rules_about(set, name);
+    if (rule)
+        (void)qf_err_set(&verdict->err, QF_EEXIST, "map %s is what rule %s looks at", name,
+                         rule->name);
+    sm_rules_give_back(set);
+    return QF_OK;
+}
+
 qf_rc sm_apply_drop(struct sm_owner *owner, uint64_t position, const struct sm_entry *entry,
                     struct sm_verdict *verdict, struct qf_err *err)
 {
@@ -115,5 +134,8 @@ qf_rc sm_apply_drop(struct sm_owner *owner, uint64_t position, const struct sm_e
     }
     if (!is_expected(entry->expected, &former, name, verdict))
         return QF_OK;
+    rc = check_rules(tenant->store, name, verdict, err);
+    if (rc != QF_OK || verdict->err.rc != QF_OK)
+        return rc;
     return sm_store_drop(tenant->store, name, err);
 }

@@ -245,6 +245,10 @@ static qf_rc apply(struct sm_owner *owner, uint64_t position, int64_t time_ms,
         return again ? QF_OK : sm_apply_define(owner, position, entry, verdict, err);
     case SM_ENTRY_DROP:
         return again ? QF_OK : sm_apply_drop(owner, position, entry, verdict, err);
+    case SM_ENTRY_RULE:
+        return again ? QF_OK : sm_apply_rule(owner, position, time_ms, entry, verdict, err);
+    case SM_ENTRY_UNRULE:
+        return again ? QF_OK : sm_apply_unrule(owner, position, time_ms, entry, verdict, err);
     case SM_ENTRY_PIECE:
         return sm_apply_piece(owner, position, time_ms, entry, err);
     case SM_ENTRY_LOAD:

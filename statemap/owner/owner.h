@@ -40,7 +40,7 @@ uint64_t sm_owner_needed(const struct sm_owner *owner);
 /* What became of an entry. */
 struct sm_verdict {
     struct qf_err err; /* rc: QF_OK, or why it counts for nothing */
-    uint64_t version;  /* define: of the definition */
+    uint64_t version;  /* define, rule: of the definition or rule */
 };
 
 /* Do the entry at @position, which the log took at @time_ms. Entries come in their order; those that were done are passed over.

@@ -45,6 +45,14 @@ QF_MUST_CHECK qf_rc sm_apply_drop(struct sm_owner *owner, uint64_t position,
                                   const struct sm_entry *entry, struct sm_verdict *verdict,
                                   struct qf_err *err);
 
+/* rule.c: the verdict on a rule. */
+QF_MUST_CHECK qf_rc sm_apply_rule(struct sm_owner *owner, uint64_t position, int64_t time_ms,
+                                  const struct sm_entry *entry, struct sm_verdict *verdict,
+                                  struct qf_err *err);
+QF_MUST_CHECK qf_rc sm_apply_unrule(struct sm_owner *owner, uint64_t position, int64_t time_ms,
+                                    const struct sm_entry *entry, struct sm_verdict *verdict,
+                                    struct qf_err *err);
+
 /* upload.c */
 QF_MUST_CHECK qf_rc sm_apply_piece(struct sm_owner *owner, uint64_t position, int64_t time_ms,
                                    const struct sm_entry *entry, struct qf_err *err);

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys/clock.h"
 #include "statemap/store/part.h"
+#include "statemap/store/rules.h"
 #include "statemap/store/store_int.h"
 
 struct merge {
@@ -56,11 +58,16 @@ static qf_rc merge_into(struct sm_store *store, struct sm_env *part, const char 
                         const struct sm_definition *definition, uint64_t position,
                         struct qf_err *err)
 {
+    int64_t now_ms = qf_clock_wall_ms();
     struct sm_shard *shard;
+    bool matter;
     qf_rc rc = sm_shard_take(store, definition, 0, &shard, err);
 
     if (rc == QF_OK) {
-        rc = sm_merge(shard->env, part, position, 0, err);
+        rc = sm_rules_matter(store, definition->name, now_ms, &matter, err);
+        /* Requests that are sent again are enriched as they were. */
+        if (rc == QF_OK)
+            rc = sm_merge(shard->env, part, position, matter ? now_ms : 0, err);
         sm_shard_give_back(store, shard);
     }
     (void)sm_env_close(part);

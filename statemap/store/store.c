@@ -87,6 +87,7 @@ struct sm_store *sm_store_close(struct sm_store *store)
         free(store->shards.items[i]);
     }
     QF_VEC_DONE(&store->shards);
+    sm_rules_forget(store);
     if (store->lock_file >= 0)
         (void)close(store->lock_file);
     (void)qf_lock_free(store->lock);

@@ -1,6 +1,7 @@
 /* store.h - the maps of one tenant on this node: a folder, and what becomes of loads in it.
  *
  *     definitions/NAME.json       what was said of each map
+ *     rules.json                  what samples are told of them: rules.h
  *     position                    the number of the last part
  *     writer/                     loads being made: an LMDB environment per map
  *     receive/                    a part on its way in

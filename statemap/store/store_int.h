@@ -16,6 +16,8 @@ struct sm_shard {
     int64_t used_ms;
 };
 
+struct sm_rule_set;
+
 struct sm_store {
     char *root;
     int lock_file; /* -1: it is not written to */
@@ -24,7 +26,9 @@ struct sm_store {
     void *step_ctx;
     struct qf_lock *lock; /* of what follows */
     QF_VEC(struct sm_shard *) shards;
-    uint64_t writers; /* numbers given to loads */
+    uint64_t writers;                   /* numbers given to loads */
+    QF_VEC(struct sm_rule_set *) rules; /* as the file has them, oldest first */
+    bool rules_read;
 };
 
 void sm_step_done(struct sm_store *store, const char *what);
@@ -48,6 +52,7 @@ QF_MUST_CHECK qf_rc sm_position_next(struct sm_store *store, uint64_t *ret_posit
                                      struct qf_err *err);
 char *sm_snapshot_path(const struct sm_store *store, const char *name, uint64_t version);
 QF_MUST_CHECK qf_rc sm_snapshot_check(const char *path, const char *name, struct qf_err *err);
+void sm_rules_forget(struct sm_store *store); /* they are read again, if anybody asks */
 QF_MUST_CHECK qf_rc sm_snapshots_clean(struct sm_store *store, struct qf_err *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "statemap/load/load.h"
+#include "statemap/store/rules.h"
 #include "tests/unit/statemap/statemap_help.h"
 
 /* A log, and an owner that does it. */
@@ -187,6 +188,108 @@ TEST(a_definition_counts_only_if_it_is_of_the_expected_version)
     CHECK_EQ(b.verdict.err.rc, QF_OK);
     (void)define(&b, "acme", "{\"name\":\"x\"}", 0);
     CHECK_EQ(b.verdict.err.rc, QF_EINVAL);
+}
+
+/* --- rules --- */
+
+static uint64_t rule(struct bench *b, const char *tenant, const char *json, uint64_t expected)
+{
+    uint64_t position = say(b, &(struct sm_entry){ .kind = SM_ENTRY_RULE,
+                                                   .tenant = qf_str_from(tenant),
+                                                   .expected = expected,
+                                                   .bytes = qf_str_from(json) });
+
+    CHECK_OK(do_log(b, true), &b->err);
+    return position;
+}
+
+static void unrule(struct bench *b, const char *tenant, const char *name, uint64_t expected)
+{
+    (void)say(b, &(struct sm_entry){ .kind = SM_ENTRY_UNRULE,
+                                     .tenant = qf_str_from(tenant),
+                                     .expected = expected,
+                                     .bytes = qf_str_from(name) });
+    CHECK_OK(do_log(b, true), &b->err);
+}
+
+/* Versions of the rules in force, by their order; "": none. */
+static const char *rules(struct bench *b, const char *tenant)
+{
+    static char text[256];
+    struct sm_rule_set *set = NULL;
+    struct sm_store *store = NULL;
+
+    CHECK_OK(sm_owner_store(b->owner, qf_str_from(tenant), &store, &b->err), &b->err);
+    CHECK_OK(sm_rules_take(store, 0, &set, &b->err), &b->err);
+    text[0] = '\0';
+    for (size_t i = 0; set && i < set->count; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %llu ",
+                       set->rules[i].name, (unsigned long long)set->rules[i].version);
+    sm_rules_give_back(set);
+    return text;
+}
+
+#define BY_SERVICE "\"map\":\"team\",\"from\":\"service\",\"to\":\"team\"}"
+
+TEST(a_rule_counts_if_its_map_is_there_and_keeps_it_there)
+{
+    QF_CLEANUP(bench_done) struct bench b = bench_open();
+    uint64_t first;
+
+    (void)rule(&b, "acme", "{\"name\":\"a\"," BY_SERVICE, 0);
+    CHECK_EQ(b.verdict.err.rc, QF_EINVAL); /* nobody has maps */
+    (void)define(&b, "acme", "{\"name\":\"team\",\"kind\":\"state\",\"type\":\"string\"}", 0);
+    first = rule(&b, "acme", "{\"name\":\"a\"," BY_SERVICE, 0);
+    CHECK_EQ(b.verdict.err.rc, QF_OK);
+    CHECK_EQ(b.verdict.version, first);
+    (void)rule(&b, "acme", "{\"name\":\"a\"," BY_SERVICE, 0);
+    CHECK_EQ(b.verdict.err.rc, QF_EEXIST);
+    (void)rule(&b, "acme", "{\"name\":\"b\"," BY_SERVICE, 7);
+    CHECK_EQ(b.verdict.err.rc, QF_EEXIST);
+    (void)rule(&b, "acme", "{\"name\":\"b\",\"map\":\"nowhere\",\"from\":\"a\"}", 0);
+    CHECK_EQ(b.verdict.err.rc, QF_EINVAL);
+    (void)rule(&b, "acme", "{\"name\":\"b\",\"map\":\"team\",\"from\":\"a\"}", 0);
+    CHECK_EQ(b.verdict.err.rc, QF_EINVAL); /* its values have no members */
+    (void)rule(&b, "acme", "{\"name\":", 0);
+    CHECK_EQ(b.verdict.err.rc, QF_EINVAL);
+    first = rule(&b, "acme", "{\"name\":\"a\",\"order\":5," BY_SERVICE, first);
+    CHECK_EQ(b.verdict.err.rc, QF_OK);
+    drop(&b, "acme", "team");
+    CHECK_EQ(b.verdict.err.rc, QF_EEXIST);
+    unrule(&b, "acme", "a", first - 1);
+    CHECK_EQ(b.verdict.err.rc, QF_EEXIST);
+    unrule(&b, "acme", "nobody", SM_EXPECT_ANY);
+    CHECK_EQ(b.verdict.err.rc, QF_ENOTFOUND);
+    unrule(&b, "else", "a", SM_EXPECT_ANY);
+    CHECK_EQ(b.verdict.err.rc, QF_ENOTFOUND);
+    unrule(&b, "acme", "A", first);
+    CHECK_EQ(b.verdict.err.rc, QF_OK);
+    CHECK_STR(rules(&b, "acme"), "");
+    drop(&b, "acme", "team");
+    CHECK_EQ(b.verdict.err.rc, QF_OK);
+}
+
+/* The position is written after what was done. */
+TEST(rules_that_are_done_again_after_a_crash_are_the_same)
+{
+    QF_CLEANUP(bench_done) struct bench b = bench_open();
+
+    (void)define(&b, "acme", TEAM, 0);
+    for (const char *name = "cba"; *name; name++) {
+        char text[100];
+
+        (void)snprintf(text, sizeof(text), "{\"name\":\"%c\"," BY_SERVICE, *name);
+        (void)say(&b, &(struct sm_entry){ .kind = SM_ENTRY_RULE,
+                                          .tenant = QF_STR("acme"),
+                                          .expected = 0,
+                                          .bytes = qf_str_from(text) });
+        CHECK_OK(do_log(&b, false), &b.err);
+        CHECK_EQ(b.verdict.err.rc, QF_OK);
+        reopen(&b);
+    }
+    CHECK_OK(do_log(&b, true), &b.err);
+    CHECK_EQ(b.verdict.err.rc, QF_OK);
+    CHECK_STR(rules(&b, "acme"), "a 4 b 3 c 2 ");
 }
 
 TEST(a_load_counts_for_its_tenant_and_is_merged_once)
