@@ -108,6 +108,7 @@ static void note_applied(struct partition *partition, const struct in_record *re
         break;
     case IN_ELECT:
     case IN_NOTE:
+    case IN_PIN:
         break;
     }
 }
@@ -118,7 +119,7 @@ static void note_odd(struct partition *partition, uint64_t index, const struct i
 {
     add(&partition->all->figures.bad, 1);
     if (record->kind == IN_SAMPLES || record->kind == IN_BELOW || record->kind == IN_ELECT ||
-        record->note.len)
+        record->kind == IN_PIN || record->note.len)
         partition->odd[partition->odd_next++ % ODD_MAX] = index;
     if (record->kind != IN_SAMPLES)
         return;
@@ -359,6 +360,28 @@ static enum qn_proposal propose_elect(struct partition *partition, struct qn_ask
     return refuse(ask, QF_EBUSY, "the tenant has too many clusters of senders");
 }
 
+static enum qn_proposal propose_pin(struct partition *partition, struct qn_ask *ask,
+                                    const struct in_record *wanted, struct qf_strbuf *record,
+                                    struct in_pending **ret_pending)
+{
+    uint64_t position;
+
+    /* Every node knows the record: there were no rules before all did. */
+    switch (in_intake_pin(partition->intake, partition->ledger, wanted, qf_clock_wall_ms(),
+                          qf_clock_mono_ms(), record, &position, ret_pending)) {
+    case IN_PIN_IS:
+        qf_strbuf_printf(&ask->answer.text, "%" PRIu64, position);
+        return QN_ANSWERED;
+    case IN_PIN_RECORD:
+        return QN_PROPOSED;
+    case IN_PIN_WAIT:
+        return QN_DEFERRED;
+    case IN_PIN_OTHER:
+        break;
+    }
+    return refuse(ask, QF_EEXIST, "the Idempotency-Key was used for another body");
+}
+
 /* What is noted of the manifest counts or does not when it is applied: another note may come in between. */
 static enum qn_proposal propose_note(struct partition *partition, struct qn_ask *ask,
                                      struct qf_str bytes, struct qf_strbuf *record,
@@ -397,6 +420,8 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
         proposal = propose_below(partition, ask, &wanted, record, &pending);
     else if (wanted.kind == IN_ELECT)
         proposal = propose_elect(partition, ask, &wanted, record, &pending);
+    else if (wanted.kind == IN_PIN)
+        proposal = propose_pin(partition, ask, &wanted, record, &pending);
     else if (wanted.kind == IN_NOTE ||
              (wanted.note.len && is_next_to_seal(partition->ledger, &wanted)))
         proposal = propose_note(partition, ask, bytes, record, &pending);

@@ -7,6 +7,8 @@
  *                       and answers an encoded outcome; SEAL closes the tenant's range; SEALED and
  *                       FLOOR are appended if it is their turn; BELOW is answered with the generation
  *                       that is settled, which may be less than was asked for, in decimal digits;
+ *                       PIN is answered with the position, in decimal digits, as of which the request is
+ *                       enriched;
  *                       ELECT is answered with 1 if the replica's samples are to be written, else 0
  *     QN_QUESTION       the first byte says what: the role's own handlers answer (options.answer)
  *

@@ -344,6 +344,30 @@ uint64_t in_pending_settles(const struct in_pending *pending)
     return pending->settles;
 }
 
+enum in_pin_verdict in_intake_pin(struct in_intake *intake, const struct in_ledger *ledger,
+                                  const struct in_record *wanted, int64_t wall_ms, int64_t mono_ms,
+                                  struct qf_strbuf *buf, uint64_t *ret_position,
+                                  struct in_pending **ret_pending)
+{
+    const struct in_key_entry *before = in_ledger_key(ledger, wanted->key.key);
+    struct in_record record = *wanted;
+
+    *ret_pending = NULL;
+    if (before && memcmp(before->body, wanted->key.body, IN_HASH_BYTES) != 0)
+        return IN_PIN_OTHER;
+    if (before) {
+        *ret_position = before->accepted.series;
+        return IN_PIN_IS;
+    }
+    if (in_intake_pending(intake, &wanted->key))
+        return IN_PIN_WAIT;
+    record.time_ms = in_intake_time(intake, wall_ms, mono_ms);
+    in_record_put_pin(buf, &record);
+    *ret_pending = in_intake_add_pending(intake, IN_PIN, NULL, &wanted->key);
+    (*ret_pending)->settles = wanted->position;
+    return IN_PIN_RECORD;
+}
+
 struct in_pending *in_intake_pass(struct in_intake *intake)
 {
     return in_intake_add_pending(intake, IN_SEALED, NULL, NULL);

@@ -92,7 +92,7 @@ struct in_pending *in_intake_floor(struct in_intake *intake, const struct in_led
 struct in_pending *in_intake_below(struct in_intake *intake, const struct in_ledger *ledger,
                                    const struct in_record *wanted, int64_t wall_ms, int64_t mono_ms,
                                    struct qf_strbuf *buf, uint64_t *ret_settled);
-/* What such a record settles once it is applied; 0 for any other. */
+/* What such a record settles once it is applied, or a PIN's position; 0 for any other. */
 uint64_t in_pending_settles(const struct in_pending *pending);
 /* Whether the samples of a replica (ELECT: tenant, cluster, replica, newest_ts) are to be written. The
  * elected one stays until another has samples that are newer than all of its own by ha_failover_ms; times
@@ -110,6 +110,18 @@ enum in_elect_verdict in_intake_elect(struct in_intake *intake, const struct in_
                                       struct in_pending **ret_pending);
 /* Such a record, and whether it replaces a replica. */
 bool in_pending_elects(const struct in_pending *pending, bool *ret_replaces);
+/* As of which position of the log of state maps a request (PIN: tenant, key, position) is enriched: as of that which was said first.
+ * Times as for in_intake_take(). */
+enum in_pin_verdict {
+    IN_PIN_IS, /* *@ret_position */
+    IN_PIN_RECORD, /* append the record; then in_intake_ended(): once it is applied, it is that of @wanted */
+    IN_PIN_WAIT, /* the same is under way: ask again when more was applied */
+    IN_PIN_OTHER /* its key was used for another body */
+};
+enum in_pin_verdict in_intake_pin(struct in_intake *intake, const struct in_ledger *ledger,
+                                  const struct in_record *wanted, int64_t wall_ms, int64_t mono_ms,
+                                  struct qf_strbuf *buf, uint64_t *ret_position,
+                                  struct in_pending **ret_pending);
 /* Any other record, as it is. */
 struct in_pending *in_intake_pass(struct in_intake *intake);
 

@@ -41,7 +41,7 @@ struct in_pending {
     struct in_request_key key;
     struct in_outcome outcome;
     bool opens;                     /* SAMPLES: the first of a range */
-    uint64_t settles;               /* BELOW */
+    uint64_t settles;               /* BELOW; PIN: the position */
     struct in_election *election;   /* ELECT */
     int64_t newest_ts;              /* ELECT */
     bool replaces;                  /* ELECT: another replica */

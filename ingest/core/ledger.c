@@ -212,6 +212,22 @@ static enum in_verdict apply_samples(struct in_ledger *ledger, uint64_t index,
     return IN_APPLIED;
 }
 
+/* The position is told where other requests have what was accepted. */
+static enum in_verdict apply_pin(struct in_ledger *ledger, uint64_t index,
+                                 const struct in_record *record,
+                                 const struct in_key_entry **ret_before)
+{
+    struct in_record pin = *record;
+    enum in_verdict verdict;
+
+    pass_time(ledger, record->time_ms);
+    verdict = known(ledger, record, ret_before);
+    pin.accepted.series = record->position;
+    if (verdict == IN_APPLIED)
+        remember(ledger, index, &pin);
+    return verdict;
+}
+
 static enum in_verdict apply_seal(struct in_ledger *ledger, uint64_t index,
                                   const struct in_record *record)
 {
@@ -324,6 +340,8 @@ enum in_verdict in_ledger_apply(struct in_ledger *ledger, uint64_t index,
     case IN_ELECT:
         pass_time(ledger, record->time_ms);
         return in_ledger_elect(ledger, record);
+    case IN_PIN:
+        return apply_pin(ledger, index, record, ret_before);
     case IN_NOTE:
         return in_ledger_note(ledger, index, record) ? IN_APPLIED : IN_OUT_OF_TURN;
     }

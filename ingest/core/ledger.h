@@ -11,6 +11,7 @@
  *     BELOW    ranges open above it from now on: whoever merges segments up to there knows that none
  *              comes between them. Counts only if no range that is not sealed is at or below it
  *     ELECT    the replica is that of its cluster from now on, or still: whoever proposes it has decided
+ *     PIN      its key is remembered, with the position
  *     NOTE     alters the manifest, where segments are on our own nodes (ring/core/manifest.h). There a SEALED counts only if
  *              the note in it does, too
  *
@@ -94,8 +95,8 @@ struct in_ledger *in_ledger_free(struct in_ledger *ledger); /* Accepts NULL, ret
 /* What applying a record came to. */
 enum in_verdict {
     IN_APPLIED,
-    IN_REPEATED,    /* SAMPLES: its key was seen before; *@ret_before says what was told then */
-    IN_OTHER_BODY,  /* SAMPLES: its key was seen with another body */
+    IN_REPEATED,   /* SAMPLES, PIN: its key was seen before; *@ret_before says what was told then */
+    IN_OTHER_BODY, /* SAMPLES, PIN: its key was seen with another body */
     IN_OUT_OF_TURN, /* SEAL without an open range or of an impossible generation, SEALED of
                        another range, FLOOR that goes back or above what is not sealed, BELOW of an
                        impossible generation or with a range at or below it; a note that counts for nothing */

@@ -319,6 +319,15 @@ void in_record_put_elect(struct qf_strbuf *buf, const struct in_record *record)
     put_varint(buf, qf_zigzag(record->newest_ts));
 }
 
+void in_record_put_pin(struct qf_strbuf *buf, const struct in_record *record)
+{
+    put_head(buf, IN_PIN, record->tenant);
+    put_varint(buf, qf_zigzag(record->time_ms));
+    qf_strbuf_add(buf, record->key.key, IN_HASH_BYTES);
+    qf_strbuf_add(buf, record->key.body, IN_HASH_BYTES);
+    put_varint(buf, record->position);
+}
+
 /* --- reading --- */
 
 static bool get_varint(struct qf_str *rest, uint64_t max, uint64_t *ret_value)
@@ -513,6 +522,14 @@ static bool decode_elect(struct qf_str *rest, struct in_record *record)
            get_name(rest, &record->replica) && get_signed(rest, &record->newest_ts);
 }
 
+static bool decode_pin(struct qf_str *rest, struct in_record *record)
+{
+    record->key.given = true;
+    return get_signed(rest, &record->time_ms) && get_bytes(rest, record->key.key, IN_HASH_BYTES) &&
+           get_bytes(rest, record->key.body, IN_HASH_BYTES) &&
+           get_varint(rest, UINT64_MAX, &record->position) && record->position;
+}
+
 static bool decode_note(struct qf_str *rest, bool of_sealed, struct in_record *record)
 {
     struct rg_note note;
@@ -548,6 +565,8 @@ static bool decode_rest(struct qf_str *rest, bool own, struct in_record *record)
         return decode_elect(rest, record);
     case IN_NOTE:
         return decode_note(rest, false, record);
+    case IN_PIN:
+        return decode_pin(rest, record);
     }
     return false;
 }
@@ -569,7 +588,7 @@ static qf_rc decode(struct qf_str bytes, bool own, struct in_record *ret_record,
     noted = read && kind == SEALED_WITH_NOTE;
     if (noted)
         kind = IN_SEALED;
-    if (read && kind > IN_NOTE)
+    if (read && kind > IN_PIN)
         return qf_err_set(err, QF_EUNSUPPORTED,
                           "a record of the log is of kind %llu, which this version does not know: "
                           "start a newer one",

@@ -6,6 +6,7 @@
  *     FLOOR    no sample older than this will be accepted or is waiting to be sealed
  *     BELOW    the tenant will have no range of this generation or a smaller one any more
  *     ELECT    of this cluster of senders the samples of this replica are written (ha.h)
+ *     PIN      the request with this key is enriched as of this position of the log of state maps
  *     NOTE     of the partition's manifest, where segments are on our own nodes (ring/core/manifest.h); a SEALED has one in it there
  *
  * Samples name their series by a number that is good within the tenant's open range; the first
@@ -37,12 +38,19 @@ enum in_record_kind {
     IN_FLOOR = 4,
     IN_BELOW = 5,
     IN_ELECT = 6,
-    IN_NOTE = 7 /* 8 stands for a SEALED with a note */
+    IN_NOTE = 7, /* 8 stands for a SEALED with a note */
+    IN_PIN = 9
 };
 
 /* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), up to IN_BELOW,
- * all; and those of meta about storage nodes. */
-enum { IN_RECORDS_FLOOR = 0, IN_RECORDS_BELOW = 2, IN_RECORDS_ELECT = 3, IN_RECORDS_RING = 4 };
+ * up to IN_NOTE and those of meta about storage nodes; all, and rules of state maps. */
+enum {
+    IN_RECORDS_FLOOR = 0,
+    IN_RECORDS_BELOW = 2,
+    IN_RECORDS_ELECT = 3,
+    IN_RECORDS_RING = 4,
+    IN_RECORDS_PIN = 5
+};
 
 /* What makes two requests the same one. */
 struct in_request_key {
@@ -62,9 +70,9 @@ struct in_record {
     struct qf_str tenant; /* FLOOR: empty */
 
     int64_t
-        time_ms; /* SAMPLES, BELOW, ELECT: when the leader took it, by its clock, never less than before */
+        time_ms; /* SAMPLES, BELOW, ELECT, PIN: when the leader took it, by its clock, never less than before */
 
-    /* SAMPLES */
+    /* SAMPLES; the key also PIN */
     struct in_request_key key;
     struct qf_str extras;                /* exemplars and metadata, extras.h; empty: none */
     struct in_amounts accepted, refused; /* what the sender is told, also when it asks again */
@@ -78,8 +86,9 @@ struct in_record {
     uint64_t from, to;   /* SEALED: indices of the log */
     struct qf_str files; /* SEALED: for in_record_file() */
     uint32_t file_count;
-    int64_t floor_ms; /* FLOOR */
-    uint64_t keep_ms; /* BELOW: files that were sealed so long ago are not told of any more */
+    int64_t floor_ms;  /* FLOOR */
+    uint64_t keep_ms;  /* BELOW: files that were sealed so long ago are not told of any more */
+    uint64_t position; /* PIN */
     struct qf_str cluster, replica; /* ELECT */
     int64_t newest_ts;              /* ELECT: of the replica's samples */
     struct qf_str
@@ -131,6 +140,9 @@ void in_record_put_below(struct qf_strbuf *buf, struct qf_str tenant, uint64_t g
                          int64_t time_ms, uint64_t keep_ms);
 /* Of @record: tenant, time_ms, cluster, replica, newest_ts. */
 void in_record_put_elect(struct qf_strbuf *buf, const struct in_record *record);
+
+/* Of @record: tenant, time_ms, key, which is given, position. */
+void in_record_put_pin(struct qf_strbuf *buf, const struct in_record *record);
 
 /* --- reading --- */
 

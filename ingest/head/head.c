@@ -329,6 +329,7 @@ void in_head_apply(struct in_head *head, const struct in_ledger *ledger, uint64_
     case IN_BELOW:
     case IN_ELECT:
     case IN_NOTE:
+    case IN_PIN:
         break;
     }
     in_head_advance(head, index);

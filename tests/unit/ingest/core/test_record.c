@@ -160,7 +160,18 @@ TEST(the_other_kinds_come_back)
           qf_str_is(record.replica, "r1") && record.newest_ts == -3 && record.time_ms == 8);
     for (size_t len = 0; len < buf.len; len++)
         CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
-    buf.data[1] = IN_NOTE + 2; /* of a newer release, not damaged */
+    qf_strbuf_reset(&buf);
+    in_record_put_pin(&buf, &(struct in_record){ .tenant = QF_STR("t"),
+                                                 .time_ms = -8,
+                                                 .key = { .key = "a key", .body = "a body" },
+                                                 .position = UINT64_MAX });
+    CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_OK);
+    CHECK(record.kind == IN_PIN && record.time_ms == -8 && record.position == UINT64_MAX &&
+          record.key.given && memcmp(record.key.key, "a key", 6) == 0 &&
+          memcmp(record.key.body, "a body", 7) == 0);
+    for (size_t len = 0; len < buf.len; len++)
+        CHECK_EQ(in_record_decode((struct qf_str){ buf.data, len }, &record, NULL), QF_ECORRUPT);
+    buf.data[1] = IN_PIN + 1; /* of a newer release, not damaged */
     CHECK_EQ(in_record_decode(qf_strbuf_view(&buf), &record, NULL), QF_EUNSUPPORTED);
     qf_strbuf_done(&buf);
 }
