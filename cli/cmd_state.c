@@ -48,7 +48,7 @@ static const struct cli_flag flags[] = {
 };
 
 static const struct cli_spec spec = {
-    "promfabric state define|drop|maps|load|get|rows|stats|maintain [FLAG...] [NAME...]",
+    "promfabric state define|drop|maps|load|get|rows|stats|rules|maintain [FLAG...] [NAME...]",
     "define NAME --kind KIND  makes a map, or changes what is said of it; its kind stays\n"
     "drop NAME                it is no map any more; its rows go with the next maintain\n"
     "maps                     lists maps\n"
@@ -56,6 +56,9 @@ static const struct cli_spec spec = {
     "get MAP KEY...           what a map says of keys; exits with 1 if it lacks one\n"
     "rows MAP                 its rows as JSON lines, which can be loaded again\n"
     "stats [MAP...]           rows, bytes and versions\n"
+    "rules list               with --url: by which rules samples that come in are enriched\n"
+    "rules put RULE           a rule as JSON, or the file that has it (\"-\": the input)\n"
+    "rules rm NAME            it is no rule any more\n"
     "maintain                 merges what waits, condenses, lets go of what is old or dropped\n"
     "With --url these are maps of a cluster, which maintains them by itself, and a file is loaded "
     "in\n"
@@ -231,9 +234,9 @@ static const struct word {
     const char *word;
     int least, most; /* -1: any number */
     bool writes;
-} words[] = { { "define", 1, 1, true },  { "drop", 1, 1, true },    { "maps", 0, 0, false },
-              { "load", 1, -1, true },   { "get", 2, -1, false },   { "rows", 1, 1, false },
-              { "stats", 0, -1, false }, { "maintain", 0, 0, true } };
+} words[] = { { "define", 1, 1, true },  { "drop", 1, 1, true },   { "maps", 0, 0, false },
+              { "load", 1, -1, true },   { "get", 2, -1, false },  { "rows", 1, 1, false },
+              { "stats", 0, -1, false }, { "rules", 1, 2, false }, { "maintain", 0, 0, true } };
 
 static const struct word *find_word(const char *text, int names)
 {
@@ -261,6 +264,10 @@ static int run(const char *word, struct sm_store *store, char **names, int count
         return state_rows(&o, store, names, count);
     if (strcmp(word, "stats") == 0)
         return stats(store, names, count);
+    if (strcmp(word, "rules") == 0) {
+        fprintf(stderr, "error: rules are of a cluster, which samples come into: say --url\n");
+        return 2;
+    }
     return maintain(store);
 }
 
@@ -306,6 +313,8 @@ static int run_web(const char *word, char **names, int count)
         return state_web_rows(&web, &o, names[0]);
     if (strcmp(word, "stats") == 0)
         return state_web_stats(&web, names, count);
+    if (strcmp(word, "rules") == 0)
+        return state_web_rules(&web, names, count);
     fprintf(stderr, "error: a cluster maintains its maps by itself\n");
     return 2;
 }
@@ -327,7 +336,7 @@ int cli_state(int argc, char **argv)
     if (!word) {
         fprintf(stderr,
                 "error: say define NAME, drop NAME, maps, load FILE..., get MAP KEY..., rows MAP, "
-                "stats or maintain; try --help\n");
+                "stats, rules list|put|rm or maintain; try --help\n");
         return 2;
     }
     if (web.url) {
