@@ -202,7 +202,7 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
                                .tls_cert_file = options->peer_tls_cert,
                                .tls_key_file = options->peer_tls_key,
                                .tls_peer_name = options->peer_tls_name,
-                               .records = IN_RECORDS_RING };
+                               .records = IN_RECORDS_PIN };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
     char *base = ingest->routes.http_base;
@@ -307,6 +307,26 @@ static bool all_know(void *ctx, const struct qn_ask *ask, uint32_t records,
         all = strcmp(name, ingest->name) == 0 || peer_knows(stats, count, name, records);
         if (!all)
             memcpy(ret_name, name, QC_NAME_SIZE);
+    }
+    free(stats);
+    return all;
+}
+
+/* The same of all nodes that this one has heard of. */
+static bool all_know_rules(void *ctx, char ret_name[QC_NAME_SIZE])
+{
+    struct ingest *ingest = ctx;
+    struct qp_peers *peers = atomic_load(&ingest->peers);
+    struct qp_peer_stat *stats = qf_xcalloc(QP_PEERS_MAX, sizeof(*stats));
+    size_t count = peers ? qp_stat(peers, stats) : 0;
+    bool all = peers != NULL;
+
+    if (!all)
+        (void)snprintf(ret_name, QC_NAME_SIZE, "%s", ingest->name);
+    for (size_t i = 0; i < count && all; i++) {
+        all = strcmp(stats[i].name, ingest->name) == 0 || stats[i].records >= IN_RECORDS_PIN;
+        if (!all)
+            (void)snprintf(ret_name, QC_NAME_SIZE, "%s", stats[i].name);
     }
     free(stats);
     return all;
@@ -453,6 +473,18 @@ static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
     return rc;
 }
 
+static qf_rc position_of(void *ctx, struct qf_str tenant, uint64_t *ret_position,
+                         struct qf_err *err)
+{
+    return in_state_position(((struct ingest *)ctx)->state, tenant, ret_position, err);
+}
+
+static qf_rc enrich(void *ctx, struct qf_str tenant, uint64_t position, struct in_request *request,
+                    struct qf_arena *arena, struct qf_err *err)
+{
+    return in_state_enrich(((struct ingest *)ctx)->state, tenant, position, request, arena, err);
+}
+
 static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -462,6 +494,7 @@ static qf_rc start_accept(struct ingest *ingest, struct qf_err *err)
         .memory_bytes_max = options->write_memory_bytes,
         .tenants = ingest->limits,
         .ha = { qf_str_from(options->ha_cluster_label), qf_str_from(options->ha_replica_label) },
+        .enricher = { position_of, enrich, ingest },
         .threads = (size_t)options->write_threads,
         .queue_max = ACCEPT_QUEUE,
     };
@@ -539,7 +572,9 @@ static qf_rc start_state(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_state_options state = { .data = ingest->options->data,
                                             .name = ingest->name,
-                                            .upkeep_ms = ingest->options->state_upkeep_ms };
+                                            .upkeep_ms = ingest->options->state_upkeep_ms,
+                                            .all_know = all_know_rules,
+                                            .ctx = ingest };
 
     ingest->state = in_state_new(&state);
     ingest->state_reads = qf_pool_new("state-read", STATE_READERS, STATE_QUEUE);

@@ -38,18 +38,26 @@ struct in_accept *in_accept_new(const struct in_accept_options *options)
         free(accept);
         return NULL;
     }
+    accept->lock = qf_lock_new();
     return accept;
 }
 
 void in_accept_halt(struct in_accept *accept)
 {
-    if (accept && accept->pool)
+    if (!accept)
+        return;
+    qf_lock_take(accept->lock);
+    accept->halted = true;
+    qf_lock_drop(accept->lock);
+    if (accept->pool)
         accept->pool = qf_pool_free(accept->pool);
 }
 
 struct in_accept *in_accept_free(struct in_accept *accept)
 {
     in_accept_halt(accept);
+    if (accept)
+        (void)qf_lock_free(accept->lock);
     free(accept);
     return NULL;
 }
@@ -212,34 +220,122 @@ static qf_rc count_labels(struct in_job *job, const struct in_request *request, 
     return count_more(job, job->counted + bytes, err);
 }
 
+struct in_decoded *in_decoded_free(struct in_decoded *decoded)
+{
+    if (!decoded)
+        return NULL;
+    qf_strbuf_done(&decoded->bytes);
+    (void)qf_arena_free(decoded->arena);
+    (void)qf_arena_free(decoded->added);
+    free(decoded);
+    return NULL;
+}
+
+static void freep_decoded(struct in_decoded **decoded)
+{
+    *decoded = in_decoded_free(*decoded);
+}
+
+/* By the tenant's rules, with as much memory again as the request became. */
+static qf_rc enrich(struct in_job *job, struct in_decoded *decoded, struct qf_err *err)
+{
+    const struct in_enricher *enricher = &job->accept->options.enricher;
+    uint64_t budget = most_of_one(job->accept, job->counted);
+    qf_rc rc;
+
+    if (!decoded->position)
+        return QF_OK;
+    rc = count_more(job, job->counted + budget, err);
+    if (rc != QF_OK)
+        return rc;
+    decoded->added = qf_arena_new(ARENA_LEAST + budget);
+    return enricher->enrich(enricher->ctx, qf_str_from(job->tenant), decoded->position,
+                            &decoded->request, decoded->added, err);
+}
+
+/* What is left once it is known as of which position it is enriched. */
+static void write_decoded(struct in_job *job, struct in_decoded *decoded)
+{
+    struct qf_err err = { 0 };
+    struct in_ha ha;
+
+    if (enrich(job, decoded, &err) != QF_OK) {
+        in_job_fail(job, err.rc == QF_ELIMIT ? 413 : 503, err.msg);
+        return;
+    }
+    if (count_labels(job, &decoded->request, &err) != QF_OK) {
+        fail_decoding(job, &err);
+        return;
+    }
+    check(job, &decoded->request);
+    if (find_pairs(job, &decoded->request, decoded->arena, &ha, &err) != QF_OK)
+        fail_decoding(job, &err);
+    else
+        in_job_write(job, &decoded->request, &ha, decoded->partitions);
+}
+
+static void run_on(void *arg)
+{
+    struct in_job *job = arg;
+    QF_CLEANUP(freep_decoded) struct in_decoded *decoded = QF_TAKE(job->decoded);
+
+    write_decoded(job, decoded);
+}
+
+void in_job_go_on(struct in_job *job, uint64_t position)
+{
+    struct in_accept *accept = job->accept;
+    bool submitted;
+
+    job->decoded->position = position;
+    qf_lock_take(accept->lock);
+    submitted = !accept->halted && qf_pool_submit(accept->pool, run_on, job);
+    qf_lock_drop(accept->lock);
+    if (!submitted)
+        in_job_fail(job, 503, "too many requests are being worked on: try again");
+}
+
+/* Where the request as it was sent, and its key, are in one partition, a repetition is known whatever labels it has. */
+static bool needs_pin(const struct in_job *job, const struct in_decoded *decoded)
+{
+    return decoded->position && decoded->partitions > 1 && job->key.given;
+}
+
 static void run(void *arg)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
-    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = NULL;
+    QF_CLEANUP(freep_decoded)
+    struct in_decoded *decoded = qf_xcalloc(1, sizeof(*decoded));
     struct in_job *job = arg;
-    uint32_t partitions = qn_partitions(job->accept->options.node);
-    struct in_request request;
-    struct in_ha ha;
+    const struct in_enricher *enricher = &job->accept->options.enricher;
+    uint64_t position;
     struct qf_err err = { 0 };
 
-    if (!partitions) {
+    decoded->partitions = qn_partitions(job->accept->options.node);
+    if (!decoded->partitions) {
         in_job_fail(job, 503, "this node does not know the partitions yet: try again");
         return;
     }
-    if (open_body(job, &bytes, &err) != QF_OK) {
+    if (open_body(job, &decoded->bytes, &err) != QF_OK) {
         fail_decoding(job, &err);
         return;
     }
-    if (decode_within(job, qf_strbuf_view(&bytes), &arena, &request, &err) != QF_OK ||
-        count_labels(job, &request, &err) != QF_OK) {
+    if (decode_within(job, qf_strbuf_view(&decoded->bytes), &decoded->arena, &decoded->request,
+                      &err) != QF_OK) {
         fail_decoding(job, &err);
         return;
     }
-    check(job, &request);
-    if (find_pairs(job, &request, arena, &ha, &err) != QF_OK)
-        fail_decoding(job, &err);
-    else
-        in_job_write(job, &request, &ha, partitions);
+    if (enricher->position && enricher->position(enricher->ctx, qf_str_from(job->tenant),
+                                                 &decoded->position, &err) != QF_OK) {
+        in_job_fail(job, 503, err.msg);
+        return;
+    }
+    if (!needs_pin(job, decoded)) {
+        write_decoded(job, decoded);
+        return;
+    }
+    position = decoded->position;
+    job->decoded = decoded;
+    in_job_pin(job, QF_TAKE(decoded)->partitions, position);
 }
 
 /* --- the beginning --- */

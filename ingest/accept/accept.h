@@ -1,6 +1,9 @@
 /* accept.h - from the body of a request to what its sender hears.
  *
- *     decode, check          on a pool of threads, within bounds of bytes and memory
+ *     decode                 on a pool of threads, within bounds of bytes and memory
+ *     enrich                 by the tenant's rules and state maps, if it has rules: a request that is sent again
+ *                            as of the same position as the first time
+ *     check
  *     split by partition     by the hash that decides a series' shard
  *     elect                  of pairs of senders: whose samples they are (ingest/core/ha.h)
  *     write                  one ask per partition that is touched; the leader of each appends
@@ -20,12 +23,21 @@
 #include "ingest/core/outcome.h"
 #include "queue/node/node.h"
 
+/* What state maps have to say of samples; in_state_position() and in_state_enrich() of ingest/state are this. */
+struct in_enricher {
+    qf_rc (*position)(void *ctx, struct qf_str tenant, uint64_t *ret_position, struct qf_err *err);
+    qf_rc (*enrich)(void *ctx, struct qf_str tenant, uint64_t position, struct in_request *request,
+                    struct qf_arena *arena, struct qf_err *err);
+    void *ctx;
+};
+
 struct in_accept_options {
     struct qn_node *node;
     uint64_t request_bytes_max;     /* of a body, decompressed */
     uint64_t memory_bytes_max;      /* of all requests that are worked on, about */
     struct qf_limits_file *tenants; /* what each may send; borrowed */
     struct in_ha_labels ha;         /* of tenants that have pairs of senders */
+    struct in_enricher enricher;    /* NULLs: there is none */
     size_t threads, queue_max;
 };
 

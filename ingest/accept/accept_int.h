@@ -5,6 +5,7 @@
 
 #include "base/pure/tenant.h"
 #include "base/sys/pool.h"
+#include "base/sys/thread.h"
 #include "ingest/accept/accept.h"
 #include "ingest/core/ha.h"
 #include "ingest/core/record.h"
@@ -13,7 +14,9 @@ struct in_accept {
     struct in_accept_options options;
     struct in_accept_figures figures;
     struct in_door door;
+    struct qf_lock *lock; /* of who goes on, which other threads say, against the end of the pool */
     struct qf_pool *pool;
+    bool halted;
 };
 
 /* What was asked and answered: by one partition of samples, or by the one that elects a replica. */
@@ -33,6 +36,15 @@ struct in_group {
     struct qn_ask **held;
 };
 
+/* A request that was decoded and is on its way to be written. */
+struct in_decoded {
+    struct qf_strbuf bytes;
+    struct qf_arena *arena, *added; /* of what was sent, and of what enrichment added */
+    struct in_request request;
+    uint32_t partitions;
+    uint64_t position; /* of the log of state maps; 0: there is no enrichment */
+};
+
 /* One request from its arrival to its answer. */
 struct in_job {
     struct in_accept *accept;
@@ -41,6 +53,7 @@ struct in_job {
     enum in_influx_precision precision;
     char tenant[QF_TENANT_MAX + 1];
     struct in_request_key key;
+    struct in_decoded *decoded; /* while its position is asked for */
     char *body;
     size_t body_len;
     uint64_t counted; /* bytes of memory_bytes */
@@ -60,6 +73,12 @@ static inline void in_count(atomic_uint_fast64_t *figure, uint64_t amount)
     atomic_fetch_add_explicit(figure, amount, memory_order_relaxed);
 }
 
+/* accept.c */
+struct in_decoded *in_decoded_free(struct in_decoded *decoded); /* Accepts NULL, returns NULL. */
+/* It goes on, on the pool, as of @position. */
+void in_job_go_on(struct in_job *job, uint64_t position);
+/* write.c: ask as of which position @job is enriched: that of now is @position. Then in_job_go_on(), or it fails. */
+void in_job_pin(struct in_job *job, uint32_t partitions, uint64_t position);
 /* write.c: write a request that was decoded and checked to @partitions, and answer. */
 void in_job_write(struct in_job *job, const struct in_request *request, const struct in_ha *ha,
                   uint32_t partitions);

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "ingest/accept/accept_int.h"
 #include "ingest/accept/partition.h"
@@ -41,6 +42,7 @@ static void answer(struct in_job *job, const struct in_written *written)
         free_group(job, &job->groups[i]);
     free(job->groups);
     free(job->slots);
+    (void)in_decoded_free(job->decoded);
     free(job->body);
     free(job);
 }
@@ -210,6 +212,55 @@ static void ask_elected(struct in_job *job, const struct in_ha_pair *pair, uint3
     slot->asked = true;
     slot->group = &job->groups[number];
     send(slot, ask);
+}
+
+/* --- enrichment --- */
+
+/* On the node's thread. */
+static void pin_answered(void *ctx, struct qn_ask *ask)
+{
+    struct in_job *job = ctx;
+    qf_rc rc = ask->answer.err.rc;
+    uint64_t position = 0;
+
+    if (rc == QF_OK &&
+        (!qf_parse_u64(qf_strbuf_view(&ask->answer.text), &position) || position == 0))
+        rc = qf_err_set(&ask->answer.err, QF_EPROTO, "the leader's answer cannot be read");
+    if (rc == QF_OK)
+        in_job_go_on(job, position);
+    else
+        in_job_fail(job, status_of(rc), ask->answer.err.msg);
+    (void)qn_ask_free(ask);
+}
+
+/* Which partition knows is said by the key alone: whatever labels its series get. */
+void in_job_pin(struct in_job *job, uint32_t partitions, uint64_t position)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct in_record record = { .tenant = qf_str_from(job->tenant),
+                                .key = job->key,
+                                .position = position };
+    XXH128_canonical_t canonical;
+    XXH3_state_t state;
+    struct qn_ask *ask;
+    uint32_t hash;
+
+    /* Another key than that of its samples, which may be written to the same partition. */
+    XXH3_INITSTATE(&state);
+    (void)XXH3_128bits_reset(&state);
+    (void)XXH3_128bits_update(&state, "pin", sizeof("pin"));
+    (void)XXH3_128bits_update(&state, job->key.key, IN_HASH_BYTES);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(record.key.key, canonical.digest, IN_HASH_BYTES);
+    memcpy(&hash, record.key.key + IN_HASH_BYTES - sizeof(hash), sizeof(hash));
+    in_record_put_pin(&bytes, &record);
+    ask = in_partition_ask(hash & (partitions - 1), qf_strbuf_view(&bytes));
+    ask->done = pin_answered;
+    ask->ctx = job;
+    if (qn_ask(job->accept->options.node, ask))
+        return;
+    (void)qn_ask_free(ask);
+    in_job_fail(job, 503, "too many requests are under way: try again");
 }
 
 /* --- splitting --- */

@@ -155,6 +155,11 @@ static void read_state_figures(struct in_routes *routes)
     qf_metric_set(m->state_snapshots, 0, (double)f.snapshots);
     qf_metric_set(m->state_dropped, 0, (double)f.dropped);
     qf_metric_set(m->state_upkeep_failures, 0, (double)f.upkeep_failures);
+    qf_metric_set(m->state_enriched, 0, (double)f.enriched);
+    qf_metric_set(m->state_enrich_misses, 0, (double)f.enrich_misses);
+    qf_metric_set(m->state_enrich_splits, 0, (double)f.enrich_splits);
+    qf_metric_set(m->state_enrich_refused, 0, (double)f.enrich_refused);
+    qf_metric_set(m->state_enrich_seconds, 0, (double)f.enrich_us / 1e6);
     qf_metric_set(m->state_behind, 0, (double)f.behind);
     qf_metric_set(m->state_age, 0, (double)f.age_ms / 1000);
     qf_metric_set(m->state_waiting, 0, (double)f.waiting);

@@ -21,6 +21,7 @@ extern const struct qh_routes in_ring_routes;     /* storage nodes */
 extern const struct qh_routes in_manifest_routes; /* which blobs are on our own nodes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */
 extern const struct qh_routes in_state_routes;       /* state maps */
+extern const struct qh_routes in_state_rule_routes;  /* what samples are told of them */
 extern const struct qh_routes in_state_look_routes;  /* what they say; behind those */
 extern const struct qh_routes in_state_info_routes;  /* those that are info series, for queries */
 

@@ -6,8 +6,7 @@
 
 #define WAIT_MS 10000
 
-/* One entry, and what became of it. */
-static qf_rc decide(struct in_state *state, const struct sm_entry *entry, struct qf_err *err)
+qf_rc in_state_decide(struct in_state *state, const struct sm_entry *entry, struct qf_err *err)
 {
     struct sm_verdict verdict;
     uint64_t position;
@@ -29,12 +28,12 @@ qf_rc in_state_define(struct in_state *state, struct qf_str tenant,
 
     said.version = said.created = 0; /* the log's */
     sm_definition_print(&text, &said);
-    return decide(state,
-                  &(struct sm_entry){ .kind = SM_ENTRY_DEFINE,
-                                      .tenant = tenant,
-                                      .expected = expected,
-                                      .bytes = qf_strbuf_view(&text) },
-                  err);
+    return in_state_decide(state,
+                           &(struct sm_entry){ .kind = SM_ENTRY_DEFINE,
+                                               .tenant = tenant,
+                                               .expected = expected,
+                                               .bytes = qf_strbuf_view(&text) },
+                           err);
 }
 
 qf_rc in_state_drop(struct in_state *state, struct qf_str tenant, struct qf_str name,
@@ -49,7 +48,7 @@ qf_rc in_state_drop(struct in_state *state, struct qf_str tenant, struct qf_str 
         rc = sm_store_definition(store, name, &definition, err);
     if (rc != QF_OK)
         return rc;
-    return decide(
+    return in_state_decide(
         state,
         &(struct sm_entry){
             .kind = SM_ENTRY_DROP, .tenant = tenant, .expected = expected, .bytes = name },

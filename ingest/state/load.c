@@ -14,6 +14,8 @@
 enum { LOADS_MAX = 8, REASONS_KEPT = 10, PIECES_AT_ONCE = 4, TRIES = 3 };
 /* Until what was sent is merged here: a map of many rows takes a while. */
 #define WAIT_MS 300000
+/* Until this node has heard of the log at all. */
+#define FIRST_MS 2000
 
 static void skipped(void *ctx, const char *why)
 {
@@ -188,7 +190,9 @@ qf_rc in_state_load(struct in_state *state, struct in_state_load *load, struct q
     qf_lock_drop(state->lock);
     if (!may)
         return qf_err_set(err, QF_EBUSY, "too many loads are under way at this node: try again");
-    rc = load_rows(state, load, err);
+    /* Who was told by another node that a map is there may be here before the log is. */
+    rc = in_state_reach(state, 1, FIRST_MS, NULL);
+    rc = load_rows(state, load, err); /* which says what is not there, whether it waited or not */
     qf_lock_take(state->lock);
     state->loads--;
     qf_lock_drop(state->lock);

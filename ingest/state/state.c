@@ -11,6 +11,7 @@
 
 #define WAIT_MS 5000  /* for entries, in one request */
 #define AGAIN_MS 1000 /* after a failure */
+#define FIRST_MS 50   /* likewise, as long as it knows nothing */
 #define TELL_MS 1000  /* between two tellings of this node's position */
 #define POLL_MAX 256
 
@@ -21,6 +22,8 @@ struct in_state *in_state_new(const struct in_state_options *options)
     state->data = qf_xstrdup(options->data);
     state->name = qf_xstrdup(options->name);
     state->upkeep_ms = options->upkeep_ms;
+    state->all_know = options->all_know;
+    state->ctx = options->ctx;
     state->started_ms = qf_clock_wall_ms();
     atomic_store(&state->changes, 1);
     state->work = qf_lock_new();
@@ -94,6 +97,22 @@ qf_rc in_state_wait(struct in_state *state, uint64_t position, int64_t timeout_m
     return found ? QF_OK
                  : qf_err_set(err, QF_EUNAVAILABLE,
                               "it was written, but this node has not done it yet: look again");
+}
+
+qf_rc in_state_reach(struct in_state *state, uint64_t position, int64_t timeout_ms,
+                     struct qf_err *err)
+{
+    int64_t deadline = qf_clock_mono_ms() + timeout_ms, now;
+    bool done;
+
+    qf_lock_take(state->lock);
+    while (!state->stopping && state->applied < position && (now = qf_clock_mono_ms()) < deadline)
+        (void)qf_lock_wait(state->lock, deadline - now);
+    done = state->applied >= position;
+    qf_lock_drop(state->lock);
+    return done ? QF_OK
+                : qf_err_set(err, QF_EUNAVAILABLE,
+                             "this node has not done all of the log of state maps yet: try again");
 }
 
 bool in_state_loaded(struct in_state *state, uint64_t upload, struct sm_verdict *ret_verdict,
@@ -227,7 +246,7 @@ static void read_on(struct in_state *state)
         tell(state);
     (void)qn_ask_free(ask);
     if (rc != QF_OK)
-        (void)in_state_pause(state, AGAIN_MS);
+        (void)in_state_pause(state, atomic_load(&state->as_of_ms) ? AGAIN_MS : FIRST_MS);
 }
 
 /* --- the thread --- */
@@ -314,6 +333,11 @@ struct in_state_figures in_state_figures(struct in_state *state)
         .snapshots = atomic_load(&state->snapshots),
         .dropped = atomic_load(&state->dropped),
         .look_ups = atomic_load(&state->look_ups),
+        .enriched = atomic_load(&state->enriched),
+        .enrich_misses = atomic_load(&state->enrich_misses),
+        .enrich_splits = atomic_load(&state->enrich_splits),
+        .enrich_refused = atomic_load(&state->enrich_refused),
+        .enrich_us = atomic_load(&state->enrich_us),
         .stuck = atomic_load(&state->stuck),
     };
 

@@ -10,9 +10,11 @@
 
 #include <stdatomic.h>
 
+#include "ingest/core/request.h"
 #include "queue/node/node.h"
 #include "statemap/core/filter.h"
 #include "statemap/load/load.h"
+#include "statemap/core/rule.h"
 #include "statemap/owner/owner.h"
 
 struct in_state;
@@ -22,6 +24,9 @@ struct in_state_options {
         *data; /* maps lie in the folder `state` in it, which is of one cluster as all of it is */
     const char *name;  /* of this node */
     int64_t upkeep_ms; /* condensation and retention of all maps, so often; 0: never */
+    /* Whether all nodes know what rules are; else *ret_name is one that is not known to. May be NULL: they do. */
+    bool (*all_know)(void *ctx, char ret_name[QC_NAME_SIZE]);
+    void *ctx;
 };
 
 struct in_state *in_state_new(const struct in_state_options *options);
@@ -45,6 +50,27 @@ QF_MUST_CHECK qf_rc in_state_drop(struct in_state *state, struct qf_str tenant, 
 /* All maps, or one, as JSON for `data`. QF_ENOTFOUND: there is no such map. */
 QF_MUST_CHECK qf_rc in_state_maps(struct in_state *state, struct qf_str tenant, struct qf_str name,
                                   struct qf_strbuf *json, struct qf_err *err);
+
+/* --- rules of enrichment: statemap/core/rule.h --- */
+
+/* Like entries: only if the rule is of version @expected. The verdict: QF_EINVAL, QF_EEXIST, QF_ENOTFOUND, QF_ELIMIT. */
+QF_MUST_CHECK qf_rc in_state_put_rule(struct in_state *state, struct qf_str tenant,
+                                      const struct sm_rule *rule, uint64_t expected,
+                                      struct qf_err *err);
+QF_MUST_CHECK qf_rc in_state_drop_rule(struct in_state *state, struct qf_str tenant,
+                                       struct qf_str name, uint64_t expected, struct qf_err *err);
+/* All rules in their order, or one, as JSON for `data`. QF_ENOTFOUND: there is no such rule. */
+QF_MUST_CHECK qf_rc in_state_rules(struct in_state *state, struct qf_str tenant, struct qf_str name,
+                                   struct qf_strbuf *json, struct qf_err *err);
+
+/* As of which position a request of @tenant that comes now is enriched; 0: the tenant has no rules, nor had any of late. */
+QF_MUST_CHECK qf_rc in_state_position(struct in_state *state, struct qf_str tenant,
+                                      uint64_t *ret_position, struct qf_err *err);
+/* Enrich @request by rules and maps as of @position, with memory of @arena, which must live as long. QF_EUNAVAILABLE: a map has no
+ * rows, or this node has not come so far; QF_EGONE: what was then is not known any more; QF_ELIMIT: the arena is spent. */
+QF_MUST_CHECK qf_rc in_state_enrich(struct in_state *state, struct qf_str tenant, uint64_t position,
+                                    struct in_request *request, struct qf_arena *arena,
+                                    struct qf_err *err);
 
 /* --- rows --- */
 
@@ -131,8 +157,10 @@ struct in_state_figures {
     uint64_t merges, refused, snapshots,
         look_ups;                      /* parts merged here; entries that count for nothing */
     uint64_t dropped, upkeep_failures; /* rows that maintenance let go of */
-    int64_t age_ms;                    /* since it last knew that it has done everything */
-    bool stuck; /* what the log says cannot be done here: see the log of this node */
+    uint64_t enriched, enrich_misses, enrich_splits; /* samples; look-ups; series */
+    uint64_t enrich_refused, enrich_us;              /* requests; microseconds */
+    int64_t age_ms; /* since it last knew that it has done everything */
+    bool stuck;     /* what the log says cannot be done here: see the log of this node */
 };
 /* Does not block. */
 struct in_state_figures in_state_figures(struct in_state *state);

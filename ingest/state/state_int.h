@@ -43,6 +43,9 @@ struct in_state {
     atomic_uint_fast64_t
         changes; /* of definitions or rows: what was counted before is not so any more */
     atomic_uint_fast64_t maps, map_rows, map_bytes, merges, upkeep_failures;
+    atomic_uint_fast64_t enriched, enrich_misses, enrich_splits, enrich_refused, enrich_us;
+    bool (*all_know)(void *ctx, char ret_name[QC_NAME_SIZE]);
+    void *ctx;
     atomic_uint_fast64_t waiting, behind, loads_done, rows, skipped, refused, snapshots, dropped,
         look_ups;
 };
@@ -67,9 +70,15 @@ QF_MUST_CHECK qf_rc in_state_offer(struct in_state *state, const struct sm_entry
 /* Wait until @position is done here. */
 QF_MUST_CHECK qf_rc in_state_wait(struct in_state *state, uint64_t position, int64_t timeout_ms,
                                   struct sm_verdict *ret_verdict, struct qf_err *err);
+/* define.c: one entry, and what became of it. */
+QF_MUST_CHECK qf_rc in_state_decide(struct in_state *state, const struct sm_entry *entry,
+                                    struct qf_err *err);
 /* A load of @upload has counted. */
 bool in_state_loaded(struct in_state *state, uint64_t upload, struct sm_verdict *ret_verdict,
                      uint64_t *ret_position);
+/* Wait until all up to @position is done here. QF_EUNAVAILABLE: it is not. */
+QF_MUST_CHECK qf_rc in_state_reach(struct in_state *state, uint64_t position, int64_t timeout_ms,
+                                   struct qf_err *err);
 /* False: it is stopping. */
 bool in_state_pause(struct in_state *state, int64_t ms);
 /* The owner, once there is one: QF_EUNAVAILABLE. */

@@ -562,6 +562,7 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_work_placed_total{where="other"}': "0+5x120",
                  'promfabric_ingest_state_stuck': "0x120",
                  'promfabric_ingest_state_waiting_parts': "0x120",
+                 'promfabric_ingest_enrich_refused_total': "0x120",
                  'promfabric_ingest_state_age_seconds': "1x120",
                  'promfabric_ingest_state_upkeep_failures_total': "0x120"}
         wrong = {"PromfabricQueriesFail": {'promfabric_api_queries_total{outcome="timeout"}': "0+60x60"},
@@ -609,6 +610,7 @@ class Alerts(unittest.TestCase):
                  "PromfabricMovesFail": {'promfabric_ingest_ring_move_failures_total': "0+1x120"},
                  "PromfabricWorkFarFromData": {'promfabric_api_work_placed_total{where="other"}': "0+50x120"},
                  "PromfabricStateMapsStuck": {'promfabric_ingest_state_waiting_parts': "1x120"},
+                 "PromfabricEnrichmentRefuses": {'promfabric_ingest_enrich_refused_total': "0+1x120"},
                  "PromfabricStateMapsOld": {'promfabric_ingest_state_age_seconds': "0+60x120"},
                  "PromfabricStateUpkeepFails": {'promfabric_ingest_state_upkeep_failures_total': "0+1x120"}}
         self.assertEqual(set(wrong), {rule["alert"] for rule in rules})
