@@ -1,7 +1,9 @@
 /* bench_accept.c - what a sample costs on its way in, stage by stage, in processor time. Prints; asserts
  * nothing.
  *
- * usage: bench_accept [VERSION [SERIES [REQUESTS]]]
+ * usage: bench_accept [VERSION [SERIES [REQUESTS [KIND]]]]
+ *
+ * KIND, state or temporal: samples get a label more, by a rule from `pod` through a map of this kind with 100,000 keys.
  *
  * Requests of 2,000 samples of hot series with 10 labels, as a scraper sends them. Snappy and HTTP are not
  * in it. */
@@ -15,9 +17,12 @@
 #include "base/pure/varint.h"
 #include "ingest/core/intake.h"
 #include "ingest/core/remote_write.h"
+#include "ingest/enrich/enrich.h"
 #include "ingest/head/head.h"
+#include "statemap/store/env.h"
+#include "statemap/store/folder.h"
 
-enum { LABELS = 10, AT_ONCE = 2000 };
+enum { LABELS = 10, AT_ONCE = 2000, MAP_KEYS = 100000 };
 #define NOW INT64_C(1767225600000)
 
 static double seconds(void)
@@ -134,10 +139,19 @@ static void build(struct qf_strbuf *body, int version, uint32_t first, int64_t t
 /* --- stages --- */
 
 struct times {
-    double decode, check, batch, take, read, ledger, head;
+    double decode, enrich, check, batch, take, read, ledger, head;
+};
+
+/* A rule, and its map. */
+struct enrichment {
+    struct sm_env *env; /* NULL: there is none */
+    struct sm_txn *txn; /* of one request */
+    struct sm_rule rule;
+    struct in_enrich_rule of;
 };
 
 struct bench {
+    struct enrichment enrichment;
     struct in_ledger *ledger;
     struct in_intake *intake;
     struct in_head *head;
@@ -159,6 +173,64 @@ static void fail(const char *what)
 {
     (void)fprintf(stderr, "bench_accept: %s\n", what);
     exit(1);
+}
+
+/* --- enrichment --- */
+
+static struct sm_env *make_map(const char *folder, enum sm_kind kind)
+{
+    struct sm_env_options options = {
+        .folder = folder, .name = "pods", .layout.kind = kind, .create = true, .alone = true
+    };
+    struct sm_env *env = NULL;
+    struct sm_txn *txn = NULL;
+    struct qf_err err = { 0 };
+
+    if (sm_env_open(&options, &env, &err) != QF_OK || sm_write_begin(env, &txn, &err) != QF_OK)
+        fail(err.msg);
+    for (unsigned i = 0; i < MAP_KEYS; i++) {
+        char key[32], value[32];
+        struct sm_row row = { .key = { key, (size_t)snprintf(key, sizeof(key), "pod-%06u", i) } };
+
+        row.value = (struct sm_value){
+            SM_STRING, { value, (size_t)snprintf(value, sizeof(value), "team-%u", i % 20) }
+        };
+        if (sm_put(txn, &row, &err) != QF_OK)
+            fail(err.msg);
+    }
+    if (sm_commit(txn, &err) != QF_OK)
+        fail(err.msg);
+    return env;
+}
+
+static qf_rc find(void *ctx, size_t rule, struct qf_str key, int64_t time,
+                  struct in_enrich_found *ret_found, struct qf_err *err)
+{
+    struct enrichment *e = ctx;
+    struct sm_row row = { 0 };
+    qf_rc rc = sm_find(e->txn, key, time, &ret_found->found, &row, err);
+
+    (void)rule;
+    ret_found->value = row.value;
+    return rc;
+}
+
+static void enrich(struct enrichment *e, struct in_request *request, struct qf_arena *arena)
+{
+    struct in_enrich_options options = {
+        .rules = &e->of, .rule_count = 1, .find = find, .ctx = e, .arena = arena
+    };
+    struct in_enrich_figures figures;
+    struct qf_err err = { 0 };
+
+    if (!e->env)
+        return;
+    if (sm_read_begin(e->env, &e->txn, &err) != QF_OK ||
+        in_enrich(&options, request, &figures, &err) != QF_OK)
+        fail(err.msg);
+    if (figures.samples != AT_ONCE)
+        fail("not all samples were enriched");
+    e->txn = sm_end(e->txn);
 }
 
 static void make_batch(struct bench *bench, const struct in_request *request)
@@ -190,6 +262,8 @@ static void run(struct bench *bench, int version, int64_t ts)
                                qf_strbuf_view(&bench->body), arena, &request, NULL) != QF_OK)
         fail("decode");
     at = stage(&bench->times.decode, at);
+    enrich(&bench->enrichment, &request, arena);
+    at = stage(&bench->times.enrich, at);
     in_request_check(&request, &limits);
     at = stage(&bench->times.check, at);
     make_batch(bench, &request);
@@ -217,13 +291,14 @@ static void run(struct bench *bench, int version, int64_t ts)
 static void print(const struct bench *bench, int version, uint64_t samples)
 {
     const struct times *t = &bench->times;
-    double n = (double)samples / 1e9,
-           all = t->decode + t->check + t->batch + t->take + t->read + t->ledger + t->head;
+    double n = (double)samples / 1e9, all = t->decode + t->enrich + t->check + t->batch + t->take +
+                                            t->read + t->ledger + t->head;
 
-    printf("version %d.0, ns a sample: decode %.0f, check %.0f, batch %.0f; leader %.0f; "
-           "applied: read %.0f, ledger %.0f, head %.0f; all %.0f\n",
-           version, t->decode / n, t->check / n, t->batch / n, t->take / n, t->read / n,
-           t->ledger / n, t->head / n, all / n);
+    printf(
+        "version %d.0, ns a sample: decode %.0f, enrich %.0f, check %.0f, batch %.0f; leader %.0f; "
+        "applied: read %.0f, ledger %.0f, head %.0f; all %.0f\n",
+        version, t->decode / n, t->enrich / n, t->check / n, t->batch / n, t->take / n, t->read / n,
+        t->ledger / n, t->head / n, all / n);
     printf("bytes a sample: body %.1f, record %.1f\n", (double)bench->body_bytes / (double)samples,
            (double)bench->bytes / (double)samples);
 }
@@ -242,7 +317,8 @@ int main(int argc, char **argv)
     uint32_t requests = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 200;
     const struct in_intake_limits limits = { 7200000, 600000, 1000, 600000 };
     struct in_quota *quota = in_quota_new(limits_of, NULL);
-    char dir[] = "/tmp/bench-accept-XXXXXX";
+    char dir[] = "/tmp/bench-accept-XXXXXX", map[] = "/tmp/bench-map-XXXXXX";
+    enum sm_kind kind;
     struct qf_err err = { 0 };
     struct bench bench = { .ledger = in_ledger_new(), .intake = in_intake_new(&limits, quota, 17) };
     struct in_head_options options = { .dir = mkdtemp(dir), .shards = 4, .keep_ms = 60000 };
@@ -250,6 +326,20 @@ int main(int argc, char **argv)
     bench.head = in_head_new(&options, &err);
     if (!bench.head)
         fail(err.msg);
+    if (argc > 4) {
+        if (!sm_kind_parse(qf_str_from(argv[4]), &kind) || !sm_kind_keyed(kind) ||
+            kind == SM_SESSION)
+            fail("KIND is state or temporal");
+        bench.enrichment = (struct enrichment){ .env = make_map(mkdtemp(map), kind),
+                                                .rule = { .name = "pods",
+                                                          .map = "pods",
+                                                          .from = { "pod" },
+                                                          .from_count = 1,
+                                                          .into = SM_INTO_LABEL,
+                                                          .to = "owner" } };
+        bench.enrichment.of =
+            (struct in_enrich_rule){ .rule = &bench.enrichment.rule, .timed = kind == SM_TEMPORAL };
+    }
     in_intake_begin(bench.intake, bench.ledger, NOW, NOW);
     for (uint32_t i = 0, first = 0; i < requests; i++) {
         int64_t ts = NOW + INT64_C(15000) * ((int64_t)i * AT_ONCE / series);
@@ -269,5 +359,9 @@ int main(int argc, char **argv)
     qf_strbuf_done(&bench.batch);
     qf_strbuf_done(&bench.record);
     (void)rmdir(dir);
+    if (bench.enrichment.env) {
+        (void)sm_env_close(bench.enrichment.env);
+        (void)sm_folder_remove(map, NULL);
+    }
     return 0;
 }
