@@ -16,7 +16,7 @@
 #define FRESH_MS_MAX 60000
 #define FRESH_BYTES_PER_S (UINT64_C(256) << 10)
 /* More than this is not copied while somebody waits for the answer. */
-#define INLINE_BYTES_MAX (UINT64_C(16) << 20)
+#define INLINE_BYTES_MAX (UINT64_C(32) << 20)
 
 /* The copy of a map that is to be read. */
 struct offer {
@@ -126,9 +126,9 @@ void in_state_notice(struct in_state *state, struct sm_store *store, struct qf_s
     uint64_t copied = 0;
 
     if (about->bytes_used > INLINE_BYTES_MAX &&
-        sm_snapshot_newest(store, qf_str_from(map), &copied, NULL) == QF_OK && copied &&
+        sm_snapshot_newest(store, qf_str_from(map), &copied, NULL) == QF_OK &&
         copied != about->version)
-        (void)note(state, tenant, map, false);
+        (void)note(state, tenant, map, !copied); /* the first one before anybody asks for it */
 }
 
 /* The newest copy, or a newer one if that is due. @about is of the map as it is now. */

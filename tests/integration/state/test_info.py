@@ -227,9 +227,9 @@ class Nodes(InfoTest):
         node = self.start()
         fabric = self.fabric(node, 1)
         self.define(node, "large", metric="large_info")
-        for part in range(2):
+        for part in range(3):  # more than 32 MiB
             self.load(node, *({"map": "large", "key": f"{part}-{i}", "value": {"text": chr(97 + i) * 1000000, "part": part}}
-                              for i in range(10)))
+                              for i in range(14)))
 
         def count():
             status, answer = fabric.json("/api/v1/query", {"query": "count by (part) (large_info)", "time": START})
@@ -237,7 +237,7 @@ class Nodes(InfoTest):
                 self.assertIn("no copy of it yet", answer["error"])
                 return None
             return sorted(one["value"][1] for one in answer["data"]["result"])
-        self.assertEqual(wait_for("a copy", count), ["10", "10"])
+        self.assertEqual(wait_for("a copy", count, 60), ["14"] * 3)
 
 
 class Errors(InfoTest):
