@@ -1,29 +1,19 @@
 /* test_heads.c - head inputs from ingest nodes: fetched once, shared while held, gone afterwards. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/http/listener.h"
 #include "base/pure/alloc.h"
 #include "base/sys/thread.h"
-#include "queryworker/cache/cache.h"
-#include "queryworker/cache/head.h"
 #include "tests/lib/test.h"
+#include "tests/unit/queryworker/cache_bench.h"
 
 #define BYTES "these bytes stand for a segment"
 #define MANY 60
 
 /* A cache, and two replicas that do as they are told. */
 struct bench {
-    char dir[64];
-    struct sg_store *store;
-    struct qf_mailbox *mailbox;
-    struct qf_pool *pool;
-    struct qw_metrics *metrics;
-    struct qw_head_source *source;
-    struct qw_cache *cache;
+    struct cache_bench base;
     struct replica {
         struct qh_listener *listener;
         char url[64];
@@ -33,7 +23,6 @@ struct bench {
         char body[600];
     } replicas[2];
     struct qf_str urls[2];
-    uint64_t room; /* bytes make_room grants in all */
 };
 
 static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
@@ -54,104 +43,29 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
     qh_stream_answer(stream, status, "text/plain", status == 200 ? QF_STR(BYTES) : QF_STR(""));
 }
 
-static bool make_room(void *ctx, uint64_t bytes)
-{
-    const struct bench *bench = ctx;
-
-    return qw_cache_stats(bench->cache).bytes + bytes <= bench->room;
-}
-
 static struct bench *bench_new(void)
 {
     struct bench *bench = qf_xcalloc(1, sizeof(*bench));
-    struct qf_err err = { 0 };
-    char cache[100];
 
-    bench->room = UINT64_MAX / 2;
-    (void)snprintf(bench->dir, sizeof(bench->dir), "/tmp/pf-heads-XXXXXX");
-    CHECK(mkdtemp(bench->dir));
-    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = bench->dir }, &bench->store, &err),
-             &err);
-    bench->mailbox = qf_mailbox_new(64);
-    bench->pool = qf_pool_new("download", 3, 64);
-    bench->metrics = qw_metrics_new();
-    bench->source = qw_head_source_new(&(struct qw_head_options){ 0 }, &err);
-    (void)snprintf(cache, sizeof(cache), "%s/cache", bench->dir);
-    bench->cache = qw_cache_new(&(struct qw_cache_options){ .store = bench->store,
-                                                            .heads = bench->source,
-                                                            .dir = cache,
-                                                            .pool = bench->pool,
-                                                            .mailbox = bench->mailbox,
-                                                            .metrics = bench->metrics,
-                                                            .readers_max = 4,
-                                                            .reader_bytes_max = 1 << 20,
-                                                            .make_room = make_room,
-                                                            .ctx = bench },
-                                &err);
-    CHECK_MSG(bench->cache, "%s", err.msg);
+    cache_bench_begin(&bench->base);
     for (int i = 0; i < 2; i++) {
         struct replica *replica = &bench->replicas[i];
 
         replica->lock = qf_lock_new();
-        replica->listener =
-            qh_listener_new(&(struct qh_listener_options){ .listen = "127.0.0.1:0",
-                                                           .handle = serve,
-                                                           .ctx = replica,
-                                                           .body_bytes_max = 1 << 20,
-                                                           .bodies_bytes_max = 1 << 20 },
-                            &err);
-        CHECK_MSG(replica->listener, "%s", err.msg);
+        replica->listener = cache_bench_serve(serve, replica, replica->url);
         atomic_init(&replica->status, 200);
-        (void)snprintf(replica->url, sizeof(replica->url), "http://127.0.0.1:%d",
-                       qh_listener_port(replica->listener));
         bench->urls[i] = qf_str_from(replica->url);
     }
     return bench;
 }
 
-static void finish(struct bench *bench)
-{
-    while (qw_cache_stats(bench->cache).downloads) {
-        struct qw_message *message = qf_mailbox_receive(bench->mailbox, 20000);
-
-        CHECK(message && message->kind == QW_MESSAGE_DOWNLOAD);
-        qw_cache_dispatch(bench->cache, message);
-    }
-}
-
-static size_t files(const struct bench *bench)
-{
-    char path[100];
-    DIR *dir;
-    size_t count = 0;
-
-    (void)snprintf(path, sizeof(path), "%s/cache", bench->dir);
-    dir = opendir(path);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        count += entry->d_name[0] != '.';
-    (void)closedir(dir);
-    return count;
-}
-
 static void bench_free(struct bench *bench)
 {
-    char command[100];
-
-    finish(bench);
-    CHECK_EQ(qw_cache_stats(bench->cache).bytes, 0);
-    CHECK_EQ(files(bench), 0);
-    bench->cache = qw_cache_free(bench->cache);
-    bench->pool = qf_pool_free(bench->pool);
-    bench->mailbox = qf_mailbox_free(bench->mailbox, NULL);
-    bench->metrics = qw_metrics_free(bench->metrics);
-    bench->source = qw_head_source_free(bench->source);
-    bench->store = sg_store_free(bench->store);
+    cache_bench_end(&bench->base);
     for (int i = 0; i < 2; i++) {
         (void)qh_listener_free(bench->replicas[i].listener);
         (void)qf_lock_free(bench->replicas[i].lock);
     }
-    (void)snprintf(command, sizeof(command), "rm -rf '%s'", bench->dir);
-    CHECK_EQ(system(command), 0);
     free(bench);
 }
 
@@ -172,7 +86,7 @@ static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
     struct pb_heads heads = {
         .inputs = inputs, .count = count, .match = QF_STR("{a=\"b\"}"), .min_ts = 1, .max_ts = 2
     };
-    struct qw_hold *hold = qw_cache_acquire(bench->cache, NULL, 0, QF_STR(""), bench);
+    struct qw_hold *hold = qw_cache_acquire(bench->base.cache, NULL, 0, QF_STR(""), bench);
 
     for (size_t i = 0; i < count; i++)
         inputs[i] = (struct pb_head){ .partition = 3,
@@ -183,7 +97,7 @@ static struct qw_hold *acquire(struct bench *bench, uint64_t cut, size_t count)
                                       .shard_count = count > 4 ? MANY : 4,
                                       .replicas = bench->urls,
                                       .replica_count = 2 };
-    qw_cache_acquire_heads(bench->cache, hold, QF_STR("t"), &heads);
+    qw_cache_acquire_heads(bench->base.cache, hold, QF_STR("t"), &heads);
     return hold;
 }
 
@@ -191,8 +105,8 @@ static struct qw_hold *get(struct bench *bench, uint64_t cut, size_t count)
 {
     struct qw_hold *hold = acquire(bench, cut, count);
 
-    finish(bench);
-    CHECK(qw_cache_settled(bench->cache) == hold);
+    cache_bench_finish(&bench->base);
+    CHECK(qw_cache_settled(bench->base.cache) == hold);
     return hold;
 }
 
@@ -206,7 +120,7 @@ TEST(a_head_input_is_a_file_while_it_is_held)
     CHECK_EQ(hold->count, 2);
     CHECK(stat(qw_segment_path(hold->segments[1]), &info) == 0);
     CHECK_EQ(info.st_size, strlen(BYTES));
-    qw_cache_tidy(bench->cache, hold);
+    qw_cache_tidy(bench->base.cache, hold);
     CHECK_EQ(hold->head_samples, 82);
     CHECK_EQ(hold->head_bytes, 2 * strlen(BYTES));
     CHECK(asked_with(&bench->replicas[0],
@@ -215,8 +129,8 @@ TEST(a_head_input_is_a_file_while_it_is_held)
     CHECK(asked_with(&bench->replicas[0],
                      "\"shards\":4,\"min_ts\":1,\"max_ts\":2,\"match\":\"{a=\\\"b\\\"}\"}"));
     CHECK_EQ(atomic_load(&bench->replicas[1].asked), 0);
-    qw_cache_release(bench->cache, hold);
-    CHECK_EQ(files(bench), 0);
+    qw_cache_release(bench->base.cache, hold);
+    CHECK_EQ(cache_bench_files(&bench->base), 0);
     bench_free(bench);
 }
 
@@ -227,16 +141,16 @@ TEST(equal_head_inputs_are_shared)
     struct qw_hold *first = acquire(bench, 7, 1), *second = acquire(bench, 7, 1);
     struct qw_hold *other = acquire(bench, 8, 1);
 
-    finish(bench);
+    cache_bench_finish(&bench->base);
     CHECK_EQ(atomic_load(&bench->replicas[0].asked), 2);
     CHECK_STR(qw_segment_path(first->segments[0]), qw_segment_path(second->segments[0]));
     CHECK(strcmp(qw_segment_path(first->segments[0]), qw_segment_path(other->segments[0])) != 0);
-    while (qw_cache_settled(bench->cache))
+    while (qw_cache_settled(bench->base.cache))
         continue;
-    qw_cache_release(bench->cache, first);
-    CHECK_EQ(files(bench), 2);
-    qw_cache_release(bench->cache, second);
-    qw_cache_release(bench->cache, other);
+    qw_cache_release(bench->base.cache, first);
+    CHECK_EQ(cache_bench_files(&bench->base), 2);
+    qw_cache_release(bench->base.cache, second);
+    qw_cache_release(bench->base.cache, other);
     bench_free(bench);
 }
 
@@ -246,15 +160,15 @@ TEST(many_head_inputs_fit_a_small_budget)
     struct bench *bench = bench_new();
     struct qw_hold *hold;
 
-    bench->room = 4 << 20;
+    bench->base.room = 4 << 20;
     hold = get(bench, 7, MANY);
     CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg);
     CHECK_EQ(hold->count, MANY);
-    qw_cache_release(bench->cache, hold);
-    bench->room = 1000;
+    qw_cache_release(bench->base.cache, hold);
+    bench->base.room = 1000;
     hold = acquire(bench, 8, 1);
     CHECK_EQ(hold->rc, QF_ENOSPC);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     bench_free(bench);
 }
 
@@ -267,10 +181,10 @@ TEST(an_empty_head_input_is_let_go_of)
     atomic_store(&bench->replicas[0].status, 204);
     hold = get(bench, 7, 3);
     CHECK_EQ(hold->rc, QF_OK);
-    qw_cache_tidy(bench->cache, hold);
+    qw_cache_tidy(bench->base.cache, hold);
     CHECK_EQ(hold->count, 0);
     CHECK_EQ(hold->head_bytes, 0);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     bench_free(bench);
 }
 
@@ -284,7 +198,7 @@ TEST(another_replica_is_asked_and_busy_ones_again)
     hold = get(bench, 7, 1);
     CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg);
     CHECK_EQ(atomic_load(&bench->replicas[1].asked), 3);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     bench_free(bench);
 }
 
@@ -308,7 +222,7 @@ TEST(failures_of_head_inputs_have_their_codes)
         hold = get(bench, 7, 1);
         CHECK_MSG(hold->rc == cases[i].rc, "%d and %d: %s", cases[i].first, cases[i].second,
                   hold->err.msg);
-        qw_cache_release(bench->cache, hold);
+        qw_cache_release(bench->base.cache, hold);
         bench_free(bench);
     }
 }
@@ -320,6 +234,6 @@ TEST(a_head_input_that_nobody_waits_for_goes)
 
     atomic_store(&bench->replicas[0].busy, 1);
     atomic_store(&bench->replicas[1].busy, 1);
-    qw_cache_release(bench->cache, acquire(bench, 7, 2));
+    qw_cache_release(bench->base.cache, acquire(bench, 7, 2));
     bench_free(bench);
 }

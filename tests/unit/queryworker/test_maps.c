@@ -2,27 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-#include "base/http/listener.h"
 #include "base/pure/alloc.h"
 #include "base/sys/thread.h"
-#include "queryworker/cache/cache.h"
-#include "queryworker/cache/head.h"
 #include "tests/lib/test.h"
+#include "tests/unit/queryworker/cache_bench.h"
 
 #define BYTES "these bytes stand for a map"
 
 /* A cache, and two nodes that do as they are told. */
 struct bench {
-    char dir[64];
-    struct sg_store *store;
-    struct qf_mailbox *mailbox;
-    struct qf_pool *pool;
-    struct qw_metrics *metrics;
-    struct qw_head_source *source;
-    struct qw_cache *cache;
+    struct cache_bench base;
     struct node {
         struct qh_listener *listener;
         char url[64];
@@ -32,7 +23,6 @@ struct bench {
         char path[200], tenant[40];
     } nodes[2];
     struct qf_str urls[2];
-    uint64_t room;
 };
 
 static void serve(void *ctx, struct qh_request *request, struct qh_stream *stream)
@@ -67,94 +57,32 @@ static void serve(void *ctx, struct qh_request *request, struct qh_stream *strea
     qh_stream_answer(stream, 200, "text/plain", QF_STR(BYTES));
 }
 
-static bool make_room(void *ctx, uint64_t bytes)
-{
-    const struct bench *bench = ctx;
-
-    return qw_cache_stats(bench->cache).bytes + bytes <= bench->room;
-}
-
-static void start_node(struct bench *bench, int index)
-{
-    struct node *node = &bench->nodes[index];
-    struct qf_err err = { 0 };
-
-    node->lock = qf_lock_new();
-    node->listener = qh_listener_new(&(struct qh_listener_options){ .listen = "127.0.0.1:0",
-                                                                    .handle = serve,
-                                                                    .ctx = node,
-                                                                    .body_bytes_max = 1 << 20,
-                                                                    .bodies_bytes_max = 1 << 20 },
-                                     &err);
-    CHECK_MSG(node->listener, "%s", err.msg);
-    atomic_init(&node->status, 200);
-    (void)snprintf(node->url, sizeof(node->url), "http://127.0.0.1:%d",
-                   qh_listener_port(node->listener));
-    bench->urls[index] = qf_str_from(node->url);
-}
-
 static struct bench *bench_new(void)
 {
     struct bench *bench = qf_xcalloc(1, sizeof(*bench));
-    struct qf_err err = { 0 };
-    char cache[100];
 
-    bench->room = UINT64_MAX / 2;
-    (void)snprintf(bench->dir, sizeof(bench->dir), "/tmp/pf-maps-XXXXXX");
-    CHECK(mkdtemp(bench->dir));
-    CHECK_OK(sg_store_open(&(struct sg_store_options){ .url = bench->dir }, &bench->store, &err),
-             &err);
-    bench->mailbox = qf_mailbox_new(64);
-    bench->pool = qf_pool_new("download", 3, 64);
-    bench->metrics = qw_metrics_new();
-    bench->source = qw_head_source_new(&(struct qw_head_options){ 0 }, &err);
-    (void)snprintf(cache, sizeof(cache), "%s/cache", bench->dir);
-    bench->cache = qw_cache_new(&(struct qw_cache_options){ .store = bench->store,
-                                                            .heads = bench->source,
-                                                            .dir = cache,
-                                                            .pool = bench->pool,
-                                                            .mailbox = bench->mailbox,
-                                                            .metrics = bench->metrics,
-                                                            .make_room = make_room,
-                                                            .ctx = bench },
-                                &err);
-    CHECK_MSG(bench->cache, "%s", err.msg);
-    start_node(bench, 0);
-    start_node(bench, 1);
-    return bench;
-}
+    cache_bench_begin(&bench->base);
+    for (int i = 0; i < 2; i++) {
+        struct node *node = &bench->nodes[i];
 
-static void finish(struct bench *bench)
-{
-    while (qw_cache_stats(bench->cache).downloads) {
-        struct qw_message *message = qf_mailbox_receive(bench->mailbox, 20000);
-
-        CHECK(message && message->kind == QW_MESSAGE_DOWNLOAD);
-        qw_cache_dispatch(bench->cache, message);
+        node->lock = qf_lock_new();
+        node->listener = cache_bench_serve(serve, node, node->url);
+        atomic_init(&node->status, 200);
+        bench->urls[i] = qf_str_from(node->url);
     }
+    return bench;
 }
 
 static void bench_free(struct bench *bench)
 {
-    char command[100];
-
-    finish(bench);
-    while (qw_cache_evict(bench->cache))
+    cache_bench_finish(&bench->base);
+    while (qw_cache_evict(bench->base.cache))
         continue;
-    CHECK_EQ(qw_cache_stats(bench->cache).bytes, 0);
-    CHECK_EQ(qw_cache_stats(bench->cache).segments, 0);
-    bench->cache = qw_cache_free(bench->cache);
-    bench->pool = qf_pool_free(bench->pool);
-    bench->mailbox = qf_mailbox_free(bench->mailbox, NULL);
-    bench->metrics = qw_metrics_free(bench->metrics);
-    bench->source = qw_head_source_free(bench->source);
-    bench->store = sg_store_free(bench->store);
+    cache_bench_end(&bench->base);
     for (int i = 0; i < 2; i++) {
         (void)qh_listener_free(bench->nodes[i].listener);
         (void)qf_lock_free(bench->nodes[i].lock);
     }
-    (void)snprintf(command, sizeof(command), "rm -rf '%s'", bench->dir);
-    CHECK_EQ(system(command), 0);
     free(bench);
 }
 
@@ -170,9 +98,9 @@ static struct qw_hold *acquire(struct bench *bench, const char *tenant, uint64_t
     struct pb_maps maps = {
         .inputs = &map, .count = 1, .nodes = bench->urls, .node_count = 2, .shard_count = 1
     };
-    struct qw_hold *hold = qw_cache_acquire(bench->cache, NULL, 0, QF_STR(""), bench);
+    struct qw_hold *hold = qw_cache_acquire(bench->base.cache, NULL, 0, QF_STR(""), bench);
 
-    qw_cache_acquire_maps(bench->cache, hold, qf_str_from(tenant), &maps);
+    qw_cache_acquire_maps(bench->base.cache, hold, qf_str_from(tenant), &maps);
     return hold;
 }
 
@@ -180,8 +108,8 @@ static struct qw_hold *get(struct bench *bench, const char *tenant, uint64_t ver
 {
     struct qw_hold *hold = acquire(bench, tenant, version);
 
-    finish(bench);
-    while (qw_cache_settled(bench->cache))
+    cache_bench_finish(&bench->base);
+    while (qw_cache_settled(bench->base.cache))
         continue;
     return hold;
 }
@@ -192,8 +120,8 @@ TEST(a_copy_is_fetched_once_and_stays)
     struct qw_hold *first = acquire(bench, "t", 17), *second = acquire(bench, "t", 17);
     struct stat info;
 
-    finish(bench);
-    while (qw_cache_settled(bench->cache))
+    cache_bench_finish(&bench->base);
+    while (qw_cache_settled(bench->base.cache))
         continue;
     CHECK_MSG(first->rc == QF_OK, "%s", first->err.msg);
     CHECK_EQ(atomic_load(&bench->nodes[0].asked), 1);
@@ -203,16 +131,16 @@ TEST(a_copy_is_fetched_once_and_stays)
     CHECK_EQ(info.st_size, strlen(BYTES));
     CHECK_STR(bench->nodes[0].path, "/api/v1/state/maps/team/snapshot");
     CHECK_STR(bench->nodes[0].tenant, "t");
-    qw_cache_release(bench->cache, first);
-    qw_cache_release(bench->cache, second);
+    qw_cache_release(bench->base.cache, first);
+    qw_cache_release(bench->base.cache, second);
     first = get(bench, "t", 17);
     CHECK_EQ(first->missing, 0);
     CHECK_EQ(atomic_load(&bench->nodes[0].asked), 1);
-    qw_cache_release(bench->cache, first);
-    CHECK(qw_cache_evict(bench->cache) > 0); /* as any segment, when there is no room */
+    qw_cache_release(bench->base.cache, first);
+    CHECK(qw_cache_evict(bench->base.cache) > 0); /* as any segment, when there is no room */
     second = get(bench, "t", 17);
     CHECK_EQ(atomic_load(&bench->nodes[0].asked), 2);
-    qw_cache_release(bench->cache, second);
+    qw_cache_release(bench->base.cache, second);
     bench_free(bench);
 }
 
@@ -223,8 +151,8 @@ TEST(copies_of_two_tenants_are_two)
     struct qw_hold *one = get(bench, "t", 17), *two = get(bench, "u", 17);
 
     CHECK(strcmp(qw_segment_path(one->segments[0]), qw_segment_path(two->segments[0])) != 0);
-    qw_cache_release(bench->cache, one);
-    qw_cache_release(bench->cache, two);
+    qw_cache_release(bench->base.cache, one);
+    qw_cache_release(bench->base.cache, two);
     bench_free(bench);
 }
 
@@ -247,7 +175,7 @@ TEST(failures_of_copies_have_their_codes)
         hold = get(bench, "t", 17);
         CHECK_MSG(hold->rc == cases[i].rc, "%d and %d: %s", cases[i].first, cases[i].second,
                   hold->err.msg);
-        qw_cache_release(bench->cache, hold);
+        qw_cache_release(bench->base.cache, hold);
         bench_free(bench);
     }
 }
@@ -262,22 +190,22 @@ TEST(what_is_damaged_or_of_another_map_is_not_taken)
     hold = get(bench, "t", 17);
     CHECK_MSG(hold->rc == QF_OK, "%s", hold->err.msg); /* from the other one */
     CHECK_EQ(atomic_load(&bench->nodes[1].asked), 1);
-    qw_cache_release(bench->cache, hold);
-    (void)qw_cache_evict(bench->cache);
+    qw_cache_release(bench->base.cache, hold);
+    (void)qw_cache_evict(bench->base.cache);
     atomic_store(&bench->nodes[1].damaged, true);
     hold = get(bench, "t", 17);
     CHECK_EQ(hold->rc, QF_EUNAVAILABLE);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     for (int i = 0; i < 2; i++) {
         atomic_store(&bench->nodes[i].damaged, false);
         atomic_store(&bench->nodes[i].other, true);
     }
     hold = get(bench, "t", 17);
     CHECK_EQ(hold->rc, QF_EGONE);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     hold = get(bench, "t", 18); /* nor of another version */
     CHECK_EQ(hold->rc, QF_EGONE);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     bench_free(bench);
 }
 
@@ -286,15 +214,15 @@ TEST(a_copy_is_no_larger_than_the_disk_and_what_was_said)
     struct bench *bench = bench_new();
     struct qw_hold *hold;
 
-    bench->room = 10;
+    bench->base.room = 10;
     hold = acquire(bench, "t", 17);
     CHECK_EQ(hold->rc, QF_ENOSPC);
-    qw_cache_release(bench->cache, hold);
-    bench->room = 1 << 20;
+    qw_cache_release(bench->base.cache, hold);
+    bench->base.room = 1 << 20;
     atomic_store(&bench->nodes[0].long_one, true);
     hold = get(bench, "t", 17);
     CHECK_EQ(hold->rc, QF_ELIMIT);
-    qw_cache_release(bench->cache, hold);
+    qw_cache_release(bench->base.cache, hold);
     bench_free(bench);
 }
 
@@ -304,6 +232,6 @@ TEST(a_copy_that_nobody_waits_for_leaves_nothing_behind)
 
     atomic_store(&bench->nodes[0].status, 503);
     atomic_store(&bench->nodes[1].status, 503);
-    qw_cache_release(bench->cache, acquire(bench, "t", 17));
+    qw_cache_release(bench->base.cache, acquire(bench, "t", 17));
     bench_free(bench);
 }
