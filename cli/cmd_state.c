@@ -194,19 +194,23 @@ static int maintain_map(struct sm_store *store, const char *name)
 {
     struct sm_upkeep upkeep = { .more = true };
     struct qf_err err = { 0 };
-    uint64_t dropped = 0;
+    uint64_t dropped = 0, freed = 0;
+    qf_rc rc;
 
     while (upkeep.more) {
-        qf_rc rc = sm_store_upkeep(store, qf_str_from(name), qf_clock_wall_ms(), &upkeep, &err);
-
+        rc = sm_store_upkeep(store, qf_str_from(name), qf_clock_wall_ms(), &upkeep, &err);
         if (rc == QF_ENOTFOUND) /* no rows yet */
             return 0;
         if (rc != QF_OK)
             return state_failed(&err);
         dropped += upkeep.dropped;
     }
-    printf("%-30s %12" PRIu64 " rows went\n", name, dropped);
-    return 0;
+    rc = sm_store_compact(store, qf_str_from(name), &freed, &err);
+    if (rc == QF_ENOTFOUND)
+        return 0;
+    printf("%-30s %12" PRIu64 " rows and %12" PRIu64 " bytes of its file went\n", name, dropped,
+           freed);
+    return rc == QF_OK || rc == QF_EUNSUPPORTED ? 0 : state_failed(&err);
 }
 
 static int maintain(struct sm_store *store)

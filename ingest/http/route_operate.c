@@ -154,6 +154,7 @@ static void read_state_figures(struct in_routes *routes)
     qf_metric_set(m->state_lookups, 0, (double)f.look_ups);
     qf_metric_set(m->state_snapshots, 0, (double)f.snapshots);
     qf_metric_set(m->state_dropped, 0, (double)f.dropped);
+    qf_metric_set(m->state_compacted, 0, (double)f.compacted);
     qf_metric_set(m->state_upkeep_failures, 0, (double)f.upkeep_failures);
     qf_metric_set(m->state_enriched, 0, (double)f.enriched);
     qf_metric_set(m->state_enrich_misses, 0, (double)f.enrich_misses);

@@ -332,6 +332,7 @@ struct in_state_figures in_state_figures(struct in_state *state)
         .refused = atomic_load(&state->refused),
         .snapshots = atomic_load(&state->snapshots),
         .dropped = atomic_load(&state->dropped),
+        .compacted = atomic_load(&state->compacted),
         .look_ups = atomic_load(&state->look_ups),
         .enriched = atomic_load(&state->enriched),
         .enrich_misses = atomic_load(&state->enrich_misses),

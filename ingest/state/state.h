@@ -157,6 +157,7 @@ struct in_state_figures {
     uint64_t merges, refused, snapshots,
         look_ups;                      /* parts merged here; entries that count for nothing */
     uint64_t dropped, upkeep_failures; /* rows that maintenance let go of */
+    uint64_t compacted;                /* bytes that it gave back to the disk */
     uint64_t enriched, enrich_misses, enrich_splits; /* samples; look-ups; series */
     uint64_t enrich_refused, enrich_us;              /* requests; microseconds */
     int64_t age_ms; /* since it last knew that it has done everything */

@@ -47,7 +47,7 @@ struct in_state {
     bool (*all_know)(void *ctx, char ret_name[QC_NAME_SIZE]);
     void *ctx;
     atomic_uint_fast64_t waiting, behind, loads_done, rows, skipped, refused, snapshots, dropped,
-        look_ups;
+        compacted, look_ups;
 };
 
 /* upkeep.c: a thread's. */

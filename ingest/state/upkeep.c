@@ -1,5 +1,5 @@
-/* upkeep.c - what an owner does for its maps by itself: condensation and retention in turns, what nobody needs any more, copies
- * that queries want; and how many rows there are. */
+/* upkeep.c - what an owner does for its maps by itself: condensation and retention in turns, files as small as they may be,
+ * what nobody needs any more, copies that queries want; and how many rows there are. */
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "ingest/state/state_int.h"
@@ -53,6 +53,34 @@ static void pass(struct in_upkeep *u, const char *tenant, const char *map, bool 
                 rc == QF_OK && upkeep.more;
 }
 
+/* --- files that are larger than what is in them --- */
+
+static void compact(struct in_upkeep *u, const char *tenant, const char *map)
+{
+    struct in_state *state = u->state;
+    struct sm_store *store;
+    struct qf_err err = { 0 };
+    int64_t began = qf_clock_mono_ms();
+    uint64_t freed = 0;
+    qf_rc rc;
+
+    qf_lock_take(state->work);
+    qf_lock_take(state->copy);
+    rc = sm_owner_store(u->owner, qf_str_from(tenant), &store, &err);
+    if (rc == QF_OK)
+        rc = sm_store_compact(store, qf_str_from(map), &freed, &err);
+    qf_lock_drop(state->copy);
+    qf_lock_drop(state->work);
+    if (rc == QF_EUNSUPPORTED)
+        QF_LOG_DEBUG("a state map's file stays as large as it is", QF_KV_STR("error", err.msg));
+    else if (rc != QF_OK && rc != QF_ENOTFOUND)
+        failed(state, tenant, map, &err);
+    atomic_fetch_add(&state->compacted, freed);
+    atomic_fetch_add(&state->changes, freed > 0);
+    if (freed)
+        (void)in_state_pause(state, REST_RATIO * (qf_clock_mono_ms() - began));
+}
+
 static bool wants_upkeep(const struct sm_definition *definition)
 {
     return definition->condense_ms || definition->retention_ms;
@@ -74,6 +102,7 @@ static void maintain(struct in_upkeep *u, const char *tenant)
 
         while (more)
             pass(u, tenant, all.items[i].name, &more);
+        compact(u, tenant, all.items[i].name);
     }
     QF_VEC_DONE(&all);
 }

@@ -286,18 +286,32 @@ qf_rc sm_commit(struct sm_txn *txn, struct qf_err *err)
     return code ? sm_lmdb_failed(env, code, "cannot commit", err) : rc;
 }
 
+/* Of a table, in bytes. */
+static uint64_t table_bytes(const struct sm_txn *txn, MDB_dbi table)
+{
+    MDB_stat stat_of = { 0 };
+
+    (void)mdb_stat(txn->lmdb, table, &stat_of);
+    return (stat_of.ms_branch_pages + stat_of.ms_leaf_pages + stat_of.ms_overflow_pages) *
+           stat_of.ms_psize;
+}
+
 struct sm_about sm_about(const struct sm_txn *txn)
 {
+    const struct sm_env *env = txn->env;
     struct sm_about about = { .version = txn->version,
                               .longest = txn->longest,
-                              .bytes_max = txn->env->map_bytes };
+                              .bytes_max = env->map_bytes };
     MDB_envinfo info;
     MDB_stat stat_of;
 
-    (void)mdb_stat(txn->lmdb, txn->env->rows, &stat_of);
-    (void)mdb_env_info(txn->env->lmdb, &info);
+    (void)mdb_stat(txn->lmdb, env->rows, &stat_of);
+    (void)mdb_env_info(env->lmdb, &info);
     about.rows = stat_of.ms_entries;
     about.bytes_used = (info.me_last_pgno + 1) * stat_of.ms_psize;
+    about.bytes_needed = table_bytes(txn, env->rows) + table_bytes(txn, env->about) +
+                         (env->has_undo ? table_bytes(txn, env->undo) : 0);
+    about.bytes_needed = QF_MIN(about.bytes_needed, about.bytes_used);
     return about;
 }
 

@@ -45,7 +45,8 @@ struct sm_about {
     uint64_t version; /* the last part merged; 0: none */
     uint64_t longest; /* no session is longer, in milliseconds */
     uint64_t rows;
-    uint64_t bytes_used, bytes_max;
+    uint64_t bytes_used, bytes_max; /* of its file; what that may have */
+    uint64_t bytes_needed; /* of it, about: the rest is of rows that went, and used again */
 };
 
 /* Begin to read. QF_EBUSY: there are as many readers as there may be. */

@@ -106,6 +106,18 @@ void sm_shard_detach(struct sm_store *store, const char *name)
     qf_lock_drop(store->lock);
 }
 
+void sm_shard_replaced(struct sm_store *store, const char *name)
+{
+    struct sm_shard *shard;
+
+    qf_lock_take(store->lock);
+    shard = find(store, name, 0);
+    if (shard)
+        shard->name[0] = '\0';
+    close_detached(store);
+    qf_lock_drop(store->lock);
+}
+
 bool sm_shard_close(struct sm_store *store, const char *name, uint64_t version)
 {
     bool closed = true;

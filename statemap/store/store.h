@@ -36,6 +36,7 @@ struct sm_store_options {
 
 #define SM_ENV_IDLE_MS 60000       /* environments are closed after so long */
 #define SM_SNAPSHOT_KEEP_MS 600000 /* snapshots are kept so long after a newer one was made */
+#define SM_COMPACT_BYTES_MIN (UINT64_C(1) << 20)
 enum { SM_MAPS_MAX = 10000 };
 
 /* What an earlier process left half done is put away, or taken up by the next sm_store_merge(). */
@@ -88,6 +89,11 @@ QF_MUST_CHECK qf_rc sm_store_merge(struct sm_store *store, uint64_t *ret_left, s
 /* Condensation and retention of a map, as its definition says, at @now_ms. */
 QF_MUST_CHECK qf_rc sm_store_upkeep(struct sm_store *store, struct qf_str name, int64_t now_ms,
                                     struct sm_upkeep *ret_upkeep, struct qf_err *err);
+/* Give the disk back what a map's file no longer needs, if that is at least half of it and SM_COMPACT_BYTES_MIN: *ret_freed bytes,
+ * else 0. It is copied meanwhile, and nobody else may write to the map; who reads may go on. QF_ENOTFOUND: it has no rows yet;
+ * QF_ENOSPC: no room for the copy; QF_EUNSUPPORTED: not on this file system. After an error the map is as it was. */
+QF_MUST_CHECK qf_rc sm_store_compact(struct sm_store *store, struct qf_str name,
+                                     uint64_t *ret_freed, struct qf_err *err);
 /* Maps without a definition and old snapshots go, idle environments are closed. What is in use waits for the next time. */
 QF_MUST_CHECK qf_rc sm_store_clean(struct sm_store *store, struct qf_err *err);
 size_t sm_store_open_count(struct sm_store *store); /* environments */

@@ -45,6 +45,8 @@ void sm_shard_give_back(struct sm_store *store, struct sm_shard *shard);
 void sm_shards_idle(struct sm_store *store, int64_t now_ms); /* monotonic */
 /* Environments of the map and of its snapshots are nobody's from now on; who reads them still may. */
 void sm_shard_detach(struct sm_store *store, const char *name);
+/* The map's folder is another one from now on: its environment, not those of snapshots, as above. */
+void sm_shard_replaced(struct sm_store *store, const char *name);
 /* Close an environment that nobody uses; false: somebody does. */
 bool sm_shard_close(struct sm_store *store, const char *name, uint64_t version);
 
