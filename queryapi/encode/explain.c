@@ -63,6 +63,8 @@ void qa_json_planned(struct qf_strbuf *buf, const struct qa_planned *planned)
                          i ? "," : "", i, work->leaf, work->shards, work->segments, work->bytes);
         if (work->heads)
             put_u64(buf, "heads", work->heads);
+        if (work->maps)
+            put_u64(buf, "maps", work->maps);
         qf_strbuf_putc(buf, '}');
     }
     qf_strbuf_puts(buf, "]}");

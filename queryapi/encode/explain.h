@@ -40,6 +40,7 @@ struct qa_planned_work {
     uint32_t leaf, shards;
     uint64_t segments, bytes;
     uint64_t heads; /* inputs from heads of ingest nodes; told if there are any */
+    uint64_t maps;  /* state maps, likewise */
 };
 
 struct qa_planned {

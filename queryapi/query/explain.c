@@ -64,7 +64,8 @@ static qf_rc describe(struct qa_query *query, struct qa_planned *ret_planned, st
         works[i] = (struct qa_planned_work){ .leaf = item->leaf_id,
                                              .shards = shards_of(item),
                                              .segments = item->segment_count,
-                                             .heads = item->heads.count };
+                                             .heads = item->heads.count,
+                                             .maps = item->maps.count };
         for (size_t k = 0; k < item->segment_count; k++)
             works[i].bytes += item->segments[k].size_bytes;
     }
@@ -228,6 +229,20 @@ static struct qa_done_stats stats_of(const struct qa_query *query, uint64_t seri
     return stats;
 }
 
+/* Of which copies of maps: once for each leaf, into how many works it may be divided. */
+static uint64_t checksum_of_maps(const struct qa_item *item)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < item->maps.count && item->maps.shard == 0; i++) {
+        const struct pb_map *map = &item->maps.inputs[i];
+        uint64_t parts[] = { item->leaf_id, qf_hash_bytes(map->name), map->created, map->version };
+
+        sum += qf_hash_bytes((struct qf_str){ (const char *)parts, sizeof(parts) });
+    }
+    return sum;
+}
+
 /* Sums do not depend on how segments are divided into work items. */
 static uint64_t checksum_of(const struct qa_query *query)
 {
@@ -236,6 +251,7 @@ static uint64_t checksum_of(const struct qa_query *query)
     for (size_t i = 0; i < query->item_count; i++) {
         const struct qa_item *item = &query->items[i];
 
+        sum += checksum_of_maps(item);
         for (size_t k = 0; k < item->segment_count; k++) {
             uint64_t parts[] = { item->leaf_id, qf_hash_bytes(item->segments[k].name),
                                  item->segments[k].size_bytes };

@@ -187,6 +187,23 @@ class Versions(InfoTest):
         self.assertEqual(wrong, [])
         self.assertEqual(len(versions), 3)
 
+    def receipt(self, fabric):
+        _, _, events = fabric.events("count(team_info)", START * 1000, (START + 60) * 1000, 60000, explain=True)
+        plan = next(event for event in events if event["type"] == "plan")
+        return plan["data"], events[-1]["data"]["coverage"]["checksum"]
+
+    def test_which_maps_a_query_reads_is_explained(self):
+        node = self.start()
+        fabric = self.fabric(node, 1)
+        self.define_all(node)
+        self.load_all(node)
+        wait_for("the maps", lambda: fabric.query("team_info", START)["result"])
+        plan, before = self.receipt(fabric)
+        self.assertEqual([work.get("maps") for work in plan["works"]], [1])
+        self.assertEqual(self.receipt(fabric)[1], before)
+        self.load(node, *teams(["new"]))
+        wait_for("what it stands on to be another version", lambda: self.receipt(fabric)[1] != before)
+
     def test_what_is_defined_again_or_gone_is_seen(self):
         node = self.start()
         fabric = self.fabric(node)
