@@ -132,6 +132,14 @@ void rg_keep_query_print(struct qf_strbuf *buf, const struct rg_keep_query *quer
         qf_strbuf_puts(buf, "&name=");
         put_escaped(buf, query->name);
     }
+    if (query->after.len) {
+        qf_strbuf_puts(buf, "&after=");
+        put_escaped(buf, query->after);
+    }
+    if (query->was) {
+        rg_sum_print(query->was, sum);
+        qf_strbuf_printf(buf, "&was=%s", sum);
+    }
     if (!query->upload)
         return;
     rg_sum_print(&query->sum, sum);

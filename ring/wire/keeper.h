@@ -7,7 +7,8 @@
  *     POST   /v1/keep/hold?slot=&epoch=            rg_names -> rg_held: those that it lacks
  *     POST   /v1/keep/stream?slot=&epoch=          rg_names -> rg_held: fetch them; those it could not get
  *     POST   /v1/keep/clean?slot=&epoch=           -> rg_held: everything of the slot is dropped
- *     PUT    /v1/keep/doc?name=&slot=&epoch=       a document's bytes, which mean nothing to the keeper
+ *     PUT    /v1/keep/doc?name=&slot=&epoch=&was=  a document's bytes, which mean nothing to the keeper. `was`: the checksum
+ *                                                  of what they replace, zeros: nothing is there; else 428
  *     GET    /v1/keep/doc?name=&slot=&epoch=
  *     GET    /v1/keep/docs?slot=&epoch=&after=     rg_docs: the slot's documents, a page in the order of names
  *     GET    /v1/keep/status                       JSON, for people; the headers below
@@ -19,6 +20,7 @@
  *     201  a blob that was not there            404  no such blob or document
  *     202  a part: go on behind it              409  a later epoch of the slot is known: RG_KEEP_EPOCH says which
  *     412  the disk is new and was not told     413  too large
+ *     428  the document is not what `was` says
  *     416  a part that is not the next one: begin again at 0
  *     422  the bytes do not have the checksum, or a blob of this name has another content
  *     503  too much is under way: later         507  no room
@@ -33,6 +35,7 @@
 #include "base/pure/err.h"
 #include "base/pure/strbuf.h"
 #include "ring/core/place.h"
+#include "ring/core/sheet.h"
 
 #define RG_KEEP_PATH "/v1/keep/"
 #define RG_KEEP_BLOB RG_KEEP_PATH "blob"
@@ -54,10 +57,10 @@ enum {
     RG_KEEP_PART_BYTES = 4 << 20, /* of one request */
     RG_KEEP_NAMES_MAX = 4096,     /* of one request */
     RG_KEEP_SOURCES_MAX = 16,
-    RG_KEEP_URL_MAX = 512,             /* bytes of a keeper's URL */
-    RG_KEEP_DOC_BYTES_MAX = 128 << 10, /* a value of 64 KiB, its clock and siblings */
-    RG_KEEP_DOCS_MAX = 64,             /* of a page */
-    RG_KEEP_DOCS_BYTES = 2 << 20,      /* of a page; one document always fits */
+    RG_KEEP_URL_MAX = 512, /* bytes of a keeper's URL */
+    RG_KEEP_DOC_BYTES_MAX = RG_SHEET_BYTES_MAX,
+    RG_KEEP_DOCS_MAX = 64,        /* of a page */
+    RG_KEEP_DOCS_BYTES = 2 << 20, /* of a page; one document always fits */
     RG_SUM_BYTES = 16,
     RG_SUM_TEXT = 2 * RG_SUM_BYTES
 };
@@ -88,6 +91,9 @@ struct rg_keep_query {
     bool upload;
     uint64_t size, from, upload_id;
     struct rg_sum sum;
+    /* PUT of a document, or NULL: */
+    const struct rg_sum *was;
+    struct qf_str after; /* GET of documents: behind which name; empty: from the first on */
 };
 /* Append "?name=..." to a path. */
 void rg_keep_query_print(struct qf_strbuf *buf, const struct rg_keep_query *query);
