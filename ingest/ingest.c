@@ -18,6 +18,7 @@
 #include "ingest/accept/accept.h"
 #include "ingest/accept/partition.h"
 #include "ingest/core/listing.h"
+#include "ingest/docs/documents.h"
 #include "ingest/fresh/fresh.h"
 #include "ingest/head/heads.h"
 #include "ingest/head/status.h"
@@ -35,6 +36,8 @@
 #define ENCODE_THREADS 2
 #define ENCODE_QUEUE 1024
 #define ACCEPT_QUEUE 1024
+/* A keeper that takes longer for a small document counts as away. */
+#define DOCUMENT_STALL_MS 3000
 #define STATE_READERS 2
 #define STATE_WRITERS 4
 #define STATE_QUEUE 128
@@ -56,6 +59,7 @@ struct ingest {
     atomic_uint_fast64_t data_bytes, head_bytes;
     struct in_accept *accept;
     struct in_handoff *handoff; /* NULL: segments go to no ring */
+    struct in_documents *documents;
     struct in_fresh *fresh;
     struct qf_pool *pool, *state_reads, *state_writes;
     struct in_state *state;
@@ -449,6 +453,24 @@ static qf_rc start_handoff(struct ingest *ingest, struct qf_err *err)
     return rc;
 }
 
+static qf_rc start_documents(struct ingest *ingest, struct qf_err *err)
+{
+    const struct in_options *options = ingest->options;
+    const struct in_documents_options documents = {
+        .keepers = { .key_file = options->keep_key_file,
+                     .ca_file = options->keep_ca_file,
+                     .cert_file = options->keep_tls_cert,
+                     .cert_key_file = options->keep_tls_key,
+                     .stall_timeout_ms = DOCUMENT_STALL_MS },
+        .data = options->data,
+    };
+    qf_rc rc = in_documents_start(&documents, ingest->routes.ring, &ingest->metrics,
+                                  &ingest->documents, err);
+
+    ingest->routes.documents = ingest->documents;
+    return rc;
+}
+
 static qf_rc start_fresh(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -634,6 +656,8 @@ static qf_rc start(struct ingest *ingest, struct qf_err *err)
     if (rc == QF_OK)
         rc = start_handoff(ingest, err);
     if (rc == QF_OK)
+        rc = start_documents(ingest, err);
+    if (rc == QF_OK)
         rc = start_fresh(ingest, err);
     if (rc == QF_OK)
         rc = start_state(ingest, err);
@@ -756,6 +780,7 @@ static void stop(struct ingest *ingest)
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
     ingest->fresh = in_fresh_stop(ingest->fresh);
     ingest->handoff = in_handoff_stop(ingest->handoff);
+    ingest->documents = in_documents_stop(ingest->documents);
     in_accept_halt(ingest->accept);
     in_driver_halt(ingest->driver);
     in_state_halt(ingest->state);

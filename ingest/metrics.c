@@ -19,6 +19,9 @@ static const char *const in_sample_kinds[] = { "float", "histogram", NULL };
 static const char *const in_range_states[] = { "open", "closed", "sealed", NULL };
 static const char *const in_handoff_whys[] = { "cap",     "age",          "damage",
                                                "removed", "not_an_owner", NULL };
+static const char *const in_document_outcomes[] = { "ok",      "repeated",      "not_found",
+                                                    "refused", "level_not_met", "failed",
+                                                    NULL };
 static const char *const in_seal_hows[] = { "put", "present", NULL };
 
 void in_metrics_init(struct in_metrics *metrics)

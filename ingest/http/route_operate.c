@@ -4,6 +4,7 @@
 #include "ingest/fresh/fresh.h"
 #include "ingest/head/heads.h"
 #include "ingest/http/routes_int.h"
+#include "ingest/docs/documents.h"
 #include "ingest/ring/driver.h"
 #include "ingest/ring/handoff.h"
 #include "ingest/state/state.h"
@@ -81,6 +82,18 @@ static void read_ring_figures(struct in_routes *routes)
     qf_metric_set(m->ring_moves, 0, (double)counts.moves);
     qf_metric_set(m->ring_down, 0, (double)counts.open);
     qf_metric_set(m->ring_unwritable, 0, (double)counts.unwritable);
+}
+
+static void read_document_figures(struct in_routes *routes)
+{
+    struct in_metrics *m = routes->metrics;
+    struct in_replicas_figures f;
+
+    in_documents_figures(routes->documents, &f);
+    qf_metric_set(m->documents_repairs, 0, (double)f.repairs);
+    qf_metric_set(m->documents_repair_failures, 0, (double)f.failed);
+    qf_metric_set(m->documents_repairs_dropped, 0, (double)f.dropped);
+    qf_metric_set(m->documents_repairs_waiting, 0, (double)f.waiting);
 }
 
 static void read_handoff_figures(struct in_routes *routes)
@@ -173,6 +186,7 @@ static void handle_metrics(struct qh_visit *visit)
     read_write_figures(in_routes_of(visit));
     read_ring_figures(in_routes_of(visit));
     read_handoff_figures(in_routes_of(visit));
+    read_document_figures(in_routes_of(visit));
     read_head_figures(in_routes_of(visit));
     read_state_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);

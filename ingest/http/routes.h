@@ -18,6 +18,7 @@ struct qp_peers;
 struct in_driver;
 struct in_state;
 struct in_handoff;
+struct in_documents;
 struct rg_board;
 
 struct in_routes {
@@ -27,6 +28,7 @@ struct in_routes {
     struct rg_board *ring;      /* as this node knows it */
     struct in_driver *driver;   /* of migrations */
     struct in_handoff *handoff; /* NULL: there is none */
+    struct in_documents *documents;
     struct in_heads *heads;
     const char *name;    /* of this node */
     char http_base[256]; /* where others reach its HTTP; before peers are there: nowhere */
