@@ -7,6 +7,7 @@
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "base/sys/thread.h"
+#include "ingest/docs/replicas.h"
 #include "ingest/ring/names.h"
 #include "ring/coord/coord.h"
 #include "ring/wire/keeper.h"
@@ -139,30 +140,68 @@ static qf_rc stream(void *ctx, const struct rg_place_of_call *at, const struct q
     return about_names(ctx, RG_KEEP_STREAM, at, &of, STREAM_MS, ret, err);
 }
 
-/* Nobody writes documents yet: one that is there is of a newer release, and would be lost. */
-static qf_rc documents(void *ctx, const struct rg_place_of_call *at, struct qf_err *err)
+/* A page of what @source has goes to the newcomer. @last: the last name of it. */
+static qf_rc join_page(struct in_driver *driver, const struct rg_place_of_call *at,
+                       const struct rg_docs *docs, const char *source,
+                       char last[RG_BLOB_NAME_MAX + 1], struct qf_err *err)
 {
-    struct in_driver *driver = ctx;
-    const struct sg_store_limit limit = within(driver, CALL_MS);
-    const struct rg_keep_query query = query_of(at);
+    struct rg_keep_query query = query_of(at);
+
+    for (size_t i = 0; i < docs->count; i++) {
+        QF_CLEANUP(rg_sheet_done) struct rg_sheet sheet = { 0 };
+        const struct sg_store_limit limit = within(driver, CALL_MS);
+        int status;
+        qf_rc rc;
+
+        query.name = docs->items[i].name;
+        if (query.name.len > RG_BLOB_NAME_MAX ||
+            rg_sheet_decode(docs->items[i].bytes, &sheet) != QF_OK)
+            return qf_err_set(err, QF_EPROTO, "%s has a document that cannot be read", source);
+        rc = in_replica_join(driver->client, at->url, &query, &sheet, &limit, &status, err);
+        if (rc != QF_OK)
+            return rc;
+        memcpy(last, query.name.data, query.name.len);
+        last[query.name.len] = 0;
+    }
+    return QF_OK;
+}
+
+static qf_rc join_source(struct in_driver *driver, const struct rg_place_of_call *at,
+                         const char *source, struct qf_err *err)
+{
+    char last[RG_BLOB_NAME_MAX + 1] = "";
+    bool more = true;
     qf_rc rc = QF_OK;
 
-    for (size_t i = 0; i < at->source_count && rc == QF_OK; i++) {
+    while (more && rc == QF_OK) {
         QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+        const struct sg_store_limit limit = within(driver, CALL_MS);
+        struct rg_keep_query query = query_of(at);
         struct sg_keep_answer said = { 0 };
         struct rg_docs docs;
 
-        rc = sg_keep_ask(driver->client, at->sources[i], "GET", RG_KEEP_DOCS, &query, QF_STR(""),
-                         &limit, &body, &said, err);
+        query.after = qf_str_from(last);
+        rc = sg_keep_ask(driver->client, source, "GET", RG_KEEP_DOCS, &query, QF_STR(""), &limit,
+                         &body, &said, err);
         if (rc != QF_OK)
             break;
         if (rg_docs_decode(qf_strbuf_view(&body), &docs) != QF_OK)
-            return qf_err_set(err, QF_EPROTO, "%s: documents that cannot be read", at->sources[i]);
-        if (docs.count)
-            rc = qf_err_set(err, QF_EUNSUPPORTED, "%s has documents: a newer release is needed",
-                            at->sources[i]);
+            return qf_err_set(err, QF_EPROTO, "%s: documents that cannot be read", source);
+        rc = join_page(driver, at, &docs, source, last, err);
+        more = docs.more && docs.count;
         rg_docs_done(&docs);
     }
+    return rc;
+}
+
+/* The sources are a majority of the owners before, and know the epoch: what is written in an older one reaches
+ * no majority any more, and what was is with one of them (!). */
+static qf_rc documents(void *ctx, const struct rg_place_of_call *at, struct qf_err *err)
+{
+    qf_rc rc = QF_OK;
+
+    for (size_t i = 0; i < at->source_count && rc == QF_OK; i++)
+        rc = join_source(ctx, at, at->sources[i], err);
     return rc;
 }
 

@@ -1,10 +1,11 @@
 """test_documents.py - documents on real keepers: written and read through any ingest node, at each level, with keepers away."""
 import concurrent.futures
+import time
 import unittest
 
 from harness import wait_for
 from keepers import varint
-from test_migrations import MigrationTest
+from test_migrations import MIGRATIONS, MigrationTest, NODES
 
 PATH = "/v1/key-value"
 
@@ -182,6 +183,25 @@ class Alone(DocumentTest):
             self.written(a, "k", f"round {round_}", context=before["context"])
             self.assertEqual(self.get(a, "k")[1]["value"], f"round {round_}")
         self.assertRegex((a.data / "documents" / "clock").read_text(), r"^[0-9a-f]{16} [0-9]+\n$")
+
+    def test_documents_move_with_their_slots(self):
+        self.fabric(keepers=1, copies=1)
+        a, count = self.nodes[0], 20
+        for i in range(count):
+            self.written(a, f"k{i}", f"value {i}" if i else b"x" * 65536)
+        # Whoever was there before goes: what is read then comes from the one who came.
+        for change in (lambda: self.add("n0"), lambda: self.ask("DELETE", f"{NODES}/k0")["migration"]):
+            migration = change()
+            while self.ask("GET", f"{MIGRATIONS}/{migration}")["status"] not in ("completed", "rolled_back"):
+                self.written(a, f"k{count}", f"value {count}")
+                count += 1
+                time.sleep(0.05)
+            self.assertEqual(self.ask("GET", f"{MIGRATIONS}/{migration}")["status"], "completed")
+        self.keepers.pop("k0").kill()
+        for i in range(1, count):
+            status, answer = self.get(a, f"k{i}", level="all")
+            self.assertEqual((status, answer.get("value"), answer.get("siblings")), (200, f"value {i}", []))
+        self.assertEqual(len(self.get(a, "k0")[1]["value"]), 65536)
 
 
 class Keys(DocumentTest):
