@@ -1,6 +1,9 @@
 /* bench_statemap.c - what maps cost of one core: merging a part, looking up keys, numbers and moments.
  *
- * usage: bench_statemap [KEYS]     10,000,000 unless said; some GiB in a folder below $TMPDIR or /tmp, which goes in the end
+ * usage: bench_statemap [KEYS [KIND]]     10,000,000 of each kind unless said; some GiB in a folder below $TMPDIR or /tmp, which
+ *                                         goes in the end
+ *
+ * Keys are looked up in a snapshot, as readers have it.
  *
  * Rates are of processor time, so that what else the machine does counts for less; the disk's does not count at all. Printing
  * keys is part of it. */
@@ -83,8 +86,10 @@ static void look_up(struct sm_store *store, const struct sm_definition *definiti
     struct qf_err err = { 0 };
     uint64_t hits = 0;
     double began = 0;
+    uint64_t version;
 
-    must(sm_reading_begin(store, qf_str_from(definition->name), &reading, &err), &err);
+    must(sm_snapshot_make(store, qf_str_from(definition->name), &version, &err), &err);
+    must(sm_snapshot_begin(store, qf_str_from(definition->name), version, &reading, &err), &err);
     for (int warm = 1; warm >= 0; warm--) {
         began = now_seconds();
         for (int i = 0; i < LOOK_UPS; i++) {
@@ -110,7 +115,7 @@ static void look_up(struct sm_store *store, const struct sm_definition *definiti
 int main(int argc, char **argv)
 {
     uint64_t keys = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
-    const char *temporary = getenv("TMPDIR");
+    const char *only = argc > 2 ? argv[2] : NULL, *temporary = getenv("TMPDIR");
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf folder = QF_STRBUF_INIT;
     struct sm_store_options options = { .write = true };
     struct sm_store *store;
@@ -124,6 +129,8 @@ int main(int argc, char **argv)
     for (int kind = 0; kind < SM_KIND__COUNT; kind++) {
         struct sm_definition definition = { .layout.kind = (enum sm_kind)kind };
 
+        if (only && strcmp(only, sm_kind_name((enum sm_kind)kind)) != 0)
+            continue;
         (void)snprintf(definition.name, sizeof(definition.name), "%s",
                        sm_kind_name((enum sm_kind)kind));
         must(sm_store_define(store, &definition, &err), &err);
