@@ -9,6 +9,7 @@
 #include "base/sys/clock.h"
 #include "ingest/head/heads.h"
 #include "ingest/http/heads_int.h"
+#include "ingest/state/state.h"
 #include "promql/parse.h"
 
 /* How long a follower may take to apply what its leader has. */
@@ -92,16 +93,47 @@ static void add_metadata(struct qf_strbuf *body, const struct in_found_metadata 
     qf_strbuf_puts(body, "}]");
 }
 
+struct metadata_answer {
+    struct qf_strbuf body;
+    const struct question *question;
+    uint64_t told;
+};
+
+static void tell_metadata(struct metadata_answer *answer, const struct in_found_metadata *found)
+{
+    if (answer->question->limit && answer->told >= answer->question->limit)
+        return;
+    if (answer->told++)
+        qf_strbuf_putc(&answer->body, ',');
+    add_metadata(&answer->body, found);
+}
+
+/* State maps that are info series. Nobody tells of them but their definitions, which are as of now. */
+static void tell_map(void *ctx, struct qf_str metric, struct qf_str map)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf help = QF_STRBUF_INIT;
+    struct metadata_answer *answer = ctx;
+    struct in_found_metadata found = {
+        .is = { .name = metric, .type = QF_METRIC_INFO, .unit = QF_STR("") },
+        .generation = (uint64_t)qf_clock_wall_ms() * 1000
+    };
+
+    if (answer->question->metric.len && !qf_str_eq(answer->question->metric, metric))
+        return;
+    qf_strbuf_printf(&help, "Rows of the state map %.*s.", QF_STR_ARG(map));
+    found.is.help = qf_strbuf_view(&help);
+    tell_metadata(answer, &found);
+}
+
 static void answer_metadata(struct in_round *round)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
     struct question *question = round->ctx;
+    struct metadata_answer answer = { .body = QF_STRBUF_INIT, .question = question };
     struct in_found_metadata *items;
     struct qf_err err = { 0 };
-    uint64_t told = 0;
     size_t count;
 
-    qf_strbuf_puts(&body, "{\"data\":{");
+    qf_strbuf_puts(&answer.body, "{\"data\":{");
     for (uint32_t i = 0; i < round->count && !err.rc; i++) {
         struct in_head *head = head_of(round, i, &err);
 
@@ -109,16 +141,18 @@ static void answer_metadata(struct in_round *round)
             in_extras_metadata(in_head_extras(head), question->exemplars.tenant, question->metric,
                                question->arena, &items, &count, &err) != QF_OK)
             continue;
-        for (size_t j = 0; j < count && (!question->limit || told < question->limit); j++, told++) {
-            qf_strbuf_puts(&body, told ? "," : "");
-            add_metadata(&body, &items[j]);
-        }
+        for (size_t j = 0; j < count; j++)
+            tell_metadata(&answer, &items[j]);
     }
-    qf_strbuf_puts(&body, "}}\n");
+    if (!err.rc)
+        err.rc = in_state_metrics(round->routes->state, question->exemplars.tenant, tell_map,
+                                  &answer, &err);
+    qf_strbuf_puts(&answer.body, "}}\n");
     if (err.rc)
         fail(round, &err);
     else
-        qh_stream_answer(round->stream, 200, "application/json", qf_strbuf_view(&body));
+        qh_stream_answer(round->stream, 200, "application/json", qf_strbuf_view(&answer.body));
+    qf_strbuf_done(&answer.body);
 }
 
 static void handle_metadata(struct qh_visit *visit)

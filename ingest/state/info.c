@@ -214,25 +214,48 @@ static void tell(struct in_state *state, struct sm_store *store, struct qf_str t
         print(json, definition, &offer);
 }
 
+/* The tenant's maps; none if it has none. */
+static qf_rc all_maps(struct in_state *state, struct qf_str tenant, struct sm_store **ret_store,
+                      sm_definitions *ret_all, struct qf_err *err)
+{
+    qf_rc rc = in_state_store(state, tenant, ret_store, err);
+
+    if (rc == QF_OK)
+        return sm_store_definitions(*ret_store, ret_all, err);
+    if (rc != QF_ENOTFOUND)
+        return rc;
+    if (err)
+        *err = (struct qf_err){ 0 };
+    return QF_OK;
+}
+
 qf_rc in_state_info(struct in_state *state, struct qf_str tenant, struct qf_strbuf *json,
                     struct qf_err *err)
 {
     sm_definitions all = { 0 };
     struct sm_store *store = NULL;
-    qf_rc rc = in_state_store(state, tenant, &store, err);
+    qf_rc rc = all_maps(state, tenant, &store, &all, err);
 
     qf_strbuf_putc(json, '[');
-    if (rc == QF_ENOTFOUND) { /* the tenant has no maps */
-        if (err)
-            *err = (struct qf_err){ 0 };
-        rc = QF_OK;
-    } else if (rc == QF_OK) {
-        rc = sm_store_definitions(store, &all, err);
-    }
     for (size_t i = 0; i < all.count && rc == QF_OK; i++)
         if (all.items[i].metric[0])
             tell(state, store, tenant, &all.items[i], json);
     qf_strbuf_putc(json, ']');
+    QF_VEC_DONE(&all);
+    return rc;
+}
+
+qf_rc in_state_metrics(struct in_state *state, struct qf_str tenant,
+                       void (*each)(void *ctx, struct qf_str metric, struct qf_str map), void *ctx,
+                       struct qf_err *err)
+{
+    sm_definitions all = { 0 };
+    struct sm_store *store = NULL;
+    qf_rc rc = all_maps(state, tenant, &store, &all, err);
+
+    for (size_t i = 0; i < all.count && rc == QF_OK; i++)
+        if (all.items[i].metric[0])
+            each(ctx, qf_str_from(all.items[i].metric), qf_str_from(all.items[i].name));
     QF_VEC_DONE(&all);
     return rc;
 }

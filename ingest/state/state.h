@@ -146,6 +146,11 @@ QF_MUST_CHECK qf_rc in_state_snapshot(struct in_state *state, struct qf_str tena
  * of upkeep, and what there is (version 0: nothing) is told meanwhile. */
 QF_MUST_CHECK qf_rc in_state_info(struct in_state *state, struct qf_str tenant,
                                   struct qf_strbuf *json, struct qf_err *err);
+/* Each map of the tenant that is an info series, and the metric that it is. */
+QF_MUST_CHECK qf_rc in_state_metrics(struct in_state *state, struct qf_str tenant,
+                                     void (*each)(void *ctx, struct qf_str metric,
+                                                  struct qf_str map),
+                                     void *ctx, struct qf_err *err);
 
 /* When this node last knew that it has done everything; 0: not yet. Does not block. */
 int64_t in_state_as_of(const struct in_state *state);
