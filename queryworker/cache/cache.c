@@ -490,6 +490,8 @@ static void count_download(struct qw_metrics *m, const struct qw_download *d)
                   1);
     if (d->partial && d->size)
         qf_metric_inc(m->downloads_in_parts);
+    if (d->map && d->rc == QF_OK)
+        qf_metric_inc(m->maps_fetched);
     if (d->rc == QF_ENOSPC)
         qf_metric_inc(m->no_space);
 }
