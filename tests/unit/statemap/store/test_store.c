@@ -144,6 +144,80 @@ TEST(loads_in_another_order_make_the_same_temporal_map)
     }
 }
 
+/* Everything that a map has, as text. */
+static void dump(struct bench *b, const char *map, char text[1024])
+{
+    struct sm_reading reading;
+    struct sm_rows rows = { 0 };
+    struct sm_row row;
+    size_t len = 0;
+    bool found = true;
+
+    CHECK_OK(sm_reading_begin(b->store, qf_str_from(map), &reading, &b->err), &b->err);
+    rows.txn = reading.txn;
+    for (;;) {
+        CHECK_OK(sm_rows_next(&rows, &found, &row, &b->err), &b->err);
+        if (!found)
+            break;
+        len +=
+            (size_t)snprintf(text + len, 1024 - len, "%.*s %lld..%lld %.*s\n", QF_STR_ARG(row.key),
+                             (long long)row.time, (long long)row.end, QF_STR_ARG(row.value.bytes));
+        CHECK(len < 1024);
+    }
+    sm_reading_end(b->store, &reading);
+}
+
+/* One of the loads that time tells apart: no two say something of the same key and moment. */
+static void stage_by_time(struct bench *b, int which)
+{
+    struct sm_writer *writer = NULL;
+    uint64_t position;
+    char value[16];
+
+    (void)snprintf(value, sizeof(value), "load %d", which);
+    CHECK_OK(sm_writer_begin(b->store, &writer, &b->err), &b->err);
+    for (int i = 0; i < 4; i++) {
+        struct sm_row session = { .key = QF_STR("alice"), .time = 100 * i + which };
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", i % 2);
+        put(b, writer, "version", help_row(key, 10 * i + which, value));
+        session.end = session.time + 40;
+        put(b, writer, "on_call", session);
+    }
+    CHECK_OK(sm_writer_finish(writer, &position, &b->err), &b->err);
+}
+
+TEST(the_same_part_twice_or_in_another_order_makes_the_same_map)
+{
+    static const int orders[][6] = { { 0, 1, 2, -1, -1, -1 },
+                                     { 2, 1, 0, -1, -1, -1 },
+                                     { 1, 1, 0, 2, 0, -1 },
+                                     { 2, 0, 2, 1, 1, 2 },
+                                     { 0, 2, 1, 0, 2, 1 } };
+    char first[2][1024], again[2][1024];
+
+    for (size_t which = 0; which < QF_COUNT_OF(orders); which++) {
+        QF_CLEANUP(bench_done) struct bench b = bench_open();
+
+        define(&b, "on_call", SM_SESSION);
+        for (int i = 0; i < 6 && orders[which][i] >= 0; i++) {
+            stage_by_time(&b, orders[which][i]);
+            if (i % 2)
+                merge(&b); /* parts that waited together, and each by itself */
+        }
+        merge(&b);
+        dump(&b, "version", which ? again[0] : first[0]);
+        dump(&b, "on_call", which ? again[1] : first[1]);
+        if (which) {
+            CHECK_STR(again[0], first[0]);
+            CHECK_STR(again[1], first[1]);
+        }
+    }
+    CHECK(strstr(first[0], "k1 32..0 load 2\n"));
+    CHECK(strstr(first[1], "alice 301..341 \n"));
+}
+
 TEST(an_aborted_load_leaves_nothing)
 {
     QF_CLEANUP(bench_done) struct bench b = bench_open();
@@ -587,6 +661,79 @@ TEST(readers_beside_a_merge_see_whole_loads)
     atomic_store(&w.stop, true);
     for (int i = 0; i < 3; i++)
         (void)qf_thread_join(threads[i]);
+    CHECK(atomic_load(&w.seen) > 0);
+    CHECK_EQ(atomic_load(&w.torn), 0);
+}
+
+/* Copies are made and read by others while parts are merged: each has the rows of its version, and stays as it is. */
+static void watch_snapshots(void *ctx)
+{
+    struct watch *w = ctx;
+
+    while (!atomic_load(&w->stop)) {
+        struct sm_reading reading;
+        struct sm_row row[2];
+        bool found[2];
+        uint64_t version;
+        char value[32];
+
+        if (sm_snapshot_make(w->b->store, QF_STR("team"), &version, NULL) != QF_OK ||
+            sm_snapshot_begin(w->b->store, QF_STR("team"), version, &reading, NULL) != QF_OK) {
+            atomic_fetch_add(&w->torn, 1);
+            break;
+        }
+        (void)snprintf(value, sizeof(value), "load %d", (int)version);
+        for (int look = 0; look < 3; look++)
+            if (sm_find(reading.txn, QF_STR("k"), 0, &found[0], &row[0], NULL) != QF_OK ||
+                sm_find(reading.txn, QF_STR("other"), 0, &found[1], &row[1], NULL) != QF_OK ||
+                !found[0] || !found[1] || !qf_str_is(row[0].value.bytes, value) ||
+                !qf_str_is(row[1].value.bytes, value))
+                atomic_fetch_add(&w->torn, 1);
+        atomic_fetch_add(&w->seen, 1);
+        sm_reading_end(w->b->store, &reading);
+    }
+}
+
+static void stage_pair(struct bench *b, int load)
+{
+    struct sm_writer *writer = NULL;
+    uint64_t position;
+    char value[32];
+
+    (void)snprintf(value, sizeof(value), "load %d", load);
+    CHECK_OK(sm_writer_begin(b->store, &writer, &b->err), &b->err);
+    put(b, writer, "team", help_row("k", 0, value));
+    put(b, writer, "team", help_row("other", 0, value));
+    CHECK_OK(sm_writer_finish(writer, &position, &b->err), &b->err);
+    CHECK_EQ(position, load);
+}
+
+TEST(snapshots_are_of_one_version_while_parts_are_merged)
+{
+    QF_CLEANUP(bench_done) struct bench b = bench_open();
+    struct watch w = { .b = &b };
+    struct qf_thread *thread = NULL;
+    struct sm_reading pinned = { 0 };
+    struct sm_row row;
+    uint64_t version;
+    bool found;
+
+    for (int load = 1; load <= 40; load++) {
+        stage_pair(&b, load);
+        merge(&b);
+        if (load > 1)
+            continue;
+        CHECK_OK(sm_snapshot_make(b.store, QF_STR("team"), &version, &b.err), &b.err);
+        CHECK_OK(sm_snapshot_begin(b.store, QF_STR("team"), version, &pinned, &b.err), &b.err);
+        CHECK((thread = qf_thread_start("watch", watch_snapshots, &w)));
+    }
+    for (int tries = 0; tries < 5000 && atomic_load(&w.seen) < 5; tries++)
+        (void)usleep(1000);
+    atomic_store(&w.stop, true);
+    (void)qf_thread_join(thread);
+    CHECK_OK(sm_find(pinned.txn, QF_STR("k"), 0, &found, &row, &b.err), &b.err);
+    CHECK(found && qf_str_is(row.value.bytes, "load 1"));
+    sm_reading_end(b.store, &pinned);
     CHECK(atomic_load(&w.seen) > 0);
     CHECK_EQ(atomic_load(&w.torn), 0);
 }
