@@ -1,4 +1,7 @@
 """test_owners.py - state maps at the ingest nodes: definitions, loads, snapshots, and what a crash costs."""
+import json
+import random
+import threading
 import unittest
 
 from states import StateTest, lines, wait_for
@@ -128,6 +131,76 @@ class Three(StateTest):
     def try_load(self, node, body):
         status, answer = node.request("POST", "/api/v1/state/load", {"format": "jsonl"}, body, timeout=60)
         return answer["data"] if status == 200 else None
+
+
+class Killed(StateTest):
+    """Nodes are killed, one after the other, between loads and questions, at moments that a seed chooses. Time decides what the map says,
+    so that a load that was given up and counts later all the same changes nothing."""
+    KEYS = [f"k{i}" for i in range(300)]
+
+    def look(self, node):
+        """The load that it answers with: all keys have the same one. None: it does not answer now."""
+        try:
+            status, answer = node.request("POST", "/api/v1/state/team", body=json.dumps({"keys": self.KEYS}), timeout=10)
+        except OSError:
+            return None
+        if status != 200:
+            return None
+        values = {row and row["value"] for row in answer["data"]["rows"]}
+        self.assertEqual(len(values), 1, "half of a load")
+        return values.pop()
+
+    def offer(self, nodes, number):
+        """Load it at whoever takes it; the node that did."""
+        body = lines(*[{"map": "team", "key": key, "time": f"2026-01-01T00:00:{number:02}Z", "value": number} for key in self.KEYS])
+        for node in nodes:
+            try:
+                status, answer = node.request("POST", "/api/v1/state/load", {"format": "jsonl"}, body, timeout=20)
+            except OSError:
+                continue
+            if status == 200:
+                return node, answer["data"]["position"]
+        return None
+
+    def ask_on(self, nodes, stop, wrong):
+        """No node goes back, as long as it is not started again."""
+        last = {}
+        while not stop.is_set():
+            for node in nodes:
+                found = self.look(node)
+                if found is not None and found < last.get(node.name, 0):
+                    wrong.append((node.name, last[node.name], found))
+                if found is not None:
+                    last[node.name] = found
+
+    def test_answers_are_whole_loads_and_what_was_acknowledged_stays(self):
+        prng, nodes, wrong, stop = random.Random(22), self.cluster(), [], threading.Event()
+        self.define(nodes[0], "team", "temporal", type="integer")
+        self.offer(nodes, 1)
+        asking = threading.Thread(target=self.ask_on, args=(nodes, stop, wrong))
+        asking.start()
+        self.addCleanup(asking.join)
+        self.addCleanup(stop.set)
+        number = 1
+        for _ in range(3):
+            victim = prng.choice(nodes)
+            killer = threading.Timer(prng.uniform(0, 0.3), victim.kill)
+            killer.start()
+            for _ in range(3):
+                number += 1
+                # The victim as often as others; what was cut off is loaded again, by a node that is there.
+                turn = prng.sample(nodes, len(nodes))
+                taker, position = wait_for("a load", lambda turn=turn: self.offer(turn, number), 60)
+                if taker is not victim:
+                    self.assertEqual(wait_for("an answer", lambda taker=taker: self.look(taker)), number)
+            killer.join()
+            victim.start(ready=False)
+            wait_for("it to be ready", victim.is_ready, 60)
+        self.wait_rows(nodes, "team", position)
+        stop.set()
+        asking.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual([self.look(node) for node in nodes], [number] * 3)
 
 
 if __name__ == "__main__":
