@@ -3,6 +3,7 @@ of shards; one version for a whole query, while workers die and rows are loaded;
 import importlib.util
 import json
 import os
+import signal
 import sys
 import threading
 import unittest
@@ -149,6 +150,44 @@ class Answers(InfoTest):
         wait_for("the maps", lambda: len(self.ask(fabric, "team_info", "alone")) == INSTANCES)
 
 
+JOINS = [QUERIES[1], "temperature * on(instance) group_left(version) version_info",
+         "sum(temperature) * on() group_left(key) on_call_info"]
+
+
+class Retries(InfoTest):
+    def asked_while_a_worker_dies(self, fabric, victim, expr, tenant):
+        """It is given works, says nothing, and is killed: others do them."""
+        before, answers = fabric.metric("promfabric_api_work_assigned_total"), []
+        fabric.workers[victim].signal(signal.SIGSTOP)
+        thread = threading.Thread(target=lambda: answers.append(self.ask(fabric, expr, tenant)))
+        thread.start()
+        wait_for("works to be assigned", lambda: fabric.metric("promfabric_api_work_assigned_total") > before)
+        fabric.workers[victim].kill()
+        thread.join()
+        fabric.start_worker(victim)
+        fabric.wait_workers(2, 60)
+        self.assertEqual(len(answers), 1, "no answer")
+        return answers[0]
+
+    def test_joins_are_those_of_the_same_samples_while_workers_die(self):
+        node = self.start()
+        fabric = self.fabric(node)
+        for shards in (1, 4, 8):
+            tenant = f"of{shards}"
+            fabric_of.load(self.store, sample_lines(), tenant, shards)
+            self.define_all(node, tenant)
+            self.load_all(node, tenant)
+            wait_for("the maps", lambda tenant=tenant: self.ask(fabric, "on_call_info", tenant))
+            # One of the three joins each, of state, of temporal state, of sessions; and other workers.
+            for number, expr in enumerate(JOINS):
+                wanted = self.as_info(self.ask(fabric, expr.replace("_info", "_samples"), tenant))
+                self.assertTrue(wanted, expr)
+                if number == (1, 4, 8).index(shards) or shards == 8:
+                    self.assertEqual(self.asked_while_a_worker_dies(fabric, number % 2, expr, tenant), wanted, (expr, tenant))
+                self.assertEqual(self.ask(fabric, expr, tenant), wanted, (expr, tenant))
+        self.assertGreater(fabric.metric("promfabric_api_work_reassigned_total"), 0)
+
+
 class Versions(InfoTest):
     def test_a_query_reads_one_version_while_workers_die_and_rows_are_loaded(self):
         node = self.start()
@@ -214,6 +253,11 @@ class Versions(InfoTest):
         self.define(node, "team", metric="team_of")
         wait_for("its new name", lambda: len(fabric.query("team_of", START)["result"]) == INSTANCES)
         self.assertEqual(fabric.query("team_info", START)["result"], [])
+        told = fabric.data("/api/v1/metadata")
+        self.assertEqual(told["team_of"], [{"type": "info", "help": "Rows of the state map team.", "unit": ""}])
+        self.assertEqual(sorted(told), ["on_call_info", "team_of", "version_info"])
+        self.assertEqual(list(fabric.data("/api/v1/metadata", {"metric": "version_info"})), ["version_info"])
+        self.assertEqual(fabric.data("/api/v1/metadata", {"metric": "team_info"}), {})
         node.request("DELETE", "/api/v1/state/maps/team")
         wait_for("nothing", lambda: fabric.query("team_of", START)["result"] == [])
         self.define(node, "team", metric="team_info")
