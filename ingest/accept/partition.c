@@ -34,6 +34,7 @@ struct partition {
     uint64_t seal_round;
     int64_t floor_due_ms;
     uint64_t odd[ODD_MAX];
+    bool odd_is_note[ODD_MAX]; /* of the manifest, and nothing else */
     uint32_t odd_next;
 };
 
@@ -119,8 +120,10 @@ static void note_odd(struct partition *partition, uint64_t index, const struct i
 {
     add(&partition->all->figures.bad, 1);
     if (record->kind == IN_SAMPLES || record->kind == IN_BELOW || record->kind == IN_ELECT ||
-        record->kind == IN_PIN || record->note.len)
+        record->kind == IN_PIN || record->note.len) {
+        partition->odd_is_note[partition->odd_next % ODD_MAX] = record->kind == IN_NOTE;
         partition->odd[partition->odd_next++ % ODD_MAX] = index;
+    }
     if (record->kind != IN_SAMPLES)
         return;
     QF_LOG_WARN("samples in the log count for nothing", QF_KV_U64("partition", partition->number),
@@ -431,12 +434,13 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
     return proposal;
 }
 
-static bool was_odd(const struct partition *partition, uint64_t index)
+/* The same once more may count, but for a note: whoever wrote it looks how things are now. */
+static qf_rc was_odd(const struct partition *partition, uint64_t index)
 {
     for (size_t i = 0; i < ODD_MAX; i++)
         if (index && partition->odd[i] == index)
-            return true;
-    return false;
+            return partition->odd_is_note[i] ? QF_ECONFLICT : QF_EUNAVAILABLE;
+    return QF_OK;
 }
 
 static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_answer *answer)
@@ -452,7 +456,11 @@ static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_
     if (!answer || rc != QF_OK)
         return;
     if (was_odd(partition, index))
-        (void)qf_err_set(&answer->err, QF_EUNAVAILABLE, "the request was not written: try again");
+        (void)qf_err_set(&answer->err, was_odd(partition, index),
+                         was_odd(partition, index) == QF_ECONFLICT
+                             ? "the note counts for nothing as things stand: a name of it was "
+                               "removed, or owners were counted in an earlier epoch"
+                             : "the request was not written: try again");
     else if (elects)
         qf_strbuf_putc(&answer->text, '1');
     else if (settles)
