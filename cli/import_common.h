@@ -29,8 +29,9 @@ struct import_cli {
 
 /* The flags of struct import_cli, to be spread into a command's table. */
 #define IMPORT_CLI_FLAGS(o)                                                                        \
-    { "store", CLI_FLAG_STR, &(o).store,                                                           \
-      "URL",   "./store",    "where segments go: a folder or s3://bucket/prefix" },                \
+    { "store",    CLI_FLAG_STR,                                                                    \
+      &(o).store, "URL",                                                                           \
+      "./store",  "where segments go: a folder, s3://bucket/prefix or ring://HOST:PORT[,...]" },   \
         { "tenant", CLI_FLAG_STR, &(o).tenant, "NAME", "default", "whose data they are" },         \
         { "shards", CLI_FLAG_U64, &(o).shards,                                                     \
           "N",      "4",          "shards to spread series over, a power of two" },                \

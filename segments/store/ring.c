@@ -2,14 +2,19 @@
 #include "segments/store/ring.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
-#include "base/sys/clock.h"
 #include "ring/wire/listing.h"
 #include "segments/store/ring_int.h"
+
+/* How often a blob is placed and its note written, while its owners change. */
+#define NAME_ROUNDS 5
+#define NODE_PATH "/v1/node"
+#define NODE_BYTES_MAX ((size_t)1 << 20)
 
 static const struct sg_store_ops ring_ops;
 
@@ -288,12 +293,56 @@ static qf_rc post_note(struct ring_store *store, uint32_t partition, const struc
     return ring_post(store, path, qf_strbuf_view(&body), limit, &said, err);
 }
 
+/* The partition of @key. It does not move: a cluster's number of partitions stays what it is. */
+static qf_rc partition_of(struct ring_store *store, struct qf_str key,
+                          const struct sg_store_limit *limit, uint32_t *ret_partition,
+                          struct qf_err *err)
+{
+    struct ring_mirror *mirror = &store->mirror;
+    uint32_t count;
+    qf_rc rc = QF_OK;
+
+    qf_lock_take(mirror->lock);
+    count = mirror->partition_count;
+    qf_lock_drop(mirror->lock);
+    if (!count) {
+        rc = ring_refresh(store, limit, err);
+        qf_lock_take(mirror->lock);
+        count = mirror->partition_count;
+        qf_lock_drop(mirror->lock);
+    }
+    if (rc)
+        return rc;
+    if (!count)
+        return qf_err_set(err, QF_EUNAVAILABLE, "%s: nobody knows the partitions", store->base.url);
+    *ret_partition = (uint32_t)(qf_hash_bytes(key) % count);
+    return QF_OK;
+}
+
+qf_rc sg_ring_change(struct sg_store *base, const struct sg_ring_change *change,
+                     const struct sg_store_call *call, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    struct rg_note note = { .kind = RG_NOTE_REMOVED,
+                            .epoch = change->epoch,
+                            .added = change->added,
+                            .added_count = change->added_count,
+                            .removed = change->removed,
+                            .removed_count = change->removed_count };
+    uint32_t partition;
+    qf_rc rc = partition_of(store, change->tenant, &limit, &partition, err);
+
+    if (change->added_count)
+        note.kind = change->removed_count ? RG_NOTE_REPLACED : RG_NOTE_ADDED;
+    return rc ? rc : post_note(store, partition, &note, &limit, err);
+}
+
 /* Leases, marks and notes of changes change their content, which names on the ring do not. */
 static qf_rc refuse_mutable(struct qf_str name, struct qf_err *err)
 {
     return qf_err_set(err, QF_EUNSUPPORTED,
-                      "%.*s: a store on our own nodes has no leases and marks yet: it takes "
-                      "what ingest nodes seal, no imports and no compaction",
+                      "%.*s: a store on our own nodes has no leases: nothing is merged there yet",
                       QF_STR_ARG(name));
 }
 
@@ -303,17 +352,25 @@ static qf_rc ring_put(struct sg_store *base, struct qf_str name, const struct sg
     struct ring_store *store = ring_of(base);
     struct rg_blob blob = { .name = name, .bytes = bytes->size };
     struct rg_note note = { .kind = RG_NOTE_ADDED, .added = &blob, .added_count = 1 };
+    struct qf_err why = { 0 };
+    uint32_t partition;
     qf_rc rc;
 
     if (name.data[0] == '_')
         return refuse_mutable(name, err);
-    rc = ring_refresh(store, limit, err);
-    if (rc == QF_OK)
-        rc = ring_place(store, name, bytes, limit, &blob.slot, &note.epoch, err);
+    rc = partition_of(store, name, limit, &partition, err);
     if (rc)
         return rc;
-    return post_note(store, (uint32_t)(qf_hash_bytes(name) % store->mirror.partition_count), &note,
-                     limit, err);
+    for (int i = 0; i < NAME_ROUNDS; i++) {
+        rc = ring_place(store, name, bytes, limit, &blob.slot, &note.epoch, err);
+        if (rc)
+            return rc;
+        why = (struct qf_err){ 0 };
+        rc = post_note(store, partition, &note, limit, &why);
+        if (rc != QF_EGONE || ring_follow(store, 0, limit, NULL)) /* owners may be others by now */
+            break;
+    }
+    return rc ? qf_err_set(err, rc, "%.*s is not named: %s", QF_STR_ARG(name), why.msg) : QF_OK;
 }
 
 static qf_rc ring_put_new(struct sg_store *base, struct qf_str name,
@@ -326,13 +383,24 @@ static qf_rc ring_put_new(struct sg_store *base, struct qf_str name,
     return refuse_mutable(name, err);
 }
 
+/* The time of an ingest node. */
 static qf_rc ring_clock(struct sg_store *base, const struct sg_store_limit *limit, int64_t *ret_ms,
                         struct qf_err *err)
 {
-    (void)base;
-    (void)limit;
-    (void)err;
-    *ret_ms = qf_clock_wall_ms();
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct ring_store *store = ring_of(base);
+    qf_rc rc = ring_get(store, NODE_PATH, NODE_BYTES_MAX, limit, &body, err);
+    json_t *root;
+    json_int_t ms;
+
+    if (rc)
+        return rc;
+    root = json_loadb(body.data, body.len, 0, NULL);
+    ms = json_integer_value(json_object_get(root, "time_ms")); /* 0 of what is none */
+    json_decref(root);
+    if (ms <= 0)
+        return qf_err_set(err, QF_EPROTO, "an ingest node does not say what time it is");
+    *ret_ms = (int64_t)ms;
     return QF_OK;
 }
 

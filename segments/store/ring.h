@@ -16,6 +16,7 @@
 #ifndef SEGMENTS_STORE_RING_H
 #define SEGMENTS_STORE_RING_H
 
+#include "ring/core/manifest.h"
 #include "ring/core/tally.h"
 #include "ring/wire/keeper.h"
 #include "segments/store/call.h"
@@ -31,6 +32,29 @@ bool sg_store_is_ring(const struct sg_store *store);
 QF_MUST_CHECK qf_rc sg_ring_place(struct sg_store *store, struct qf_str name, int fd, uint64_t size,
                                   const struct sg_store_call *call, uint32_t *ret_slot,
                                   uint64_t *ret_epoch, struct qf_err *err);
+
+/* The same with @data. */
+QF_MUST_CHECK qf_rc sg_ring_place_data(struct sg_store *store, struct qf_str name,
+                                       struct qf_str data, const struct sg_store_call *call,
+                                       uint32_t *ret_slot, uint64_t *ret_epoch, struct qf_err *err);
+/* Must blobs placed at @placed_ms (monotonic) be placed again before they are named? */
+bool sg_ring_placed_too_early(int64_t placed_ms);
+
+/* What is named and what is not any more, in one step of the log: all of it, or nothing. */
+struct sg_ring_change {
+    struct qf_str tenant;        /* in whose partition; all changes that name each other have one */
+    const struct rg_blob *added; /* placed: name, slot, bytes */
+    size_t added_count;
+    uint64_t epoch; /* the least in which their owners were counted */
+    const struct qf_str *removed;
+    size_t removed_count; /* with `added`: it counts only if all of them are named */
+};
+/* The most that one change adds and removes. */
+#define SG_RING_CHANGE_MAX ((size_t)RG_NOTE_BLOBS_MAX)
+/* To do it again is harmless. QF_EGONE: it counts for nothing, for one of `removed` is not named, one of `added` was
+ * removed before, or owners changed since its epoch: place them again. Others: it may count, or not, or later. */
+QF_MUST_CHECK qf_rc sg_ring_change(struct sg_store *store, const struct sg_ring_change *change,
+                                   const struct sg_store_call *call, struct qf_err *err);
 
 /* A copy of the ring as it is known, not older than @age_ms if ingest nodes can be asked; rg_ring_free() it. Of its copy of
  * the node called @name the owner looks for itself. */

@@ -8,6 +8,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "ring/core/keep.h"
 #include "segments/store/ring_int.h"
 
 /* A ring of this age is good enough to begin with. */
@@ -353,16 +354,39 @@ qf_rc ring_place(struct ring_store *store, struct qf_str name, const struct sg_s
                       QF_STR_ARG(name), why.msg);
 }
 
+static qf_rc place_counted(struct sg_store *base, struct qf_str name,
+                           const struct sg_store_bytes *bytes, const struct sg_store_call *call,
+                           uint32_t *ret_slot, uint64_t *ret_epoch, struct qf_err *err)
+{
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    qf_rc rc = ring_place(ring_of(base), name, bytes, &limit, ret_slot, ret_epoch, err);
+
+    if (rc)
+        atomic_fetch_add_explicit(&base->failures, 1, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&base->bytes_written, bytes->size, memory_order_relaxed);
+    return rc;
+}
+
 qf_rc sg_ring_place(struct sg_store *base, struct qf_str name, int fd, uint64_t size,
                     const struct sg_store_call *call, uint32_t *ret_slot, uint64_t *ret_epoch,
                     struct qf_err *err)
 {
-    struct sg_store_limit limit = sg_store_limit_of(call);
-    qf_rc rc = ring_place(ring_of(base), name, &(struct sg_store_bytes){ .fd = fd, .size = size },
-                          &limit, ret_slot, ret_epoch, err);
-    if (rc)
-        atomic_fetch_add_explicit(&base->failures, 1, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(&base->bytes_written, size, memory_order_relaxed);
-    return rc;
+    const struct sg_store_bytes bytes = { .fd = fd, .size = size };
+
+    return place_counted(base, name, &bytes, call, ret_slot, ret_epoch, err);
+}
+
+qf_rc sg_ring_place_data(struct sg_store *base, struct qf_str name, struct qf_str data,
+                         const struct sg_store_call *call, uint32_t *ret_slot, uint64_t *ret_epoch,
+                         struct qf_err *err)
+{
+    const struct sg_store_bytes bytes = { .data = data.data, .fd = -1, .size = data.len };
+
+    return place_counted(base, name, &bytes, call, ret_slot, ret_epoch, err);
+}
+
+bool sg_ring_placed_too_early(int64_t placed_ms)
+{
+    return rg_put_is_old(placed_ms, qf_clock_mono_ms(), RG_BLOB_GRACE_MS);
 }

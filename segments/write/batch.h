@@ -79,6 +79,7 @@ struct sg_batch_options {
     /* Who else may put or merge files meanwhile (claim.h), borrowed: a commit whose claim was broken rolls
      * back. NULL: nobody does. */
     struct sg_claim *claim;
+    uint32_t names_max; /* on our own nodes: segments named in one step; 0: SG_CLAIM_NAMES_MAX */
 
     /* Set by another thread or a signal handler to end the batch with QF_ECANCELED; may be NULL. */
     const atomic_bool *cancel;

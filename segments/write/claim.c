@@ -11,6 +11,7 @@
 #include "base/pure/vec.h"
 #include "segments/store/lease.h"
 #include "segments/store/ring.h"
+#include "segments/write/claim_log.h"
 
 #define MARK_DIGITS 20
 #define MARKS_MAX 1000
@@ -25,6 +26,7 @@ struct sg_claim {
     char *name;
     uint64_t generation;
     struct sg_lease *lease;
+    struct claim_log *log; /* on our own nodes, and nothing else then */
 };
 
 /* --- the mark --- */
@@ -129,7 +131,7 @@ static void free_claim(struct sg_claim *claim)
 }
 
 /* The same millisecond, the second half of it; never less than @generation, and in the same order. */
-static uint64_t of_import(uint64_t generation)
+uint64_t claim_of_import(uint64_t generation)
 {
     return generation - generation % 1000 + 500 + generation % 1000 / 2;
 }
@@ -141,7 +143,7 @@ static qf_rc rise_above(struct sg_claim *claim, uint64_t mark, const struct sg_s
     struct sg_lease *lower = claim->lease;
     qf_rc rc;
 
-    claim->generation = of_import(mark + 1);
+    claim->generation = claim_of_import(mark + 1);
     rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
     if (rc == QF_OK)
         (void)sg_lease_drop(lower);
@@ -195,11 +197,16 @@ qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t genera
     qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
     claim->name = qf_strbuf_take(&name);
     claim->store = store;
-    claim->generation = of_import(generation);
-    if (rc == QF_OK)
-        rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
-    if (rc == QF_OK)
-        rc = leave_mark(claim, tenant, call, err);
+    claim->generation = claim_of_import(generation);
+    if (sg_store_is_ring(store)) {
+        if (rc == QF_OK)
+            rc = claim_log_new(store, tenant, claim->generation, call, &claim->log, err);
+    } else {
+        if (rc == QF_OK)
+            rc = add_lease(claim, "generation", SG_CLAIM_TTL_MS, call, &claim->lease, err);
+        if (rc == QF_OK)
+            rc = leave_mark(claim, tenant, call, err);
+    }
     if (rc == QF_OK)
         *ret_claim = claim;
     else
@@ -209,18 +216,30 @@ qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t genera
 
 uint64_t sg_claim_generation(const struct sg_claim *claim)
 {
-    return claim->generation;
+    return claim->log ? claim_log_generation(claim->log) : claim->generation;
 }
 
 void sg_claim_tick(struct sg_claim *claim, const struct sg_store_call *call)
 {
-    if (sg_lease_due(claim->lease))
+    if (!claim->log && sg_lease_due(claim->lease))
         (void)!sg_lease_renew(claim->lease, call, NULL);
 }
 
 qf_rc sg_claim_check(struct sg_claim *claim, const struct sg_store_call *call, struct qf_err *err)
 {
-    return sg_lease_renew(claim->lease, call, err);
+    return claim->log ? claim_log_check(claim->log, call, err)
+                      : sg_lease_renew(claim->lease, call, err);
+}
+
+qf_rc sg_claim_name(struct sg_claim *claim, const struct sg_claim_naming *naming,
+                    const struct sg_store_call *call, struct qf_err *err)
+{
+    return claim_log_name(claim->log, naming, call, err);
+}
+
+qf_rc sg_claim_drop(struct sg_claim *claim, const struct sg_store_call *call, struct qf_err *err)
+{
+    return claim->log ? claim_log_drop(claim->log, call, err) : QF_OK;
 }
 
 struct sg_claim *sg_claim_end(struct sg_claim *claim)
@@ -230,6 +249,11 @@ struct sg_claim *sg_claim_end(struct sg_claim *claim)
 
     if (!claim)
         return NULL;
+    if (claim->log) {
+        claim->log = claim_log_end(claim->log, &call);
+        free_claim(claim);
+        return NULL;
+    }
     /* If this fails the claim itself stays until it expires, which says the same. */
     if (add_lease(claim, "ended", SG_CLAIM_ENDED_MS, &call, &ended, NULL) == QF_OK) {
         (void)sg_lease_leave(ended);

@@ -22,7 +22,10 @@
  *     _leases/import/tenant=T/ID        segments/store/lease.h; text "generation N", or "ended N" for a while after the end
  *     _below/tenant=T/GENERATION        the mark, 20 digits: no import gets this any more, nor a lesser one; the greatest counts
  *     _ingest/tenant=T                  ingest nodes seal ranges of this tenant, whose generations only they know
- *     _ingest/clusters/tenant=T/HEX     of which cluster these are */
+ *     _ingest/clusters/tenant=T/HEX     of which cluster these are
+ *
+ * On our own nodes there are no leases: the log of ingest nodes says who was first (claim_log.h), and an import names all its
+ * files in the entry that gives up its claim. */
 #ifndef SEGMENTS_WRITE_CLAIM_H
 #define SEGMENTS_WRITE_CLAIM_H
 
@@ -49,6 +52,25 @@ void sg_claim_tick(struct sg_claim *claim, const struct sg_store_call *call);
  * likewise. Else the errors of the store. */
 QF_MUST_CHECK qf_rc sg_claim_check(struct sg_claim *claim, const struct sg_store_call *call,
                                    struct qf_err *err);
+
+/* Blobs that lie with their owners on our own nodes (segments/store/ring.h). */
+struct rg_blob;
+struct sg_claim_naming {
+    const struct rg_blob *blobs;
+    size_t count;
+    uint64_t epoch; /* the least in which owners were counted */
+    bool more;      /* the claim goes on: others follow */
+};
+/* At most so many at once. */
+#define SG_CLAIM_NAMES_MAX 4000
+/* Name all of them, if the claim is there, and give it up in the same step. To do it again is harmless. QF_ENOTFOUND: the
+ * claim was broken, nothing was named. QF_EGONE: nothing was named, owners changed: place them again. Others: whether they
+ * were named is not known. */
+QF_MUST_CHECK qf_rc sg_claim_name(struct sg_claim *claim, const struct sg_claim_naming *naming,
+                                  const struct sg_store_call *call, struct qf_err *err);
+/* Before names are taken back: no entry of sg_claim_name() that is still on its way counts from now on. */
+QF_MUST_CHECK qf_rc sg_claim_drop(struct sg_claim *claim, const struct sg_store_call *call,
+                                  struct qf_err *err);
 /* All files are there, or none. Accepts NULL, returns NULL. */
 struct sg_claim *sg_claim_end(struct sg_claim *claim);
 

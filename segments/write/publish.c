@@ -13,6 +13,7 @@
 #include "segments/catalog/changes.h"
 #include "segments/parquet/segment_writer.h"
 #include "segments/write/claim.h"
+#include "segments/write/naming.h"
 
 /* Notes of the segments put are left this often during a commit, and at its end. */
 #define NOTE_INTERVAL_MS 1000
@@ -29,6 +30,7 @@ struct publish {
     uint32_t shard;
     uint64_t samples; /* of that segment */
     struct publish_result result;
+    struct naming *naming;  /* on our own nodes; else NULL */
     QF_VEC(char *) put;     /* keys, to take them back */
     QF_VEC(char *) present; /* keys that were there already and are relied on */
     struct sg_changes_note note;
@@ -45,6 +47,7 @@ struct publish *publish_new(const struct publish_options *options)
     p->store = options->batch->store;
     p->cancel = options->batch->cancel;
     p->path = qf_strbuf_take(&path);
+    p->naming = naming_new(options->batch, options->dir);
     p->noted_ms = qf_clock_mono_ms();
     return p;
 }
@@ -54,6 +57,7 @@ struct publish *publish_free(struct publish *p)
     if (!p)
         return NULL;
     (void)sg_writer_free(p->writer);
+    (void)naming_free(p->naming);
     (void)unlink(p->path);
     free(p->path);
     for (size_t i = 0; i < p->put.count; i++)
@@ -123,6 +127,16 @@ static qf_rc put_file(struct publish *p, struct qf_str key, struct qf_err *err)
     return rc;
 }
 
+/* With its owners; it is seen when naming_finish() names it. */
+static qf_rc place_file(struct publish *p, struct qf_str key, struct qf_err *err)
+{
+    uint64_t bytes = 0;
+    qf_rc rc = naming_put(p->naming, key, p->path, &bytes, err);
+
+    p->result.bytes += bytes;
+    return rc;
+}
+
 static qf_rc put_note(struct publish *p, struct qf_err *err)
 {
     struct sg_store_call call = { .cancel = p->cancel };
@@ -149,7 +163,8 @@ static qf_rc put_segment(struct publish *p, struct qf_err *err)
         sg_segment_name_print(&key, &name);
         /* Noted first: a put that fails may still have happened. */
         QF_VEC_PUSH(&p->put, qf_xstrdup(qf_strbuf_cstr(&key)));
-        rc = put_file(p, qf_strbuf_view(&key), err);
+        rc = p->naming ? place_file(p, qf_strbuf_view(&key), err)
+                       : put_file(p, qf_strbuf_view(&key), err);
         sg_changes_note_add(&p->note, qf_strbuf_view(&key));
     }
     if (rc == QF_OK && qf_clock_mono_ms() - p->noted_ms >= NOTE_INTERVAL_MS)
@@ -234,7 +249,9 @@ qf_rc publish_finish(struct publish *p, struct qf_err *err)
 
     if (rc == QF_OK)
         rc = check_present(p, err);
-    if (rc == QF_OK && p->options.batch->claim)
+    if (rc == QF_OK && p->naming)
+        rc = naming_finish(p->naming, err);
+    else if (rc == QF_OK && p->options.batch->claim)
         rc = sg_claim_check(p->options.batch->claim, &(struct sg_store_call){ .cancel = p->cancel },
                             err);
     return rc == QF_OK ? put_note(p, err) : rc;
@@ -246,6 +263,10 @@ size_t publish_roll_back(struct publish *p)
     struct sg_store_call call = { .timeout_ms = 30000 };
     size_t left = p->put.count, failures = 0;
 
+    if (p->naming && !naming_asked(p->naming))
+        return 0; /* what has no name is not there */
+    if (p->options.batch->claim && sg_claim_drop(p->options.batch->claim, &call, NULL) != QF_OK)
+        return left;
     for (size_t i = 0; i < p->put.count && failures < ROLL_BACK_FAILURES_MAX; i++) {
         struct qf_str key = qf_str_from(p->put.items[i]);
         bool gone = sg_store_delete(p->store, key, &call, NULL) == QF_OK;

@@ -117,6 +117,32 @@ TEST(a_replacement_whose_input_is_gone_counts_for_nothing)
     CHECK(!rg_manifest_names(m, QF_STR("y")));
 }
 
+/* How an import names all that it put: with its claim, or not at all. */
+TEST(all_that_replaces_a_claim_is_named_or_nothing)
+{
+    MANIFEST m = rg_manifest_new(8, 0, 0);
+    struct rg_blob blobs[] = { { .name = QF_STR("x"), .slot = 1 },
+                               { .name = QF_STR("y"), .slot = 2 } };
+    struct qf_str claim = QF_STR("claim");
+    struct rg_note note = { .kind = RG_NOTE_REPLACED,
+                            .epoch = 4,
+                            .added = blobs,
+                            .added_count = 2,
+                            .removed = &claim,
+                            .removed_count = 1 };
+
+    CHECK_EQ(rg_manifest_apply(m, 1, &note), RG_NOTED_GONE);
+    CHECK_EQ(name_it(m, RG_NOTE_ADDED, "claim", 1, 0), RG_NOTED);
+    CHECK_EQ(adopt(m, 0, 5, 2), RG_NOTED);
+    CHECK_EQ(rg_manifest_apply(m, 4, &note), RG_NOTED_OLD_EPOCH); /* y's owners are others now */
+    CHECK_EQ(rg_manifest_count(m), 1);
+    note.epoch = 5;
+    CHECK_EQ(rg_manifest_apply(m, 5, &note), RG_NOTED);
+    CHECK_EQ(rg_manifest_apply(m, 6, &note), RG_NOTED_NOTHING); /* doubled on its way */
+    CHECK(rg_manifest_names(m, QF_STR("x")) && rg_manifest_names(m, QF_STR("y")));
+    CHECK_EQ(rg_manifest_count(m), 2);
+}
+
 TEST(bounds_are_kept)
 {
     MANIFEST m = rg_manifest_new(8, 2, 0);
