@@ -1,7 +1,10 @@
 """report - what a run was, as a table on the screen and as Markdown and JSON in files."""
+import collections
 import json
+import os
 import re
 import statistics
+import urllib.parse
 
 
 def reassigned_ids(apis):
@@ -38,6 +41,11 @@ NEVER = r'msg="work failed.* code=(not_found|internal|protocol|bad_data|parse|ex
 EVICTED = r'code=not_found reason="the artifact expired or was evicted"'
 # And this: a merge whose turn was over takes back what it put, and queries that planned with it plan again.
 TAKEN_BACK = r"what was merged was taken back, (\S+) last"
+# And this, now and then: an API whose listing is old, as the store failed, plans with segments that were merged and deleted, or put
+# over by one that says of more segments that it replaces them. Such queries plan again.
+VANISHED = r'code=not_found reason="[^"]*?(tenant=[^ ":]+\.parquet)'
+STORED = r'"(PUT|DELETE) /\S+/(tenant%3D\S+\.parquet)" 20[14] '
+VANISHED_MIN, VANISHED_SHARE = 50, 0.001
 
 
 def noticed(apis):
@@ -51,16 +59,33 @@ def noticed(apis):
     return counts
 
 
-def unexplained(apis, full_disks, logs):
-    """Lines of the logs that nothing excuses. @full_disks: workers whose disk was full at some time; @logs: of all that merges."""
-    lines = []
-    taken_back = names_taken_back(logs)
+def unexplained(apis, full_disks, logs, store_log=None, queries=0):
+    """Lines of the logs that nothing excuses. @full_disks: workers whose disk was full at some time; @logs: of all that merges;
+    @store_log: of what the store was told."""
+    lines, missed = [], 0
+    taken_back, gone = names_taken_back(logs), names_gone(store_log)
     for api in apis:
         with open(api.log, encoding="utf-8", errors="replace") as f:
-            lines += [f"{api.name} logged: {line.strip()}" for line in f
-                      if re.search(NEVER, line) and not evicted(line, full_disks)
-                      and not ("code=not_found" in line and any(name in line for name in taken_back))]
+            for line in f:
+                if not re.search(NEVER, line) or evicted(line, full_disks):
+                    continue
+                vanished = set(re.findall(VANISHED, line))
+                missed += bool(vanished & gone)
+                if not vanished & (taken_back | gone):
+                    lines.append(f"{api.name} logged: {line.strip()}")
+    if missed > max(VANISHED_MIN, queries * VANISHED_SHARE):
+        lines.append(f"{missed} works missed segments that were merged and deleted, or put over")
     return lines
+
+
+def names_gone(store_log):
+    """Segments that the store deleted, or got more than once."""
+    if not store_log or not os.path.exists(store_log):
+        return set()
+    with open(store_log, encoding="utf-8", errors="replace") as f:
+        told = [found for line in f for found in re.findall(STORED, line)]
+    puts = collections.Counter(name for verb, name in told if verb == "PUT")
+    return {urllib.parse.unquote(name) for verb, name in told if verb == "DELETE" or puts[name] > 1}
 
 
 def names_taken_back(logs):

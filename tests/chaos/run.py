@@ -441,7 +441,8 @@ class Campaign:
         judge, args = self.judge, self.args
         again, seen = report.reassigned_ids(self.cluster.apis), report.noticed(self.cluster.apis)
         merging = [worker.log for worker in self.cluster.workers] + [os.path.join(self.folder, "compact.log")]
-        lines = report.unexplained(self.cluster.apis, self.faults.targets("full_disk"), filter(os.path.exists, merging))
+        lines = report.unexplained(self.cluster.apis, self.faults.targets("full_disk"), filter(os.path.exists, merging),
+                                   os.path.join(self.folder, "swift", "object.log"), judge.queries)
         for text in report.without_trace(self.faults.counts(), seen) + report.given_up(judge) + lines[:5]:
             judge.fail(text)
         latency, by_kind = report.latencies(judge.asked, again, self.faults)

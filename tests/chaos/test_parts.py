@@ -244,6 +244,24 @@ def test_trace(folder):
                 'msg="work failed" code=not_found reason="cannot read tenant=t/b.parquet"\n')
     left = report.unexplained([FakeApi(path)], set(), [merges])
     check("what was taken back may be missed, and nothing else", len(left) == 1 and "b.parquet" in left[0])
+    store = os.path.join(folder, "object.log")
+    with open(store, "w", encoding="utf-8") as f:
+        for verb, name, code in (("PUT", "a", 201), ("PUT", "a", 201), ("PUT", "b", 201), ("PUT", "b", 503), ("PUT", "c", 201),
+                                 ("DELETE", "c", 204), ("PUT", "d", 201), ("DELETE", "d", 404)):
+            f.write(f'"{verb} /d1/3/AUTH_test/segments/tenant%3Dt/{name}.parquet" {code} -\n')
+
+    def missed(name, times):
+        return f'msg="work failed" code=not_found reason="cannot read s3://b tenant=t/{name}.parquet: 404"\n' * times
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("".join(missed(name, 2) for name in "abcd"))
+    left = report.unexplained([FakeApi(path)], set(), [], store)
+    check("what was put over or deleted may be missed, and nothing else",
+          [line.count("b.parquet") + line.count("d.parquet") for line in left] == [1] * 4)
+    check("without the store's log nothing was", len(report.unexplained([FakeApi(path)], set(), [])) == 8)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(missed("c", 51))
+    check("but not often", len(report.unexplained([FakeApi(path)], set(), [], store, 50000)) == 1)
+    check("of many queries it may be", report.unexplained([FakeApi(path)], set(), [], store, 51000) == [])
 
 
 def test_background(folder):
