@@ -55,7 +55,7 @@ static qf_rc begin(struct in_counter *counter, struct qf_err *err)
         if (getrandom(&counter->incarnation, sizeof(counter->incarnation), 0) !=
             (ssize_t)sizeof(counter->incarnation))
             return qf_err_set(err, QF_EIO, "no random numbers");
-    QF_LOG_INFO("this node begins to number writes of documents");
+    QF_LOG_DEBUG("this node begins to number writes of documents");
     return save(counter, 0, err);
 }
 
@@ -66,8 +66,10 @@ static qf_rc go_on(struct in_counter *counter, struct qf_err *err)
     size_t len = 0;
     qf_rc rc = sg_store_read_all(counter->store, NAME, FILE_BYTES_MAX, NULL, &data, &len, err);
 
-    if (rc == QF_ENOTFOUND)
+    if (rc == QF_ENOTFOUND) {
+        *err = (struct qf_err){ 0 };
         return begin(counter, err);
+    }
     if (rc)
         return rc;
     line = qf_str_trim((struct qf_str){ data, len });

@@ -35,9 +35,12 @@ def steps(page):
 
 
 def with_free_ports(text):
-    for port in sorted(set(re.findall(r"127\.0\.0\.1:(\d+)", text))):
-        text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
-    return text
+    """Each port is another one, everywhere; not what a variable of the shell completes."""
+    ports = {}
+
+    def other(found):
+        return ports.setdefault(found[0], f"127.0.0.1:{free_port()}")
+    return re.sub(r"127\.0\.0\.1:\d+(?![\d$])", other, text)
 
 
 def pattern(line):
