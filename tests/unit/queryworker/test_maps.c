@@ -114,6 +114,19 @@ static struct qw_hold *get(struct bench *bench, const char *tenant, uint64_t ver
     return hold;
 }
 
+/* What a node was asked last. */
+static void check_asked(struct node *node, const char *path, const char *tenant)
+{
+    char asked[sizeof(node->path)], whose[sizeof(node->tenant)];
+
+    qf_lock_take(node->lock);
+    memcpy(asked, node->path, sizeof(asked));
+    memcpy(whose, node->tenant, sizeof(whose));
+    qf_lock_drop(node->lock);
+    CHECK_STR(asked, path);
+    CHECK_STR(whose, tenant);
+}
+
 TEST(a_copy_is_fetched_once_and_stays)
 {
     struct bench *bench = bench_new();
@@ -129,8 +142,7 @@ TEST(a_copy_is_fetched_once_and_stays)
     CHECK_STR(qw_segment_path(first->segments[0]), qw_segment_path(second->segments[0]));
     CHECK(stat(qw_segment_path(first->segments[0]), &info) == 0);
     CHECK_EQ(info.st_size, strlen(BYTES));
-    CHECK_STR(bench->nodes[0].path, "/api/v1/state/maps/team/snapshot");
-    CHECK_STR(bench->nodes[0].tenant, "t");
+    check_asked(&bench->nodes[0], "/api/v1/state/maps/team/snapshot", "t");
     qw_cache_release(bench->base.cache, first);
     qw_cache_release(bench->base.cache, second);
     first = get(bench, "t", 17);
