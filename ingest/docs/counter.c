@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
@@ -30,23 +31,6 @@ static qf_rc save(struct in_counter *counter, uint64_t limit, struct qf_err *err
         snprintf(text, sizeof(text), "%016" PRIx64 " %" PRIu64 "\n", counter->incarnation, limit);
 
     return sg_store_put(counter->store, NAME, text, (size_t)len, NULL, err);
-}
-
-static bool read_hex(struct qf_str text, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-
-    if (text.len != 16)
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = qf_hex_digit(text.data[i]);
-
-        if (digit < 0)
-            return false;
-        value = value << 4 | (uint64_t)digit;
-    }
-    *ret_value = value;
-    return value != 0;
 }
 
 static qf_rc begin(struct in_counter *counter, struct qf_err *err)
@@ -74,7 +58,8 @@ static qf_rc go_on(struct in_counter *counter, struct qf_err *err)
         return rc;
     line = qf_str_trim((struct qf_str){ data, len });
     word = qf_str_word(&line);
-    if (!read_hex(word, &counter->incarnation) || !qf_parse_u64(qf_str_trim(line), &counter->limit))
+    if (!qf_hex_u64(word, &counter->incarnation) || !counter->incarnation ||
+        !qf_parse_u64(qf_str_trim(line), &counter->limit))
         return qf_err_set(err, QF_ECORRUPT,
                           "%s/clock is damaged: remove it, and this node numbers its writes under "
                           "another name",

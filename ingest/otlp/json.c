@@ -2,6 +2,7 @@
 #include "ingest/otlp/json.h"
 
 #include "base/pure/base64.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/pure/utf8.h"
 #include "base/pure/varint.h"
@@ -303,15 +304,8 @@ static bool put_hex(struct reader *r, uint32_t number)
     struct qf_str text = qf_strbuf_view(&r->text);
     char bytes[64];
 
-    if (text.len % 2 || text.len / 2 > sizeof(bytes))
+    if (text.len / 2 > sizeof(bytes) || !qf_hex_decode(text, bytes))
         return fail(r, "an id is not hexadecimal");
-    for (size_t i = 0; i < text.len; i += 2) {
-        int high = qf_hex_digit(text.data[i]), low = qf_hex_digit(text.data[i + 1]);
-
-        if (high < 0 || low < 0)
-            return fail(r, "an id is not hexadecimal");
-        bytes[i / 2] = (char)(high << 4 | low);
-    }
     return put_bytes(r, number, (struct qf_str){ bytes, text.len / 2 });
 }
 

@@ -1,7 +1,7 @@
 /* look.c - what maps say: of keys, and row by row. */
 #include <inttypes.h>
 
-#include "base/pure/number.h"
+#include "base/pure/hex.h"
 #include "ingest/state/state_int.h"
 #include "statemap/core/print.h"
 
@@ -89,22 +89,14 @@ qf_rc in_state_look_up(struct in_state *state, const struct in_state_keys *keys,
 static void add_cursor(struct qf_strbuf *json, const struct sm_rows *rows)
 {
     qf_strbuf_puts(json, ",\"next\":\"");
-    for (size_t i = 0; i < rows->after_len; i++)
-        qf_strbuf_printf(json, "%02x", rows->after[i]);
+    qf_strbuf_hex(json, rows->after, rows->after_len);
     qf_strbuf_putc(json, '"');
 }
 
 static bool read_cursor(struct qf_str text, struct sm_rows *rows)
 {
-    if (text.len % 2 || text.len / 2 > sizeof(rows->after))
+    if (text.len / 2 > sizeof(rows->after) || !qf_hex_decode(text, rows->after))
         return false;
-    for (size_t i = 0; i < text.len; i += 2) {
-        int high = qf_hex_digit(text.data[i]), low = qf_hex_digit(text.data[i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        rows->after[i / 2] = (unsigned char)(high << 4 | low);
-    }
     rows->after_len = text.len / 2;
     return true;
 }

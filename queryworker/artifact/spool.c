@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/hex.h"
 #include "base/sys/private_dir.h"
 #include "base/pure/strbuf.h"
 
@@ -92,8 +93,7 @@ struct qw_token qw_spool_token(void)
 
     assert(len == (ssize_t)sizeof(random)); /* up to 256 bytes getrandom() never falls short */
     (void)len;
-    for (size_t i = 0; i < sizeof(random); i++)
-        (void)snprintf(token.text + 2 * i, 3, "%02x", random[i]);
+    qf_hex_encode(random, sizeof(random), token.text);
     return token;
 }
 

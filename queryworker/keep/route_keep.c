@@ -5,6 +5,7 @@
 
 #include "base/http/range.h"
 #include "base/pure/alloc.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
 #include "queryworker/keep/keep.h"
@@ -102,30 +103,12 @@ static bool param_u64(struct qh_visit *visit, const char *name, uint64_t max, ui
     return qf_parse_u64(text, ret_value) && *ret_value <= max;
 }
 
-static bool param_hex(struct qh_visit *visit, const char *name, uint64_t *ret_value)
-{
-    struct qf_str text = qh_visit_param(visit, name);
-    uint64_t value = 0;
-
-    if (text.len != 16)
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = qf_hex_digit(text.data[i]);
-
-        if (digit < 0)
-            return false;
-        value = value << 4 | (uint64_t)digit;
-    }
-    *ret_value = value;
-    return true;
-}
-
 static bool read_upload(struct qh_visit *visit, struct rg_keep_query *query)
 {
     query->upload = true;
     return param_u64(visit, "size", RG_KEEP_BLOB_BYTES_MAX, &query->size) &&
            param_u64(visit, "from", RG_KEEP_BLOB_BYTES_MAX, &query->from) &&
-           param_hex(visit, "upload", &query->upload_id) &&
+           qf_hex_u64(qh_visit_param(visit, "upload"), &query->upload_id) &&
            rg_sum_parse(qh_visit_param(visit, "sum"), &query->sum);
 }
 

@@ -1,11 +1,10 @@
 /* sheet.c - documents with their bytes: joined, encoded, named. */
 #include "ring/core/sheet.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/number.h"
+#include "base/pure/hex.h"
 #include "base/pure/sha256.h"
 #include "ring/core/bytes.h"
 #include "ring/core/place.h"
@@ -325,8 +324,7 @@ void rg_doc_name(struct qf_str tenant, struct qf_str key, char ret_name[RG_DOC_N
     uint8_t digest[QF_SHA256_BYTES];
 
     digest_of(tenant, key, digest);
-    for (size_t i = 0; i < sizeof(digest); i++)
-        (void)snprintf(&ret_name[2 * i], 3, "%02x", digest[i]);
+    qf_hex_encode(digest, sizeof(digest), ret_name);
 }
 
 uint32_t rg_doc_slot(struct qf_str tenant, struct qf_str key, uint32_t slots)
@@ -345,8 +343,7 @@ void rg_context_print(struct qf_strbuf *buf, const struct rg_context *context)
 
     rg_put(&bytes, VERSION);
     put_context(&bytes, context);
-    for (size_t i = 0; i < bytes.len; i++)
-        qf_strbuf_printf(buf, "%02x", (unsigned char)bytes.data[i]);
+    qf_strbuf_hex(buf, bytes.data, bytes.len);
 }
 
 qf_rc rg_context_parse(struct qf_str text, struct rg_context *ret_context)
@@ -355,15 +352,8 @@ qf_rc rg_context_parse(struct qf_str text, struct rg_context *ret_context)
     struct rg_cursor cursor = { .rest = { bytes, text.len / 2 } };
     struct rg_context context;
 
-    if (text.len % 2 || text.len > RG_CONTEXT_TEXT_MAX)
+    if (text.len > RG_CONTEXT_TEXT_MAX || !qf_hex_decode(text, bytes))
         return QF_EINVAL;
-    for (size_t i = 0; i < text.len; i += 2) {
-        int high = qf_hex_digit(text.data[i]), low = qf_hex_digit(text.data[i + 1]);
-
-        if (high < 0 || low < 0)
-            return QF_EINVAL;
-        bytes[i / 2] = (char)(high << 4 | low);
-    }
     cursor.bad |= rg_get(&cursor, UINT64_MAX) != VERSION;
     get_context(&cursor, &context);
     if (cursor.bad || cursor.rest.len)

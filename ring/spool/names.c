@@ -1,11 +1,11 @@
 /* names.c - where things are in the folder, and references as bytes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/pure/crc32c.h"
+#include "base/pure/hex.h"
 #include "base/pure/sha256.h"
 #include "ring/core/bytes.h"
 #include "ring/core/manifest.h"
@@ -19,8 +19,7 @@ void sp_key(struct qf_str name, char ret_key[SP_KEY])
     uint8_t digest[QF_SHA256_BYTES];
 
     qf_sha256(name, digest);
-    for (size_t i = 0; i < (SP_KEY - 1) / 2; i++)
-        (void)snprintf(ret_key + 2 * i, 3, "%02x", digest[i]);
+    qf_hex_encode(digest, (SP_KEY - 1) / 2, ret_key);
 }
 
 static bool is_plain(char c, bool first)

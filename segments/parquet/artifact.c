@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/pure/varint.h"
 #include "base/pure/vec.h"
@@ -157,8 +158,7 @@ static qf_rc write_rows(struct colfile_writer *writer, const struct pq_leaf_resu
 static void print_checksum(const unsigned char *hash, char *out)
 {
     out += snprintf(out, 6, "xxh3:");
-    for (size_t i = 0; i < 16; i++)
-        out += snprintf(out, 3, "%02x", hash[i]);
+    qf_hex_encode(hash, 16, out);
 }
 
 static qf_rc write_all_rows(struct colfile_writer *writer, const struct pq_leaf_result *result,

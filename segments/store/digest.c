@@ -66,9 +66,3 @@ size_t digest_finish(struct digest *digest, unsigned char out[DIGEST_BYTES_MAX])
     start(digest);
     return len;
 }
-
-void digest_print_hex(struct qf_strbuf *buf, const unsigned char *bytes, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        qf_strbuf_printf(buf, "%02x", bytes[i]);
-}

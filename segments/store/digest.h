@@ -18,7 +18,4 @@ void digest_add(struct digest *digest, const void *data, size_t len);
 /* The result, and back to the start. Returns its length. */
 size_t digest_finish(struct digest *digest, unsigned char out[DIGEST_BYTES_MAX]);
 
-/* Append bytes in lower-case hex. */
-void digest_print_hex(struct qf_strbuf *buf, const unsigned char *bytes, size_t len);
-
 #endif

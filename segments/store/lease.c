@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/pure/alloc.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/pure/strbuf.h"
 #include "base/pure/vec.h"
@@ -49,18 +50,11 @@ static struct qf_str next_line(struct qf_str *rest)
 static bool parse(struct qf_str bytes, struct content *ret)
 {
     struct qf_str magic = next_line(&bytes), id = next_line(&bytes), ttl = next_line(&bytes);
-    uint64_t id_value = 0, ttl_value;
+    uint64_t id_value, ttl_value;
 
-    if (!qf_str_is(magic, MAGIC) || id.len != 16 || !qf_parse_u64(ttl, &ttl_value) ||
+    if (!qf_str_is(magic, MAGIC) || !qf_hex_u64(id, &id_value) || !qf_parse_u64(ttl, &ttl_value) ||
         ttl_value == 0 || ttl_value > (uint64_t)SG_LEASE_TTL_MAX_MS)
         return false;
-    for (size_t i = 0; i < id.len; i++) {
-        int digit = qf_hex_digit(id.data[i]);
-
-        if (digit < 0)
-            return false;
-        id_value = id_value << 4 | (uint64_t)digit;
-    }
     *ret = (struct content){ id_value, (int64_t)ttl_value, next_line(&bytes) };
     return true;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/pure/base64.h"
+#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "segments/store/digest.h"
 #include "segments/store/s3_int.h"
@@ -308,7 +309,7 @@ static void choose_digest(struct whole_read *read, const struct http_response *r
         qf_strbuf_str(&hex, ours);
         read->kind = DIGEST_SHA256;
     } else if (amazons.len && qf_base64_decode(&raw, amazons) && raw.len == 32) {
-        digest_print_hex(&hex, (const unsigned char *)raw.data, raw.len);
+        qf_strbuf_hex(&hex, raw.data, raw.len);
         read->kind = DIGEST_SHA256;
     } else if (is_hex(etag, 32) && !read->store->opaque_etags && !key.len &&
                (!encryption.len || qf_str_is(encryption, "AES256"))) {
@@ -366,7 +367,7 @@ static qf_rc whole_check(void *ctx, const struct http_response *response, struct
                           (unsigned long long)read->len, (unsigned long long)promised);
     if (!read->digest)
         return QF_OK;
-    digest_print_hex(&hex, bytes, digest_finish(read->digest, bytes));
+    qf_strbuf_hex(&hex, bytes, digest_finish(read->digest, bytes));
     if (strcmp(qf_strbuf_cstr(&hex), read->want) != 0)
         return qf_err_set(err, QF_ECORRUPT, "%.*s: wrong checksum: %s is %s, promised was %s",
                           QF_STR_ARG(read->name), read->kind == DIGEST_MD5 ? "MD5" : "SHA-256",

@@ -8,6 +8,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/base64.h"
+#include "base/pure/hex.h"
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
 #include "segments/store/digest.h"
@@ -63,7 +64,7 @@ static void finish_hex(struct digest *digest, char *out, size_t size, struct qf_
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf hex = QF_STRBUF_INIT;
     size_t len = digest_finish(digest, raw);
 
-    digest_print_hex(&hex, raw, len);
+    qf_strbuf_hex(&hex, raw, len);
     (void)snprintf(out, size, "%s", qf_strbuf_cstr(&hex));
     if (base64)
         qf_base64_encode(base64, (struct qf_str){ (const char *)raw, len });
