@@ -29,12 +29,9 @@ struct task {
     struct qf_strbuf texts;
 };
 
-/* As documents_requests counts them; ingest/metrics.c names them. */
-enum outcome { DONE, REPEATED, NOT_FOUND, REFUSED, NOT_MET, FAILED };
-
 /* --- answers --- */
 
-static void count(const struct task *task, enum outcome outcome)
+static void count(const struct task *task, enum in_document_outcome outcome)
 {
     qf_metric_add(task->documents->metrics->documents_requests, (size_t)outcome, 1);
 }
@@ -67,7 +64,7 @@ static void put_error(struct qf_strbuf *body, qf_rc rc, const char *why)
     qf_strbuf_json(body, qf_str_from(why));
 }
 
-static void fail(struct task *task, enum outcome outcome, const struct qf_err *err)
+static void fail(struct task *task, enum in_document_outcome outcome, const struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
 
@@ -114,7 +111,7 @@ static void answer_not_met(struct task *task, const struct in_round_of *round, b
     qf_strbuf_printf(&body, ",\"unknown\":%s", wrote ? "true" : "false");
     put_replicas(task, round, &body);
     qf_strbuf_puts(&body, "}\n");
-    count(task, NOT_MET);
+    count(task, IN_DOCUMENT_NOT_MET);
     send(task, 503, &body);
 }
 
@@ -129,7 +126,7 @@ static void answer_written(struct task *task, const struct rg_context *context, 
     qf_strbuf_puts(&body, "}\n");
     if (repeated)
         qh_stream_header(task->stream, "Idempotent-Replayed", "true");
-    count(task, repeated ? REPEATED : DONE);
+    count(task, repeated ? IN_DOCUMENT_REPEATED : IN_DOCUMENT_DONE);
     send(task, 200, &body);
 }
 
@@ -198,7 +195,7 @@ static void answer_read(struct task *task, const struct rg_sheet *sheet)
     qf_strbuf_puts(&body, "}\n");
     if (sheet->document.count > 1)
         qf_metric_add(task->documents->metrics->documents_conflicts, 0, 1);
-    count(task, live ? DONE : NOT_FOUND);
+    count(task, live ? IN_DOCUMENT_DONE : IN_DOCUMENT_NOT_FOUND);
     send(task, live ? 200 : 404, &body);
 }
 
@@ -213,7 +210,7 @@ static void run_get(struct task *task)
 
     if (in_replicas_read(task->documents->replicas, ask->tenant, ask->key, ask->level, &sheet,
                          &round, &err) != QF_OK)
-        fail(task, FAILED, &err);
+        fail(task, IN_DOCUMENT_FAILED, &err);
     else if (!round.met)
         answer_not_met(task, &round, false);
     else
@@ -264,7 +261,7 @@ static void write(struct task *task, const struct rg_sheet *sheet, const struct 
 
     if (in_replicas_join(task->documents->replicas, ask->tenant, ask->key, ask->level, sheet,
                          &round, &err) != QF_OK)
-        fail(task, FAILED, &err);
+        fail(task, IN_DOCUMENT_FAILED, &err);
     else if (!round.met)
         answer_not_met(task, &round, true);
     else
@@ -282,7 +279,7 @@ static bool answer_repeat(struct task *task, const struct rg_repeat *repeat, int
 
     if (in_replicas_read(task->documents->replicas, ask->tenant, ask->key, ask->level, &sheet,
                          &round, &err) != QF_OK) {
-        fail(task, FAILED, &err);
+        fail(task, IN_DOCUMENT_FAILED, &err);
         return true;
     }
     if (!round.met) {
@@ -295,7 +292,7 @@ static bool answer_repeat(struct task *task, const struct rg_repeat *repeat, int
     if (memcmp(before->request, repeat->request, RG_DIGEST_BYTES) != 0) {
         (void)qf_err_set(&err, QF_ECONFLICT,
                          "another request was sent with this idempotency key before");
-        fail(task, REFUSED, &err);
+        fail(task, IN_DOCUMENT_REFUSED, &err);
         return true;
     }
     write(task, &sheet, &before->context, true); /* the first time it may not have got far enough */
@@ -307,20 +304,23 @@ static void run_put(struct task *task)
     QF_CLEANUP(rg_sheet_done) struct rg_sheet sheet = { 0 };
     const struct in_document_ask *ask = &task->ask;
     struct in_documents *documents = task->documents;
-    struct rg_repeat repeat = repeat_of(ask);
+    struct rg_repeat repeat = { 0 };
     int64_t now_ms = qf_clock_wall_ms();
     struct qf_err err = { 0 };
     struct rg_value value;
     uint64_t number = 0;
 
     if (check_context(task, now_ms, &err) != QF_OK) {
-        fail(task, REFUSED, &err);
+        fail(task, IN_DOCUMENT_REFUSED, &err);
         return;
     }
-    if (ask->repeat_key.len && answer_repeat(task, &repeat, now_ms))
-        return;
+    if (ask->repeat_key.len) {
+        repeat = repeat_of(ask);
+        if (answer_repeat(task, &repeat, now_ms))
+            return;
+    }
     if (in_counter_next(documents->counter, &number, &err) != QF_OK) {
-        fail(task, FAILED, &err);
+        fail(task, IN_DOCUMENT_FAILED, &err);
         return;
     }
     value = rg_context_write(&ask->context, in_counter_incarnation(documents->counter), number,

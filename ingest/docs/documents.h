@@ -32,6 +32,16 @@ QF_MUST_CHECK qf_rc in_documents_start(const struct in_documents_options *option
 /* When nobody asks any more. Accepts NULL, returns NULL. */
 struct in_documents *in_documents_stop(struct in_documents *documents);
 
+/* As documents_requests counts them; ingest/metrics.c names them. */
+enum in_document_outcome {
+    IN_DOCUMENT_DONE,
+    IN_DOCUMENT_REPEATED,
+    IN_DOCUMENT_NOT_FOUND,
+    IN_DOCUMENT_REFUSED,
+    IN_DOCUMENT_NOT_MET,
+    IN_DOCUMENT_FAILED
+};
+
 enum in_document_verb { IN_DOCUMENT_GET, IN_DOCUMENT_PUT, IN_DOCUMENT_DELETE };
 
 struct in_document_ask {

@@ -16,7 +16,7 @@ static bool refuse(struct qh_visit *visit, int status, qf_rc rc, const char *why
     struct qf_err err = { 0 };
 
     (void)qf_err_set(&err, rc, "%s", why);
-    qf_metric_add(in_routes_of(visit)->metrics->documents_requests, 3, 1);
+    qf_metric_add(in_routes_of(visit)->metrics->documents_requests, IN_DOCUMENT_REFUSED, 1);
     in_fail_as(visit->stream, &err, status);
     return false;
 }
