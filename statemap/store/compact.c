@@ -18,9 +18,11 @@ static qf_rc change_places(struct sm_store *store, const char *copy, const char 
 {
     QF_CLEANUP(qf_freep) char *map = sm_path(store->root, "shards", name);
 
-    if (renameat2(AT_FDCWD, copy, AT_FDCWD, map, RENAME_EXCHANGE) < 0)
-        return qf_err_set(err, errno == EINVAL || errno == ENOSYS ? QF_EUNSUPPORTED : QF_EIO,
+    if (renameat2(AT_FDCWD, copy, AT_FDCWD, map, RENAME_EXCHANGE) < 0) {
+        store->cannot_exchange = errno == EINVAL || errno == ENOSYS;
+        return qf_err_set(err, store->cannot_exchange ? QF_EUNSUPPORTED : QF_EIO,
                           "map %s: its file cannot be replaced: %s", name, strerror(errno));
+    }
     sm_shard_replaced(store, name);
     sm_step_done(store, "changed places");
     return QF_OK;
@@ -81,6 +83,8 @@ qf_rc sm_store_compact(struct sm_store *store, struct qf_str name, uint64_t *ret
     qf_rc rc = sm_store_definition(store, name, &definition, err);
 
     *ret_freed = 0;
+    if (rc == QF_OK && store->cannot_exchange)
+        return QF_OK; /* it would be copied for nothing, again and again */
     if (rc == QF_OK)
         rc = sm_shard_take(store, &definition, 0, &shard, err);
     if (rc != QF_OK)

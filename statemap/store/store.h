@@ -91,7 +91,7 @@ QF_MUST_CHECK qf_rc sm_store_upkeep(struct sm_store *store, struct qf_str name, 
                                     struct sm_upkeep *ret_upkeep, struct qf_err *err);
 /* Give the disk back what a map's file no longer needs, if that is at least half of it and SM_COMPACT_BYTES_MIN: *ret_freed bytes,
  * else 0. It is copied meanwhile, and nobody else may write to the map; who reads may go on. QF_ENOTFOUND: it has no rows yet;
- * QF_ENOSPC: no room for the copy; QF_EUNSUPPORTED: not on this file system. After an error the map is as it was. */
+ * QF_ENOSPC: no room for the copy; QF_EUNSUPPORTED: not on this file system, and it is not tried again. After an error the map is as it was. */
 QF_MUST_CHECK qf_rc sm_store_compact(struct sm_store *store, struct qf_str name,
                                      uint64_t *ret_freed, struct qf_err *err);
 /* Maps without a definition and old snapshots go, idle environments are closed. What is in use waits for the next time. */

@@ -26,6 +26,7 @@ struct sm_store {
     void *step_ctx;
     struct qf_lock *lock; /* of what follows */
     QF_VEC(struct sm_shard *) shards;
+    bool cannot_exchange;               /* folders, on this file system: it was tried */
     uint64_t writers;                   /* numbers given to loads */
     QF_VEC(struct sm_rule_set *) rules; /* as the file has them, oldest first */
     bool rules_read;

@@ -179,6 +179,18 @@ TEST(whoever_reads_goes_on_and_others_read_and_write_the_new_file)
     CHECK_EQ(count_now(&b, 0), 0);
 }
 
+TEST(where_folders_cannot_change_places_nothing_is_copied)
+{
+    QF_CLEANUP(bench_done) struct bench b = bench_open();
+    uint64_t before;
+
+    let_go(&b);
+    before = file_size(&b);
+    b.store->cannot_exchange = true; /* as the first try would say */
+    CHECK_EQ(compact(&b), 0);
+    CHECK_EQ(file_size(&b), before);
+}
+
 TEST(small_files_are_left_alone)
 {
     QF_CLEANUP(bench_done) struct bench b = { .folder = help_folder() };
