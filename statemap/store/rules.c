@@ -300,9 +300,10 @@ qf_rc sm_rules_remove(struct sm_store *store, const char *name, uint64_t positio
     struct sm_rule_set *former;
     qf_rc rc = sm_rules_take(store, 0, &former, err);
 
-    if (rc == QF_OK && sm_rules_find(former, name))
+    if (rc != QF_OK)
+        return rc;
+    if (sm_rules_find(former, name))
         rc = replace(store, change(former, name, NULL), position, now_ms, err);
-    if (rc == QF_OK)
-        sm_rules_give_back(former);
+    sm_rules_give_back(former);
     return rc;
 }

@@ -137,3 +137,26 @@ TEST(a_damaged_file_of_rules_is_told_and_not_taken_for_none)
     }
     (void)sm_store_close(store);
 }
+
+TEST(rules_that_cannot_be_written_stay_as_they_were)
+{
+    QF_CLEANUP(help_folder_gone) char *folder = help_folder();
+    QF_CLEANUP(qf_freep) char *file = sm_path(folder, "rules.json", NULL);
+    QF_CLEANUP(qf_freep) char *inside = sm_path(file, "x", NULL);
+    QF_CLEANUP(qf_freep) char *aside = sm_path(folder, "aside", NULL);
+    struct sm_store *store = open_store(folder);
+    struct sm_rule rule = read_rule("{\"name\":\"b\",\"map\":\"m\",\"from\":\"x\"}");
+    struct qf_err err = { 0 };
+
+    put(store, "a", 0, 10, 1000);
+    CHECK_EQ(rename(file, aside), 0);
+    CHECK_OK(sm_folder_make(file, &err), &err);
+    CHECK_OK(sm_folder_make(inside, &err), &err); /* which no file replaces */
+    CHECK(sm_rules_remove(store, "a", 20, 2000, NULL) != QF_OK);
+    CHECK_OK(sm_folder_remove(file, &err), &err);
+    CHECK_EQ(rename(aside, file), 0);
+    CHECK_STR(names_at(store, 0), "a");
+    CHECK_OK(sm_rules_put(store, &rule, 30, 3000, &err), &err);
+    CHECK_STR(names_at(store, 0), "ab");
+    (void)sm_store_close(store);
+}
