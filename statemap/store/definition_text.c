@@ -131,8 +131,11 @@ qf_rc sm_definition_read_as(struct qf_str text, const char *name,
     else if (!json || !json_is_object(json))
         rc = qf_err_set(err, QF_EINVAL, "a definition is a JSON object: %s", json ? "" : why.text);
     else
-        json_object_foreach(json, member, value) if (rc == QF_OK) rc =
-            read_member(member, value, &d, err);
+        json_object_foreach(json, member, value)
+        {
+            if (rc == QF_OK)
+                rc = read_member(member, value, &d, err);
+        }
     json_decref(json);
     if (rc == QF_OK && (!d.name[0] || d.layout.kind == SM_KIND__COUNT))
         rc = qf_err_set(err, QF_EINVAL, "a definition has at least name and kind");

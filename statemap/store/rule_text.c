@@ -90,8 +90,11 @@ static qf_rc read_from(const json_t *value, struct sm_rule *rule, struct qf_err 
     if (!json_is_array(value) || json_array_size(value) > SM_RULE_FROM_MAX)
         return qf_err_set(err, QF_EINVAL, "\"from\" is a label, or a list of at most %d",
                           SM_RULE_FROM_MAX);
-    json_array_foreach(value, i, item) if (rc == QF_OK) rc =
-        copy_text("from", item, rule->from[i], sizeof(rule->from[i]), err);
+    json_array_foreach(value, i, item)
+    {
+        if (rc == QF_OK)
+            rc = copy_text("from", item, rule->from[i], sizeof(rule->from[i]), err);
+    }
     rule->from_count = json_array_size(value);
     return rc;
 }
@@ -189,8 +192,11 @@ static qf_rc read_rule(json_t *json, struct sm_rule *rule, struct qf_err *err)
     json_t *value;
     qf_rc rc = QF_OK;
 
-    json_object_foreach(json, member, value) if (rc == QF_OK) rc =
-        read_member(member, value, &said, rule, err);
+    json_object_foreach(json, member, value)
+    {
+        if (rc == QF_OK)
+            rc = read_member(member, value, &said, rule, err);
+    }
     if (rc == QF_OK && (!rule->name[0] || !rule->map[0]))
         rc = qf_err_set(err, QF_EINVAL, "a rule has at least name, map and from");
     return rc == QF_OK ? sm_rule_check(rule, err) : rc;
