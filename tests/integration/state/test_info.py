@@ -101,6 +101,13 @@ class InfoTest(StateTest):
                   *({"map": "on_call", "key": key, "start": moment(start), "end": moment(end)} for key, start, end in ON_CALL),
                   {"map": "site", "from": 1, "to": 9, "value": "cardiff"}, tenant=tenant)
 
+    def fill(self, fabric, node, tenant, shards):
+        """The same as samples, in so many shards, and as maps."""
+        fabric_of.load(self.store, sample_lines(), tenant, shards)
+        self.define_all(node, tenant)
+        self.load_all(node, tenant)
+        wait_for("the maps", lambda: self.ask(fabric, "on_call_info", tenant))
+
     def ask(self, fabric, expr, tenant, step=45):
         """From where no window has what was before the samples."""
         return self.plain(fabric.data("/api/v1/query_range",
@@ -132,10 +139,7 @@ class Answers(InfoTest):
         fabric = self.fabric(node)
         for shards in (1, 4, 8):
             tenant = f"of{shards}"
-            fabric_of.load(self.store, sample_lines(), tenant, shards)
-            self.define_all(node, tenant)
-            self.load_all(node, tenant)
-            wait_for("the maps", lambda tenant=tenant: self.ask(fabric, "on_call_info", tenant))
+            self.fill(fabric, node, tenant, shards)
             for expr in QUERIES:
                 wanted = self.ask(fabric, expr.replace("_i.", "_s.").replace("_info", "_samples"), tenant)
                 for _ in range(2 if shards == 4 else 1):  # also out of what workers keep
@@ -174,10 +178,7 @@ class Retries(InfoTest):
         fabric = self.fabric(node)
         for shards in (1, 4, 8):
             tenant = f"of{shards}"
-            fabric_of.load(self.store, sample_lines(), tenant, shards)
-            self.define_all(node, tenant)
-            self.load_all(node, tenant)
-            wait_for("the maps", lambda tenant=tenant: self.ask(fabric, "on_call_info", tenant))
+            self.fill(fabric, node, tenant, shards)
             # One of the three joins each, of state, of temporal state, of sessions; and other workers.
             for number, expr in enumerate(JOINS):
                 wanted = self.as_info(self.ask(fabric, expr.replace("_info", "_samples"), tenant))
