@@ -449,15 +449,17 @@ static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_
     uint64_t settles = in_pending_settles(pending);
     struct in_outcome outcome;
     bool replaces, elects = in_pending_elects(pending, &replaces);
+    qf_rc odd;
 
     in_intake_ended(partition->intake, pending, rc, &outcome);
     if (elects && replaces && rc == QF_OK)
         add(&partition->all->figures.failovers, 1);
     if (!answer || rc != QF_OK)
         return;
-    if (was_odd(partition, index))
-        (void)qf_err_set(&answer->err, was_odd(partition, index),
-                         was_odd(partition, index) == QF_ECONFLICT
+    odd = was_odd(partition, index);
+    if (odd)
+        (void)qf_err_set(&answer->err, odd,
+                         odd == QF_ECONFLICT
                              ? "the note counts for nothing as things stand: a name of it was "
                                "removed, or owners were counted in an earlier epoch"
                              : "the request was not written: try again");

@@ -191,7 +191,7 @@ qf_rc in_state_load(struct in_state *state, struct in_state_load *load, struct q
     if (!may)
         return qf_err_set(err, QF_EBUSY, "too many loads are under way at this node: try again");
     /* Who was told by another node that a map is there may be here before the log is. */
-    rc = in_state_reach(state, 1, FIRST_MS, NULL);
+    (void)!in_state_reach(state, 1, FIRST_MS, NULL);
     rc = load_rows(state, load, err); /* which says what is not there, whether it waited or not */
     qf_lock_take(state->lock);
     state->loads--;
