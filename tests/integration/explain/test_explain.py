@@ -234,15 +234,15 @@ class Lists(Fabrics):
         return events
 
     def test_finished_queries_are_listed(self):
-        self.fabric.query("count(up)", END)
-        self.fabric.get("/api/v1/query", {"query": "sum("})
-
-        def finished():
-            """Both, newest first, once both are over for the coordinator, too."""
+        def finished(*queries):
+            """Their rows, newest first, once all are over for the coordinator, too."""
             rows = [row for row in self.fabric.data("/api/v1/queries", {"state": "finished"})
-                    if row["query"] in ("count(up)", "sum(")][:2]
-            return rows if [row["query"] for row in rows] == ["sum(", "count(up)"] else None
-        bad, good = wait_for("both", finished)
+                    if row["query"] in ("count(up)", "sum(")][:len(queries)]
+            return rows if [row["query"] for row in rows] == list(queries) else None
+        self.fabric.query("count(up)", END)
+        wait_for("the first", lambda: finished("count(up)"))
+        self.fabric.get("/api/v1/query", {"query": "sum("})
+        bad, good = wait_for("both", lambda: finished("sum(", "count(up)"))
         self.assertEqual((good["outcome"], good["kind"], good["points"]), ("ok", "query", 1))
         self.assertEqual((good["segments"], good["works"]), (4, 4))
         self.assertGreater(good["samples"], 0)
