@@ -6,8 +6,8 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
-#include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "ring/coord/time.h"
 #include "ring/state/show.h"
 
 struct rg_coord {
@@ -16,6 +16,7 @@ struct rg_coord {
     /* Of the node's thread. */
     struct rg_state *state;
     uint64_t index; /* of meta, so far */
+    struct rg_time time;
 };
 
 /* --- records --- */
@@ -145,8 +146,8 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
         return refuse(ask, QF_EPROTO, "a wish that this release cannot read");
     if (!all_know(coord, ask))
         return QN_ANSWERED;
-    verdict = rg_state_try(coord->state, &wish,
-                           QF_MAX(qf_clock_wall_ms(), rg_state_ring(coord->state)->time_ms));
+    verdict =
+        rg_state_try(coord->state, &wish, rg_time_now(&coord->time, rg_state_ring(coord->state)));
     if (verdict != RG_APPLIED) {
         tell(coord, verdict, 0, &ask->answer);
         return QN_ANSWERED;
@@ -199,7 +200,8 @@ static void show_node(const struct rg_ring *ring, struct qf_str name, struct qn_
         rg_show_node(&answer->text, ring, node);
 }
 
-static void show_change(const struct rg_ring *ring, struct qf_str id, struct qn_answer *answer)
+static void show_change(const struct rg_ring *ring, struct qf_str id, int64_t now_ms,
+                        struct qn_answer *answer)
 {
     const struct rg_change *change = NULL;
     uint64_t number;
@@ -207,7 +209,7 @@ static void show_change(const struct rg_ring *ring, struct qf_str id, struct qn_
     if (qf_parse_u64(id, &number))
         change = rg_ring_change(ring, number);
     if (change)
-        rg_show_change(&answer->text, ring, change, qf_clock_wall_ms());
+        rg_show_change(&answer->text, ring, change, now_ms);
     else
         (void)qf_err_set(&answer->err, QF_ENOTFOUND,
                          "there is no such migration, or it is over "
@@ -216,24 +218,25 @@ static void show_change(const struct rg_ring *ring, struct qf_str id, struct qn_
 
 static void answer(void *ctx, struct qn_ask *ask, uint64_t index)
 {
-    const struct rg_coord *coord = ctx;
+    struct rg_coord *coord = ctx;
     const struct rg_ring *ring = rg_state_ring(coord->state);
+    int64_t now_ms = rg_time_now(&coord->time, ring);
     struct qf_str question = ask->records.count ? qn_ask_record(ask, 0) : QF_STR("");
     struct qf_str name = qf_str_sub(question, 1, question.len);
 
     (void)index;
     switch (question.len ? question.data[0] : 0) {
     case RG_ASK_NODES:
-        rg_show_nodes(&ask->answer.text, ring, qf_clock_wall_ms(), coord->options.dead_ms);
+        rg_show_nodes(&ask->answer.text, ring, now_ms, coord->options.dead_ms);
         break;
     case RG_ASK_NODE:
         show_node(ring, name, &ask->answer);
         break;
     case RG_ASK_CHANGES:
-        rg_show_changes(&ask->answer.text, ring, qf_clock_wall_ms());
+        rg_show_changes(&ask->answer.text, ring, now_ms);
         break;
     case RG_ASK_CHANGE:
-        show_change(ring, name, &ask->answer);
+        show_change(ring, name, now_ms, &ask->answer);
         break;
     case RG_ASK_APPLIED:
         qf_strbuf_u64(&ask->answer.text, ring->applied);

@@ -101,7 +101,7 @@ static void drive(struct rg_lead *lead, struct rg_drive_event event)
 {
     if (!lead->term || !lead->view)
         return;
-    event.now_ms = qf_clock_wall_ms();
+    event.now_ms = rg_time_now(&lead->time, lead->view->ring);
     rg_drive(lead->driver, lead->view->ring, &event);
     for (size_t i = 0; i < lead->driver->effect_count; i++)
         perform(lead, &lead->driver->effects[i]);

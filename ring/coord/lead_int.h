@@ -6,6 +6,7 @@
 #include "base/sys/pool.h"
 #include "base/sys/thread.h"
 #include "ring/coord/lead.h"
+#include "ring/coord/time.h"
 
 /* A ring that several threads read; goes with the last of them. */
 struct rg_view {
@@ -60,6 +61,7 @@ struct rg_lead {
     struct rg_view *view; /* NULL: the ring is not known yet */
     uint64_t term;        /* 0: this node does not lead */
     uint64_t applied, confirmed;
+    struct rg_time time;
     rg_nodes to_tell;
     int64_t confirm_ms; /* when it was asked for */
     struct {

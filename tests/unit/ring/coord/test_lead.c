@@ -155,13 +155,15 @@ static qf_rc clean(void *ctx, const struct rg_place_of_call *at, struct qf_err *
     return rc;
 }
 
-/* meta writes it at once. */
+/* meta writes it at once; times in it do not go back. */
 static void propose(void *ctx, const struct rg_entry *entry)
 {
     struct world *world = ctx;
+    struct rg_entry written = *entry;
 
     qf_lock_take(world->lock);
-    (void)rg_ring_apply(world->ring, world->ring->applied + 1, entry);
+    written.time_ms = QF_MAX(written.time_ms, world->ring->time_ms);
+    (void)rg_ring_apply(world->ring, world->ring->applied + 1, &written);
     rg_board_post(world->board, world->ring);
     qf_lock_drop(world->lock);
 }
@@ -359,6 +361,20 @@ TEST(what_former_owners_hold_goes_after_the_grace_period_and_nothing_else)
             blobs += world.keepers[i].has[at];
     CHECK_EQ(blobs, 2 * SLOTS);
     CHECK(atomic_load(&rg_lead_figures(world.lead)->cleaned) > 0);
+}
+
+/* Whoever led before had a clock that is ahead by a day: what is waited for does not take a day. */
+TEST(grace_periods_end_though_the_rings_time_is_ahead_of_all_clocks)
+{
+    WORLD world;
+
+    begin(&world, 1);
+    propose(&world, &(struct rg_entry){ .kind = RG_ADD,
+                                        .name = QF_STR("n3"),
+                                        .url = QF_STR("http://k/3"),
+                                        .time_ms = qf_clock_wall_ms() + 24 * HOUR_MS });
+    await(&world, "everything to be cleaned up", cleaned_up);
+    check_owners(&world);
 }
 
 TEST(a_node_that_does_not_answer_is_down_until_it_does)
