@@ -39,12 +39,19 @@ struct kp_life kp_life(struct kp_keeper *keeper)
 
 /* --- what may be said --- */
 
+/* Epochs that could not be synced are written first, as a new file: there may be room for them by now. */
+static bool may_speak(struct kp_keeper *keeper)
+{
+    return !keeper->failed || kp_save_epochs(keeper);
+}
+
 bool kp_takes(struct kp_keeper *keeper, const struct rg_keep_query *query, struct kp_said *said)
 {
     uint64_t before = keeper->keep.epochs[query->slot];
 
-    if (keeper->failed) {
-        kp_say(said, 500, "the disk failed: this keeper says nothing any more\n");
+    if (!may_speak(keeper)) {
+        kp_say(said, 500,
+               "the disk failed: this keeper says nothing until its epochs are written\n");
         return false;
     }
     if (rg_keep_takes(&keeper->keep, query->slot, query->epoch)) {
@@ -70,7 +77,7 @@ void kp_tell(struct kp_keeper *keeper, const uint64_t *epochs, uint32_t count, s
     if (count != keeper->keep.slots)
         kp_say(said, 400, "%" PRIu32 " slots, this keeper has %" PRIu32 "\n", count,
                keeper->keep.slots);
-    else if (keeper->failed || (rg_keep_tell(&keeper->keep, epochs) && !kp_save_epochs(keeper)))
+    else if (!may_speak(keeper) || (rg_keep_tell(&keeper->keep, epochs) && !kp_save_epochs(keeper)))
         kp_say(said, 500, "the disk failed\n");
     qf_lock_drop(keeper->lock);
 }

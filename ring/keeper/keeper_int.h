@@ -39,7 +39,7 @@ struct kp_keeper {
 
     struct qf_lock *lock; /* guards the rest; held for moments, and while new epochs are synced */
     struct rg_keep keep;
-    bool failed; /* epochs could not be synced: nothing is answered any more */
+    bool failed; /* epochs could not be synced: nothing is answered until they are */
     struct qf_map places;
     QF_VEC(struct kp_entry) entries;
     struct kp_upload *uploads;

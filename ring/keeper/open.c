@@ -61,14 +61,18 @@ bool kp_save_epochs(struct kp_keeper *keeper)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
 
+    bool ok;
+
     rg_keep_encode(&bytes, &keeper->keep);
-    if (replace_file(keeper->root, "epochs", qf_strbuf_view(&bytes)))
-        return true;
+    ok = replace_file(keeper->root, "epochs", qf_strbuf_view(&bytes));
     /* In memory there is more than on the disk: nothing that rests on it may be said. */
-    keeper->failed = true;
-    QF_LOG_ERROR("epochs cannot be written: this keeper says nothing any more",
-                 QF_KV_STR("dir", keeper->options.dir), QF_KV_STR("error", strerror(errno)));
-    return false;
+    if (!ok && !keeper->failed)
+        QF_LOG_ERROR("epochs cannot be written: this keeper says nothing until they can",
+                     QF_KV_STR("dir", keeper->options.dir), QF_KV_STR("error", strerror(errno)));
+    if (ok && keeper->failed)
+        QF_LOG_INFO("epochs are written again", QF_KV_STR("dir", keeper->options.dir));
+    keeper->failed = !ok;
+    return ok;
 }
 
 /* --- lives --- */

@@ -240,6 +240,36 @@ TEST(what_is_of_an_older_epoch_is_refused_also_after_a_restart)
     end(&f);
 }
 
+/* Moves a folder below the keeper's: what a full disk does to files that are replaced. */
+static void move(const struct fixture *f, const char *from, const char *to)
+{
+    char old[128], new[128];
+
+    (void)snprintf(old, sizeof(old), "%s/%s", f->dir, from);
+    (void)snprintf(new, sizeof(new), "%s/%s", f->dir, to);
+    CHECK(rename(old, new) == 0);
+}
+
+TEST(epochs_that_cannot_be_written_silence_it_until_they_can)
+{
+    struct fixture f;
+    uint64_t epochs[RG_SLOTS] = { 0 };
+
+    begin(&f, 3);
+    CHECK_EQ(put(&f, NAME, "content", 3), 201);
+    move(&f, "tmp", "away");
+    CHECK_EQ(put(&f, NAME, "content", 4), 500);
+    CHECK_EQ(put(&f, NAME, "content", 3), 500);
+    kp_tell(f.keeper, epochs, RG_SLOTS, &f.said);
+    CHECK_EQ(f.said.status, 500);
+    move(&f, "away", "tmp");
+    CHECK_EQ(put(&f, NAME, "content", 4), 200);
+    CHECK_EQ(put(&f, NAME, "content", 3), 409);
+    open_again(&f, 0);
+    CHECK_EQ(put(&f, NAME, "content", 3), 409);
+    end(&f);
+}
+
 TEST(a_new_disk_takes_nothing_before_it_was_told)
 {
     struct fixture f;
