@@ -20,6 +20,7 @@ HTTP_PORT, CONTROL_PORT, RELAYED = 8080, 7000, 100
 WRITE_PORT, PEER_PORT = 8083, 8084
 DISK_MIB = 24
 JOBS_DISK_MIB = 80  # beside it: a worker takes no background job where less is free
+KEEP_DISK_MIB = 96  # beside both, of a storage node
 INGEST_DISK_MIB = 192
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 
@@ -165,7 +166,7 @@ class Process:
 
 
 class Worker(Process):
-    """A worker; with @relayed a relay stands before both of its ports."""
+    """A worker; with @relayed a relay stands before both of its ports. A storage node if the store is the ring."""
 
     def __init__(self, spawner, program, host, folder, store, index, relayed):
         http, control = host.port(HTTP_PORT), host.port(CONTROL_PORT)
@@ -179,16 +180,19 @@ class Worker(Process):
             http_seen, self.control_seen = (relay.port for relay in self.relays)
         self.disk = os.path.join(folder, f"disk-{index}")
         self.spool = os.path.join(self.disk, "spool")
-        self.own_disk = host.hosts.disk(self.disk, DISK_MIB + JOBS_DISK_MIB)
+        self.keep = os.path.join(self.disk, "keep")
+        self.own_disk = host.hosts.disk(self.disk, DISK_MIB + JOBS_DISK_MIB + KEEP_DISK_MIB * (store.kind == "ring"))
         os.makedirs(self.spool, exist_ok=True)
+        self.url = f"http://{host.ip}:{http_seen}"
         super().__init__(spawner, host, f"worker-{index}", [
             program, "worker", "--store", store.url, "--worker-id", f"worker-{index}",
             "--http-listen", f"{host.ip}:{http}", "--control-listen", f"{host.ip}:{control}",
-            "--advertise-url", f"http://{host.ip}:{http_seen}", "--spool", self.spool,
+            "--advertise-url", self.url, "--spool", self.spool,
             "--disk-budget", f"{DISK_MIB - 4}MiB", "--disk-floor", "8MiB", "--slots", "2",
             "--artifact-ttl", "60s", "--artifact-ttl-after-ack", "2s", "--drain-timeout", "15s", "--background-rate", compact.RATE,
             # Small artifacts are files, which faults can damage; one worker has them in memory.
-            "--artifact-memory", "32MiB" if index == 1 else "0B"],
+            "--artifact-memory", "32MiB" if index == 1 else "0B",
+            *(["--keep", self.keep, "--keep-reserve", "4MiB", "--keep-mend-every", "3s"] if store.kind == "ring" else [])],
             os.path.join(folder, f"worker-{index}.log"), store.env)
 
     def sizes(self):
@@ -203,7 +207,7 @@ class Worker(Process):
 
 
 class Api(Process):
-    def __init__(self, spawner, program, host, folder, store, workers, ingests, index, timeout_s, minutes):
+    def __init__(self, spawner, program, host, folder, store, workers, ingests, index, timeout_s, compact_flags):
         self.http_port = host.port(HTTP_PORT)
         self.disk = os.path.join(folder, f"api-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, DISK_MIB)
@@ -215,7 +219,7 @@ class Api(Process):
                    "--spool", os.path.join(self.disk, "spool"), "--query-timeout", f"{timeout_s}s",
                    "--worker-wait", "10s", "--drain-timeout", "15s", "--catalog-refresh", "5s",
                    "--tenant-limits", limits, "--retention-slack", f"{timeout_s + 10}s",
-                   *compact.api_flags(minutes),
+                   *compact_flags,
                    # Here workers are killed and links broken all the time, whatever they read.
                    "--quarantine-after", "0",
                    # The one that is restarted keeps artifacts in files, so that its disk matters.
@@ -232,7 +236,8 @@ class Ingest(Process):
     """An ingest node. `meet` tells it of the others before it starts, `found` makes it a cluster of its own."""
 
     def __init__(self, spawner, program, host, folder, store, index, timeout_s, seal_s):
-        self.http_port, self.peer_port = host.port(WRITE_PORT), host.port(PEER_PORT)
+        self.http_port = store.ports[host.name] if store.kind == "ring" else host.port(WRITE_PORT)
+        self.peer_port = host.port(PEER_PORT)
         self.disk = os.path.join(folder, f"ingest-disk-{index}")
         self.own_disk = host.hosts.disk(self.disk, INGEST_DISK_MIB)
         super().__init__(spawner, host, f"ingest-{index}", [

@@ -19,21 +19,27 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import report  # noqa: E402
 from ageing import Ageing  # noqa: E402
-from clients import Client, Judge, QUERY_TIMEOUT_S, all_keys, ask  # noqa: E402
-from cluster import Api, FAKETIME, Ingest, Spawner, Worker  # noqa: E402
+from clients import Client, Judge, QUERY_TIMEOUT_S, ask  # noqa: E402
+from cluster import Api, FAKETIME, Ingest, Spawner, WRITE_PORT, Worker  # noqa: E402
 from compact import RUN_S, Background, Compactor  # noqa: E402
+import clients  # noqa: E402
+import compact  # noqa: E402
 import faults_ingest  # noqa: E402
+import faults_ring  # noqa: E402
 from faults import Faults, Lane  # noqa: E402
-from hosts import Hosts, free_port  # noqa: E402
+from hosts import Hosts  # noqa: E402
 from live import Live  # noqa: E402
+from plain import Plain, learn  # noqa: E402
+from ring import Ring, RingStore, SPARES  # noqa: E402
 from store import LocalStore, SwiftStore, install_swift  # noqa: E402
 
 PREFIX = "promfabric-chaos-"
 KINDS = ["kill", "stall", "drain", "restart_api", "clock_api", "slow_link", "cut_link", "partition", "one_way",
          "loss", "client_loss", "full_disk", "full_disk_api", "corrupt_artifacts", "corrupt_segments",
          "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip", "store_partition"]
-NEEDS_NAMESPACES = {"one_way", "loss", "client_loss", "store_partition"} | faults_ingest.NEEDS_NAMESPACES
-NEEDS_DISKS = {"full_disk", "full_disk_api", "full_disk_ingest"}
+NEEDS_NAMESPACES = {"one_way", "loss", "client_loss", "store_partition"} | faults_ingest.NEEDS_NAMESPACES | \
+    faults_ring.NEEDS_NAMESPACES
+NEEDS_DISKS = {"full_disk", "full_disk_api", "full_disk_ingest"} | faults_ring.NEEDS_DISKS
 NEEDS_S3 = {"corrupt_segments", "corrupt_restart", "slow_store", "store_errors", "store_cut", "store_flip",
             "store_partition", "store_away_ingest"}
 NEEDS_FAKETIME = {"clock_api", "clock_ingest"}
@@ -54,7 +60,8 @@ class Cluster:
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
         self.workers, self.apis, self.ingests, self.store, self.spawner = [], [], [], None, None
-        names = ["driver", "client", "store"] + [f"worker-{i}" for i in range(args.workers)] + \
+        workers = args.workers + SPARES * args.ring
+        names = ["driver", "client", "store"] + [f"worker-{i}" for i in range(workers)] + \
             [f"api-{i}" for i in range(args.apis)] + [f"ingest-{i}" for i in range(args.ingests)]
         self.hosts = Hosts(names, args.network == "relay")
         if self.hosts.why_plain:
@@ -63,9 +70,10 @@ class Cluster:
         self.spawner = Spawner()  # after the hosts: it is to see their disks
         self.store = self.open_store()
         self.store_busy = threading.Lock()
+        self.compacts = args.compact == "on" or (args.compact == "auto" and not args.ring)
         program = args.promfabric
         # Relays in front of the first two workers, for delay; in front of all if there is nothing else.
-        for i in range(args.workers):
+        for i in range(workers):
             relayed = bool(self.hosts.why_plain) or i < 2
             self.workers.append(Worker(self.spawner, program, self.hosts[f"worker-{i}"], folder, self.store, i, relayed))
         seal_s = 10 if args.minutes < 5 else 25  # many small files, but not more than a busy store can take
@@ -75,7 +83,8 @@ class Cluster:
             node.meet([other for other in self.ingests if other is not node])
         for i in range(args.apis):
             self.apis.append(Api(self.spawner, program, self.hosts[f"api-{i}"], folder, self.store, self.workers,
-                                 self.ingests, i, QUERY_TIMEOUT_S, args.minutes))
+                                 self.ingests, i, QUERY_TIMEOUT_S, compact.api_flags(args.minutes) * self.compacts))
+        self.ring = Ring(self, program) if args.ring else None
         self.relayed = [worker for worker in self.workers if worker.relays]
         # The first of each lives as long as the run, so that what it leaks can be seen.
         self.mortal_workers = self.workers[1:] or self.workers
@@ -84,6 +93,9 @@ class Cluster:
         self.kinds = self.possible(KINDS)
 
     def open_store(self):
+        if self.args.ring:
+            hosts = [self.hosts[f"ingest-{i}"] for i in range(self.args.ingests)]
+            return RingStore({host: host.port(WRITE_PORT) for host in hosts})
         self.why_local = "asked for" if self.args.store == "local" else ""
         if not self.why_local:
             try:
@@ -102,7 +114,8 @@ class Cluster:
     def find_impossible(self):
         why = {}
         if self.store.kind != "s3":
-            why.update({kind: f"local store, {self.why_local}" for kind in NEEDS_S3})
+            what = "no S3 server: the ring" if self.ring else f"local store, {self.why_local}"
+            why.update({kind: what for kind in NEEDS_S3})
         if self.hosts.why_plain:
             why.update({kind: f"no namespaces, {self.hosts.why_plain}" for kind in NEEDS_NAMESPACES})
         if not all(p.own_disk for p in self.processes()):
@@ -115,17 +128,24 @@ class Cluster:
         only = self.args.only.split(",") if self.args.only else kinds
         return [kind for kind in kinds if kind not in self.impossible and kind in only]
 
-    def start(self):
+    def start(self, past):
+        """@past: samples that are in the store before anybody asks."""
         first, *others = self.ingests
-        for process in self.workers + self.apis + others:
+        for process in self.workers + others:
             process.start()
         first.found()
         first.wait_ready(180)
         for node in others:
             first.change("add", node)
             first.change("promote", node)
-        self.wait_all_ready()
         self.wait_settled()
+        if self.ring:
+            self.ring.form()
+            self.store.fill(self.args.promfabric)
+        self.store.import_text(self.args.promfabric, past, os.path.join(self.folder, "past.txt"))
+        for api in self.apis:
+            api.start()
+        self.wait_all_ready()
 
     def wait_all_ready(self):
         for process in self.ingests + self.apis:
@@ -194,49 +214,13 @@ class Cluster:
         return bad
 
 
-class Plain:
-    """One API and one worker over a store, undisturbed, and no ingest node."""
-    name = "an API of the store alone"
-
-    def __init__(self, program, folder, spawner, host, store, what):
-        self.host, self.http_port = host, free_port() if host.fd is None else 8088
-        self.log = os.path.join(folder, f"{what}.log")
-        self.process = spawner.spawn(host, [program, "up", "--store", store.url, "--workers", "1", "--ingest-nodes", "0",
-                                            "--state", os.path.join(folder, f"{what}-state"), "--http-listen",
-                                            f"{host.ip}:{self.http_port}"], self.log, store.env)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(60)
-
-
-def learn(program, folder, spawner, host):
-    """The right answers to what is asked of the data that is there from the beginning."""
-    store = LocalStore(program, os.path.join(folder, "truth-store"))
-    truth, end = {}, time.monotonic() + 120
-    with Plain(program, folder, spawner, host, store, "truth") as plain:
-        for key in all_keys():
-            answer = ask(plain, key)
-            while answer.error and time.monotonic() < end:
-                time.sleep(0.2)
-                answer = ask(plain, key)
-            if answer.error:
-                raise RuntimeError(f"no truth for {key}: {answer.error}: {answer.detail}; see {plain.log}")
-            if len(answer.body) < 40:
-                raise RuntimeError(f"an empty truth proves nothing: {key}: {answer.body!r}")
-            truth[key] = answer.body
-    return truth
-
-
 class Campaign:
     def __init__(self, args, folder):
         self.args, self.folder, self.cluster = args, folder, None
         self.faults = Faults(os.path.join(folder, "faults.log"))
         self.judge, self.clients, self.lanes, self.elders = None, [], [], {}
         self.live, self.ingest_lane, self.segments, self.compacted = None, None, 0, 0
+        self.ring_figures = {}
         self.compactor = self.background = self.ageing = None
         self.after, self.left, self.enough, self.minutes = 0, {}, False, 0.0
 
@@ -247,8 +231,7 @@ class Campaign:
         truth = learn(args.promfabric, self.folder, self.cluster.spawner, hosts["driver"])
         self.judge = Judge(truth, self.faults)
         self.live = Live(self.cluster, self.judge, args.seed)
-        self.cluster.store.import_text(args.promfabric, self.live.past(), os.path.join(self.folder, "past.txt"))
-        self.cluster.start()
+        self.cluster.start(self.live.past())
         self.check_alive()
         self.check_all("before the faults")
         if self.judge.wrong:
@@ -258,9 +241,10 @@ class Campaign:
         for client in self.clients:
             client.start()
         self.live.start()
-        self.background = Background(self.cluster)
-        self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, args.minutes)
-        self.compactor.start()
+        if self.cluster.compacts:
+            self.background = Background(self.cluster)
+            self.compactor = Compactor(self.cluster, args.promfabric, self.folder, args.seed, args.minutes)
+            self.compactor.start()
         self.ageing = Ageing(self.cluster, args.promfabric, self.folder)
         self.ageing.start()
         time.sleep(3)
@@ -274,6 +258,8 @@ class Campaign:
                       for i in range(self.args.lanes)]
         self.ingest_lane = faults_ingest.IngestLane(self.cluster, self.faults, self.judge, self.args.seed, self.live)
         self.lanes.append(self.ingest_lane)
+        if self.cluster.ring:
+            self.lanes.append(faults_ring.RingLane(self.cluster, self.faults, self.judge, self.args.seed, self.cluster.ring))
         for lane in self.lanes:
             lane.start()
         begin = last = time.monotonic()
@@ -328,20 +314,31 @@ class Campaign:
                 self.judge.fail("a client died: its traceback is above")
         self.live.stop()
         self.live.join()
-        self.end_compactor()
+        self.end_upkeep()
+        self.check_ring()
         self.check_all("after the faults")
         self.check_leaks()
         self.check_what_stays()
 
-    def end_compactor(self):
-        self.compactor.over.set()
-        self.ageing.over.set()
+    def check_ring(self):
+        """Where everything lies, before anything else is asked of it."""
+        if not self.cluster.ring:
+            return
+        for problem in self.cluster.ring.problems():
+            self.judge.fail(problem)
+        self.ring_figures = self.cluster.ring.figures()
+
+    def end_upkeep(self):
         for thread, what in ((self.compactor, "a compaction"), (self.ageing, "an import")):
+            if not thread:
+                continue
+            thread.over.set()
             thread.join(RUN_S + 60)
             if thread.is_alive():
                 self.judge.fail(f"{what} did not end")
-        for problem in [*self.compactor.problems(), *self.background.problems(), *self.ageing.problems()]:
-            self.judge.fail(problem)
+        for part in (self.compactor, self.background, self.ageing):
+            for problem in part.problems() if part else []:
+                self.judge.fail(problem)
 
     def check_what_stays(self):
         """Every acknowledged sample: now, after all were killed, out of the store, from the store alone, and after
@@ -355,8 +352,20 @@ class Campaign:
         self.segments = cluster.store.count(self.args.promfabric)
         live.check_everything(cluster.apis, "after all was sealed")
         self.check_alone("from the store alone", "alone")
-        self.compact()
-        self.check_alone("after compaction", "compacted")
+        if cluster.compacts:
+            self.compact()
+            self.check_alone("after compaction", "compacted")
+        if cluster.ring:
+            self.check_with_two_away()
+
+    def check_with_two_away(self):
+        """Of three owners one is left: each has to have everything."""
+        away = self.cluster.ring.mortal()[:2]
+        for keeper in away:
+            keeper.kill()
+        self.check_alone(f"without {' and '.join(keeper.name for keeper in away)}", "two-away")
+        for keeper in away:
+            keeper.start()
 
     def check_alone(self, when, what):
         with Plain(self.args.promfabric, self.folder, self.cluster.spawner, self.cluster.hosts["driver"],
@@ -365,14 +374,15 @@ class Campaign:
 
     def compact(self):
         """What is long over, which the late stream writes to, as nobody can add to it any more."""
-        for node in self.cluster.ingests:
-            if (code := node.stop()) != 0:
-                self.judge.fail(f"{node.name}: exit code {code} when told to end")
+        who = [f"--ingest={node.host.ip}:{node.http_port}" for node in self.cluster.ingests]
+        if not self.cluster.ring:  # which without them could not be listed
+            who = ["--ingest-stopped"]
+            for node in self.cluster.ingests:
+                if (code := node.stop()) != 0:
+                    self.judge.fail(f"{node.name}: exit code {code} when told to end")
         store = self.cluster.store
-        store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
-                  "--store", store.url)
-        store.run(self.args.promfabric, "compact", "--quiet", "--ingest-stopped", "--settle", "0s", "--grace", "0s",
-                  "--store", store.url)  # deletes what the first one replaced
+        for _ in range(2):  # the second one deletes what the first one replaced
+            store.run(self.args.promfabric, "compact", "--quiet", *who, "--settle", "0s", "--grace", "0s", "--store", store.url)
         self.compacted = store.count(self.args.promfabric)
         if self.compacted > self.segments or (self.compacted == self.segments and not self.compactor.done()[0]
                                                and not self.background.jobs()):
@@ -446,8 +456,8 @@ class Campaign:
         for text in report.without_trace(self.faults.counts(), seen) + report.given_up(judge) + lines[:5]:
             judge.fail(text)
         latency, by_kind = report.latencies(judge.asked, again, self.faults)
-        store = "S3 (Swift, behind a proxy that fails)" if self.cluster.store.kind == "s3" else \
-            f"local folder ({self.cluster.why_local})"
+        store = {"s3": "S3 (Swift, behind a proxy that fails)", "ring": "the workers' disks"}.get(
+            self.cluster.store.kind) or f"local folder ({self.cluster.why_local})"
         why = self.cluster.hosts.why_plain
         return {"seed": args.seed, "minutes": self.minutes, "apis": args.apis, "workers": args.workers,
                 "clients": args.clients, "store": store,
@@ -468,7 +478,8 @@ class Campaign:
                 "questions at the end about every sample": live.after,
                 **{name: count for part in (self.background, self.compactor, self.ageing) if part
                    for name, count in part.figures().items()},
-                "segments in the store at the end": self.segments, "and after compaction": self.compacted,
+                **self.ring_figures, "segments in the store at the end": self.segments,
+                **({"and after compaction": self.compacted} if self.cluster.compacts else {}),
                 "refusals": live.refusals,
                 "gaps_s": {kind: (sorted(gaps)[len(gaps) // 2], max(gaps))
                            for kind, gaps in sorted(self.ingest_lane.gaps.items())} if self.ingest_lane else {}}
@@ -494,6 +505,8 @@ def parse_args():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--lanes", type=int, default=2, help="faults at the same time")
     parser.add_argument("--only", default="", metavar="KIND,...", help="only these kinds of faults")
+    parser.add_argument("--ring", action="store_true", help="segments lie with the workers, and one more is spare")
+    parser.add_argument("--compact", choices=("auto", "on", "off"), default="auto", help="auto: not on the ring")
     parser.add_argument("--store", choices=("auto", "s3", "local"), default="auto")
     parser.add_argument("--network", choices=("auto", "relay"), default="auto")
     parser.add_argument("--report", metavar="FILE", help="write the result there, as .md, .json or both")
@@ -531,7 +544,10 @@ def main():
     args = parse_args()
     sweep()
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
-    if args.store != "local":
+    if args.ring:
+        for word in ("io", "store", "not_found"):  # whoever asks meets owners, and those who keep the list
+            clients.ALLOWED[word] = clients.ALLOWED.get(word, set()) | faults_ring.UNREACHED | set(faults_ingest.KINDS)
+    elif args.store != "local":
         install_swift()  # here, where the network is
     campaign, interrupted = Campaign(args, folder), None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
