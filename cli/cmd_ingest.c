@@ -1,4 +1,5 @@
 /* cmd_ingest.c - promfabric ingest: the ingest role as a process. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/daemon.h"
@@ -88,8 +89,10 @@ static const struct cli_flag flags[] = {
     { "keep-tls-cert", CLI_FLAG_STR, &o.keep_tls_cert, "FILE", NULL,
       "certificate shown to storage nodes (PEM)" },
     { "keep-tls-key", CLI_FLAG_STR, &o.keep_tls_key, "FILE", NULL, "its key (PEM)" },
-    { "move-rate", CLI_FLAG_BYTES, &o.move_rate, "BYTES", "0B",
-      "how much may come in a second to storage nodes that take over from others; 0B: no bound" },
+    { "move-rate", CLI_FLAG_STR, &o.move_rate, "BYTES[,HOURS=BYTES...]", "0B",
+      "how much may come in a second to storage nodes that take over from others; 0B: no bound. "
+      "Hours (UTC) with another rate follow, or with `off`, when nothing new begins: "
+      "64MiB,8-20=8MiB,12-13=off" },
     { "node-dead-after", CLI_FLAG_DURATION, &o.node_dead_ms, "DURATION", "0s",
       "a storage node that does not answer for so long is removed, if the copies can be kept; 0s: "
       "never" },
@@ -241,6 +244,17 @@ static bool check_write_options(void)
     return check_head_options();
 }
 
+static bool check_move_rate(void)
+{
+    struct qf_err err = { 0 };
+    char why[sizeof(err.msg) + 16];
+
+    if (in_check_move_rate(o.move_rate, &err) == QF_OK)
+        return true;
+    (void)snprintf(why, sizeof(why), "--move-rate: %s", err.msg);
+    return cli_bad(why);
+}
+
 static bool check_handoff_options(void)
 {
     const uint64_t mb_max = UINT64_C(1) << 30;
@@ -262,7 +276,7 @@ static bool check_handoff_options(void)
 
 static bool check_options(void)
 {
-    if (!check_peers() || !check_handoff_options())
+    if (!check_peers() || !check_handoff_options() || !check_move_rate())
         return false;
     if (o.state_upkeep_ms < 0 || o.state_upkeep_ms > INT64_C(86400000))
         return cli_bad("--state-upkeep-every: at most 1d");

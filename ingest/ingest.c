@@ -346,20 +346,29 @@ static void lead_ring(void *ctx, uint64_t term)
     in_driver_lead(((struct ingest *)ctx)->driver, term);
 }
 
+qf_rc in_check_move_rate(const char *text, struct qf_err *err)
+{
+    struct rg_hours hours;
+
+    return rg_hours_parse(qf_str_from(text), &hours, err);
+}
+
 static qf_rc make_ring(struct ingest *ingest, struct qf_err *err)
 {
-    const struct in_driver_options driver = { .key_file = ingest->options->keep_key_file,
-                                              .ca_file = ingest->options->keep_ca_file,
-                                              .cert_file = ingest->options->keep_tls_cert,
-                                              .cert_key_file = ingest->options->keep_tls_key,
-                                              .rate = ingest->options->move_rate,
-                                              .dead_ms = ingest->options->node_dead_ms };
+    struct in_driver_options driver = { .key_file = ingest->options->keep_key_file,
+                                        .ca_file = ingest->options->keep_ca_file,
+                                        .cert_file = ingest->options->keep_tls_cert,
+                                        .cert_key_file = ingest->options->keep_tls_key,
+                                        .dead_ms = ingest->options->node_dead_ms };
     const struct rg_coord_options coord = { .dead_ms = ingest->options->node_dead_ms,
                                             .all_know = all_know_ring,
                                             .fatal = die,
                                             .lead = lead_ring,
                                             .ctx = ingest };
 
+    if (ingest->options->move_rate &&
+        rg_hours_parse(qf_str_from(ingest->options->move_rate), &driver.hours, err) != QF_OK)
+        return err->rc;
     ingest->coord = rg_coord_new(&coord);
     ingest->routes.ring = rg_coord_board(ingest->coord);
     ingest->driver = in_driver_new(&driver, ingest->routes.ring, err);
@@ -453,6 +462,11 @@ static qf_rc start_handoff(struct ingest *ingest, struct qf_err *err)
     return rc;
 }
 
+static void lack_document(void *documents, uint32_t slot, const char *name)
+{
+    in_documents_lacking(documents, slot, name);
+}
+
 static qf_rc start_documents(struct ingest *ingest, struct qf_err *err)
 {
     const struct in_options *options = ingest->options;
@@ -463,11 +477,14 @@ static qf_rc start_documents(struct ingest *ingest, struct qf_err *err)
                      .cert_key_file = options->keep_tls_key,
                      .stall_timeout_ms = DOCUMENT_STALL_MS },
         .data = options->data,
+        .handoff = in_handoff_hooks(ingest->handoff),
     };
     qf_rc rc = in_documents_start(&documents, ingest->routes.ring, &ingest->metrics,
                                   &ingest->documents, err);
 
     ingest->routes.documents = ingest->documents;
+    if (rc == QF_OK && ingest->handoff)
+        in_handoff_set_documents(ingest->handoff, lack_document, ingest->documents);
     return rc;
 }
 
@@ -779,8 +796,10 @@ static void stop(struct ingest *ingest)
 {
     ingest->listener = qh_listener_free(ingest->listener); /* nobody asks the node any more */
     ingest->fresh = in_fresh_stop(ingest->fresh);
-    ingest->handoff = in_handoff_stop(ingest->handoff);
+    if (ingest->handoff)
+        in_handoff_set_documents(ingest->handoff, NULL, NULL);
     ingest->documents = in_documents_stop(ingest->documents);
+    ingest->handoff = in_handoff_stop(ingest->handoff);
     in_accept_halt(ingest->accept);
     in_driver_halt(ingest->driver);
     in_state_halt(ingest->state);

@@ -44,8 +44,8 @@ struct in_options {
     const char *keep_key_file,
         *keep_ca_file; /* for storage nodes (ring/coord/lead.h); NULL: none, the system's */
     const char *keep_tls_cert, *keep_tls_key; /* shown to them (PEM); NULL: none */
-    uint64_t move_rate;   /* bytes a second that come to their new owners; 0: no bound */
-    int64_t node_dead_ms; /* a storage node that is down so long is replaced; 0: never */
+    const char *move_rate; /* bytes a second that come to their new owners (ring/core/hours.h) */
+    int64_t node_dead_ms;  /* a storage node that is down so long is replaced; 0: never */
     /* Of ring/handoff, if the store is a ring. */
     const char *handoff_dir; /* NULL: below data */
     uint64_t handoff_node_bytes, handoff_store_bytes, handoff_quantum, handoff_rate;
@@ -57,6 +57,9 @@ struct in_options {
     uint64_t head_read_threads, head_reads_max, head_read_bytes;
     int64_t leader_wait_ms, drain_timeout_ms, election_ms, idle_timeout_ms;
 };
+
+/* Is @text a move_rate? QF_EINVAL and why not. */
+QF_MUST_CHECK qf_rc in_check_move_rate(const char *text, struct qf_err *err);
 
 /* Run until SIGTERM or SIGINT, then drain: leadership is handed over, requests under way are answered,
  * at most drain_timeout_ms; a second signal ends that too. Prints one line "listening http=HOST:PORT

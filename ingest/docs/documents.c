@@ -10,6 +10,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/pool.h"
 #include "ingest/docs/counter.h"
+#include "ingest/docs/once.h"
 #include "ingest/metrics.h"
 
 /* A context is of times that clocks of nodes could have shown: it cannot put a document out of reach. */
@@ -19,6 +20,7 @@ struct in_documents {
     struct in_replicas *replicas;
     struct in_counter *counter;
     struct in_metrics *metrics;
+    struct in_once *once;
     struct qf_pool *pool;
 };
 
@@ -332,6 +334,23 @@ static void run_put(struct task *task)
     write(task, &sheet, &repeat.context, false);
 }
 
+/* Of two requests of a key at the same moment neither would find the other one in the document. */
+static void run_once(struct task *task)
+{
+    const struct in_document_ask *ask = &task->ask;
+    struct in_once *once = task->documents->once;
+    uint8_t id[RG_DIGEST_BYTES];
+    struct qf_err err = { 0 };
+
+    if (in_once_begin(once, ask->tenant, ask->key, ask->repeat_key, id)) {
+        run_put(task);
+        in_once_end(once, id);
+        return;
+    }
+    (void)qf_err_set(&err, QF_ECONFLICT, "a request with this idempotency key is under way");
+    fail(task, IN_DOCUMENT_REFUSED, &err);
+}
+
 /* --- requests --- */
 
 static void run_task(void *arg)
@@ -340,6 +359,8 @@ static void run_task(void *arg)
 
     if (task->ask.verb == IN_DOCUMENT_GET)
         run_get(task);
+    else if (task->ask.repeat_key.len)
+        run_once(task);
     else
         run_put(task);
     (void)qh_stream_drop(task->stream);
@@ -388,10 +409,11 @@ qf_rc in_documents_start(const struct in_documents_options *options, struct rg_b
     qf_rc rc;
 
     documents->metrics = metrics;
+    documents->once = in_once_new();
     qf_strbuf_printf(&dir, "%s/documents", options->data);
     rc = in_counter_open(qf_strbuf_cstr(&dir), &documents->counter, err);
     if (rc == QF_OK) {
-        documents->replicas = in_replicas_new(&options->keepers, board, err);
+        documents->replicas = in_replicas_new(&options->keepers, options->handoff, board, err);
         rc = documents->replicas ? QF_OK : err->rc;
     }
     if (rc == QF_OK) {
@@ -414,9 +436,15 @@ struct in_documents *in_documents_stop(struct in_documents *documents)
             documents->pool = qf_pool_free(documents->pool);
         documents->replicas = in_replicas_free(documents->replicas);
         documents->counter = in_counter_free(documents->counter);
+        documents->once = in_once_free(documents->once);
         free(documents);
     }
     return NULL;
+}
+
+void in_documents_lacking(struct in_documents *documents, uint32_t slot, const char *name)
+{
+    in_replicas_lacking(documents->replicas, slot, name);
 }
 
 void in_documents_figures(struct in_documents *documents, struct in_replicas_figures *ret_figures)

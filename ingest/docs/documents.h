@@ -5,7 +5,8 @@
  * what other nodes wrote, and stands beside it; of what came through this node before it replaces all.
  *
  * A request with an idempotency key is looked for in the document itself, wherever it was sent to: at the level of
- * the write, for RG_REPEAT_MS, among the RG_REPEATS_MAX latest of the document. Any thread. */
+ * the write, for RG_REPEAT_MS, among the RG_REPEATS_MAX latest of the document. Of two at this node at the same moment the
+ * second is refused, QF_ECONFLICT: it hears what came of the first one by asking again. Any thread. */
 #ifndef INGEST_DOCS_DOCUMENTS_H
 #define INGEST_DOCS_DOCUMENTS_H
 
@@ -23,6 +24,8 @@ enum {
 struct in_documents_options {
     struct sg_keep_client_options keepers;
     const char *data; /* of the node; "documents" below it is ours */
+    const struct sg_ring_handoff
+        *handoff; /* keeps what owners miss; outlives this. NULL: nobody does */
 };
 
 /* QF_EIO, QF_ECORRUPT: the counter; QF_EUNAVAILABLE: no threads; or the keepers' key. @board and @metrics are borrowed. */
@@ -57,6 +60,9 @@ struct in_document_ask {
 /* Have @ask, which is copied, answered on @stream. False: too much is under way, and nothing was taken. */
 QF_MUST_CHECK bool in_documents_submit(struct in_documents *documents,
                                        const struct in_document_ask *ask, struct qh_stream *stream);
+
+/* Owners of the document @name in @slot lack something: have them repaired. Does not wait; any thread. */
+void in_documents_lacking(struct in_documents *documents, uint32_t slot, const char *name);
 
 void in_documents_figures(struct in_documents *documents, struct in_replicas_figures *ret_figures);
 

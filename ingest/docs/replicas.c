@@ -48,17 +48,20 @@ qf_rc in_replicas_join(struct in_replicas *replicas, struct qf_str tenant, struc
 /* --- beginning and end --- */
 
 struct in_replicas *in_replicas_new(const struct sg_keep_client_options *options,
-                                    struct rg_board *board, struct qf_err *err)
+                                    const struct sg_ring_handoff *handoff, struct rg_board *board,
+                                    struct qf_err *err)
 {
     struct in_replicas *replicas = qf_xcalloc(1, sizeof(*replicas));
 
     replicas->board = board;
+    replicas->handoff = handoff;
     replicas->lock = qf_lock_new();
     replicas->client = sg_keep_client_new(options, err);
     if (!replicas->client)
         return in_replicas_free(replicas);
     replicas->callers = qf_pool_new("documents", CALLERS, CALLS_MAX);
-    if (replicas->callers)
+    replicas->handing = qf_pool_new("doc-handoff", 1, IN_HANDING_MAX);
+    if (replicas->callers && replicas->handing)
         replicas->mender = qf_thread_start("doc-mend", mend, replicas);
     if (replicas->mender)
         return replicas;
@@ -83,6 +86,8 @@ struct in_replicas *in_replicas_free(struct in_replicas *replicas)
         replicas->mender = qf_thread_join(replicas->mender);
         if (replicas->callers)
             replicas->callers = qf_pool_free(replicas->callers);
+        if (replicas->handing) /* what callers left to it is kept before it ends */
+            replicas->handing = qf_pool_free(replicas->handing);
         replicas->client = sg_keep_client_free(replicas->client);
         replicas->ring = rg_ring_free(replicas->ring);
         QF_VEC_DONE(&replicas->repairs);
@@ -123,6 +128,14 @@ void in_replicas_note(struct in_replicas *replicas, const struct in_doc_place *p
     qf_lock_take(replicas->lock);
     note_again(replicas, &repair);
     qf_lock_drop(replicas->lock);
+}
+
+void in_replicas_lacking(struct in_replicas *replicas, uint32_t slot, const char *name)
+{
+    struct in_doc_place place = { .slot = slot };
+
+    memcpy(place.name, name, RG_DOC_NAME_TEXT);
+    in_replicas_note(replicas, &place);
 }
 
 /* With the lock: the one that is due longest. */

@@ -6,9 +6,11 @@
  * anything, and each may be done again.
  *
  *   breaker   a keeper that did not answer is not asked for half a second: requests need not wait for it one by one
- *   repairs   what an owner missed, or what a read saw to differ, is noted by name, at most IN_REPAIRS_MAX of them; one thread
+ *   hand-off  what owners missed of a write that reached its level is kept on this node's disk and sent when they are back
+ *             (ingest/ring/handoff.h), by a thread of its own, behind the request: it never counts for the level
+ *   repairs   what cannot be handed off, or what a read saw to differ, is noted by name, at most IN_REPAIRS_MAX of them; one thread
  *             reads all owners, joins, and writes to those that lack something; with pauses that double up to a minute,
- *             IN_REPAIR_TRIES times. Notes are in memory: after a restart the next read finds what differs
+ *             IN_REPAIR_TRIES times. Notes are in memory: after a restart keepers find out themselves, comparing each other
  *
  * Calls block; any thread. */
 #ifndef INGEST_DOCS_REPLICAS_H
@@ -18,19 +20,25 @@
 #include "ring/core/sheet.h"
 #include "ring/core/tally.h"
 #include "segments/store/keep_client.h"
+#include "segments/store/ring.h"
 
 enum {
     IN_REPAIRS_MAX = 4096,
     IN_REPAIR_TRIES = 20,
+    IN_HANDING_MAX = 256, /* writes that wait to be handed off; more are noted */
     IN_REPLICAS_MAX = 2 * RG_COPIES_MAX,
     IN_REPLICA_TEXT = 160,
 };
 
 struct in_replicas;
 
-/* NULL and @err: the key or the certificate cannot be read, or there are no threads. @board is borrowed. */
+/* NULL and @err: the key or the certificate cannot be read, or there are no threads. @board is borrowed, and so is
+ * @handoff, where what owners miss is kept; NULL: nowhere. */
 struct in_replicas *in_replicas_new(const struct sg_keep_client_options *options,
-                                    struct rg_board *board, struct qf_err *err);
+                                    const struct sg_ring_handoff *handoff, struct rg_board *board,
+                                    struct qf_err *err);
+/* Owners of the document @name in @slot lack something: have them repaired. Does not wait; any thread. */
+void in_replicas_lacking(struct in_replicas *replicas, uint32_t slot, const char *name);
 /* Rounds that are under way end now. */
 void in_replicas_halt(struct in_replicas *replicas);
 /* When nobody asks any more. Accepts NULL, returns NULL. */
@@ -74,6 +82,7 @@ struct in_replicas_figures {
     uint64_t failed;  /* tries */
     uint64_t dropped; /* notes that found no room, or failed too often */
     uint64_t waiting; /* notes now */
+    uint64_t handed;  /* for owners, one each */
 };
 void in_replicas_figures(struct in_replicas *replicas, struct in_replicas_figures *ret_figures);
 

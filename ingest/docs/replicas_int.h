@@ -25,6 +25,8 @@ struct in_replicas {
     struct sg_keep_client *client;
     struct rg_board *board;
     struct qf_pool *callers;
+    struct qf_pool *handing;               /* one thread */
+    const struct sg_ring_handoff *handoff; /* or NULL */
     struct qf_thread *mender;
     atomic_bool stopping;
 
@@ -52,5 +54,34 @@ qf_rc in_replicas_round(struct in_replicas *replicas, const struct in_doc_place 
 
 /* replicas.c: an owner of @place lacks something. */
 void in_replicas_note(struct in_replicas *replicas, const struct in_doc_place *place);
+
+/* An owner that is asked. */
+struct in_round_copy {
+    struct in_round *round;
+    uint8_t node;
+    char url[RG_URL_MAX + 1];
+    struct rg_sheet sheet; /* what it has, READ */
+    struct in_replica said;
+};
+
+/* Lives until the last of those that were asked has ended, and what they missed is kept. */
+struct in_round {
+    struct in_replicas *replicas;
+    struct in_doc_place place;
+    struct in_round_wish wish;
+    struct rg_sheet sheet; /* JOIN: its own copy */
+    uint64_t epoch;
+    struct sg_store_limit limit;
+    struct qf_lock *lock; /* of what follows */
+    struct rg_tally tally;
+    size_t count, left;
+    bool waited; /* somebody waits for it */
+    struct in_round_copy copies[IN_REPLICAS_MAX];
+};
+
+/* round.c */
+void in_round_free(struct in_round *round);
+/* handed.c: what owners missed of a JOIN that reached its level is kept for them, later; @round is taken. */
+void in_round_hand_off(struct in_round *round);
 
 #endif

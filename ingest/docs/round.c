@@ -12,32 +12,6 @@
 #define AWAY_MS 500    /* one that did not answer is not asked for so long */
 #define QUICKER_MAX 16 /* times that somebody else may be quicker at a keeper */
 
-struct round;
-
-/* An owner that is asked. */
-struct copy {
-    struct round *round;
-    uint8_t node;
-    char url[RG_URL_MAX + 1];
-    struct rg_sheet sheet; /* what it has, READ */
-    struct in_replica said;
-};
-
-/* Lives until the last of those that were asked has ended. */
-struct round {
-    struct in_replicas *replicas;
-    struct in_doc_place place;
-    struct in_round_wish wish;
-    struct rg_sheet sheet; /* JOIN: its own copy */
-    uint64_t epoch;
-    struct sg_store_limit limit;
-    struct qf_lock *lock; /* of what follows */
-    struct rg_tally tally;
-    size_t count, left;
-    bool waited; /* somebody waits for it */
-    struct copy copies[IN_REPLICAS_MAX];
-};
-
 /* --- one keeper --- */
 
 static qf_rc get(struct sg_keep_client *client, const char *url, const struct rg_keep_query *query,
@@ -110,7 +84,7 @@ qf_rc in_replica_join(struct sg_keep_client *client, const char *url,
 
 /* --- a round --- */
 
-static void round_free(struct round *round)
+void in_round_free(struct in_round *round)
 {
     for (size_t i = 0; i < round->count; i++)
         rg_sheet_done(&round->copies[i].sheet);
@@ -136,10 +110,10 @@ static void note_answer(struct in_replicas *replicas, uint8_t node, bool answere
     qf_lock_drop(replicas->lock);
 }
 
-static qf_rc ask(struct copy *copy, struct rg_sheet *ret_sheet, struct qf_err *err)
+static qf_rc ask(struct in_round_copy *copy, struct rg_sheet *ret_sheet, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
-    const struct round *round = copy->round;
+    const struct in_round *round = copy->round;
     struct in_replicas *replicas = round->replicas;
     const struct rg_keep_query query = { .name = qf_str_from(round->place.name),
                                          .slot = round->place.slot,
@@ -160,7 +134,7 @@ static qf_rc ask(struct copy *copy, struct rg_sheet *ret_sheet, struct qf_err *e
     return rc;
 }
 
-static bool all_equal(const struct round *round)
+static bool all_equal(const struct in_round *round)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf first = QF_STRBUF_INIT, next = QF_STRBUF_INIT;
     bool any = false, equal = true;
@@ -178,7 +152,7 @@ static bool all_equal(const struct round *round)
     return equal;
 }
 
-static bool somebody_failed(const struct round *round)
+static bool somebody_failed(const struct in_round *round)
 {
     for (size_t i = 0; i < round->count; i++)
         if (!round->copies[i].said.ok)
@@ -186,20 +160,27 @@ static bool somebody_failed(const struct round *round)
     return false;
 }
 
-/* Everybody has ended: what is uneven is repaired. */
-static void close_round(struct round *round)
+/* Everybody has ended: what is uneven is handed off, or repaired. */
+static void close_round(struct in_round *round)
 {
-    bool uneven = round->wish.kind == IN_ROUND_READ ? !all_equal(round)
-                                                    : round->tally.has && somebody_failed(round);
+    static const struct rg_ring rules; /* none is switched off in it */
+    bool reads = round->wish.kind == IN_ROUND_READ;
+    bool uneven = reads ? !all_equal(round) : round->tally.has && somebody_failed(round);
 
-    if (uneven && !round->wish.mends && !atomic_load(&round->replicas->stopping))
+    if (uneven && !round->wish.mends && !atomic_load(&round->replicas->stopping)) {
+        if (!reads && rg_tally_state(&round->tally, &rules) == RG_TALLY_ENOUGH) {
+            in_round_hand_off(round);
+            return;
+        }
         in_replicas_note(round->replicas, &round->place);
-    round_free(round);
+    }
+    in_round_free(round);
 }
 
-static void end_copy(struct copy *copy, qf_rc rc, struct rg_sheet *sheet, const struct qf_err *err)
+static void end_copy(struct in_round_copy *copy, qf_rc rc, struct rg_sheet *sheet,
+                     const struct qf_err *err)
 {
-    struct round *round = copy->round;
+    struct in_round *round = copy->round;
     bool last;
 
     qf_lock_take(round->lock);
@@ -243,7 +224,7 @@ static bool follow(struct in_replicas *replicas)
 }
 
 /* A read at level one asks those before a move, who have everything. */
-static rg_nodes who(const struct round *round)
+static rg_nodes who(const struct in_round *round)
 {
     if (round->wish.kind == IN_ROUND_READ && round->wish.level == RG_LEVEL_ONE)
         return rg_owners_set(&round->tally.slot.owners);
@@ -251,7 +232,7 @@ static rg_nodes who(const struct round *round)
 }
 
 /* With the lock. */
-static void choose(struct round *round, const struct rg_ring *ring)
+static void choose(struct in_round *round, const struct rg_ring *ring)
 {
     rg_nodes nodes;
 
@@ -259,7 +240,7 @@ static void choose(struct round *round, const struct rg_ring *ring)
     round->epoch = round->tally.slot.epoch;
     nodes = who(round);
     for (uint8_t n = 0; n < RG_NODES_MAX && round->count < IN_REPLICAS_MAX; n++) {
-        struct copy *copy = &round->copies[round->count];
+        struct in_round_copy *copy = &round->copies[round->count];
 
         if (!(nodes & RG_NODE(n)))
             continue;
@@ -273,10 +254,10 @@ static void choose(struct round *round, const struct rg_ring *ring)
     }
 }
 
-static struct round *begin(struct in_replicas *replicas, const struct in_doc_place *place,
-                           const struct in_round_wish *wish)
+static struct in_round *begin(struct in_replicas *replicas, const struct in_doc_place *place,
+                              const struct in_round_wish *wish)
 {
-    struct round *round = qf_xcalloc(1, sizeof(*round));
+    struct in_round *round = qf_xcalloc(1, sizeof(*round));
     bool known;
 
     round->replicas = replicas;
@@ -296,11 +277,11 @@ static struct round *begin(struct in_replicas *replicas, const struct in_doc_pla
     qf_lock_drop(replicas->lock);
     if (known)
         return round;
-    round_free(round);
+    in_round_free(round);
     return NULL;
 }
 
-static void start(struct round *round)
+static void start(struct in_round *round)
 {
     size_t count = round->count;
 
@@ -318,7 +299,7 @@ static void start(struct round *round)
 
 /* With the round's lock: until there is enough. If there cannot be, everybody is heard, since the answer says what each said;
  * so does a repair. */
-static enum rg_tally_state wait_for(struct round *round, const struct rg_ring *rules)
+static enum rg_tally_state wait_for(struct in_round *round, const struct rg_ring *rules)
 {
     for (;;) {
         enum rg_tally_state state = rg_tally_state(&round->tally, rules);
@@ -333,7 +314,7 @@ static enum rg_tally_state wait_for(struct round *round, const struct rg_ring *r
 }
 
 /* With the round's lock: what was heard so far. */
-static void gather(struct round *round, enum rg_tally_state state, struct rg_sheet *sheet,
+static void gather(struct in_round *round, enum rg_tally_state state, struct rg_sheet *sheet,
                    struct in_round_of *ret)
 {
     *ret = (struct in_round_of){ .met = state == RG_TALLY_ENOUGH,
@@ -347,7 +328,8 @@ static void gather(struct round *round, enum rg_tally_state state, struct rg_she
     }
 }
 
-static enum rg_tally_state run(struct round *round, struct rg_sheet *sheet, struct in_round_of *ret)
+static enum rg_tally_state run(struct in_round *round, struct rg_sheet *sheet,
+                               struct in_round_of *ret)
 {
     static const struct rg_ring rules; /* none is switched off in it */
     enum rg_tally_state state;
@@ -371,7 +353,7 @@ qf_rc in_replicas_round(struct in_replicas *replicas, const struct in_doc_place 
 {
     for (int i = 0; i < ROUNDS && !atomic_load(&replicas->stopping); i++) {
         QF_CLEANUP(rg_sheet_done) struct rg_sheet sheet = { 0 };
-        struct round *round = begin(replicas, place, wish);
+        struct in_round *round = begin(replicas, place, wish);
 
         if (!round)
             return qf_err_set(err, QF_EUNAVAILABLE,

@@ -94,6 +94,7 @@ static void read_document_figures(struct in_routes *routes)
     qf_metric_set(m->documents_repair_failures, 0, (double)f.failed);
     qf_metric_set(m->documents_repairs_dropped, 0, (double)f.dropped);
     qf_metric_set(m->documents_repairs_waiting, 0, (double)f.waiting);
+    qf_metric_set(m->documents_handed, 0, (double)f.handed);
 }
 
 static void read_handoff_figures(struct in_routes *routes)

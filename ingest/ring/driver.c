@@ -65,6 +65,22 @@ static qf_rc look(void *ctx, const char *url, struct rg_looked *ret, struct qf_e
     return rc;
 }
 
+static qf_rc heat(void *ctx, const char *url, uint64_t ret_heat[RG_SLOTS], struct qf_err *err)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    struct in_driver *driver = ctx;
+    const struct sg_store_limit limit = within(driver, LOOK_MS);
+    const struct rg_keep_query query = { 0 };
+    struct sg_keep_answer answer = { 0 };
+    uint32_t count;
+    qf_rc rc = sg_keep_ask(driver->client, url, "GET", RG_KEEP_HEAT, &query, QF_STR(""), &limit,
+                           &body, &answer, err);
+
+    if (rc == QF_OK && rg_told_decode(qf_strbuf_view(&body), ret_heat, &count) != QF_OK)
+        rc = qf_err_set(err, QF_EPROTO, "%s: an answer that cannot be read", url);
+    return rc;
+}
+
 static qf_rc tell(void *ctx, const char *url, const uint64_t *epochs, uint32_t count,
                   struct rg_looked *ret, struct qf_err *err)
 {
@@ -290,7 +306,7 @@ struct in_driver *in_driver_new(const struct in_driver_options *options, struct 
     driver->board = board;
     driver->lock = qf_lock_new();
     driver->hands =
-        (struct rg_hands){ driver, look, tell, list, stream, documents, hold, clean, adopt };
+        (struct rg_hands){ driver, look, tell, list, stream, documents, hold, clean, heat, adopt };
     driver->client = sg_keep_client_new(&client, err);
     return driver->client ? driver : in_driver_free(driver);
 }
@@ -304,7 +320,7 @@ qf_rc in_driver_start(struct in_driver *driver, struct qn_node *node, struct qf_
                                           .partitions = partitions,
                                           .ctx = driver,
                                           .dead_ms = driver->options.dead_ms,
-                                          .rate = driver->options.rate };
+                                          .hours = driver->options.hours };
     qf_rc rc = QF_OK;
 
     atomic_store(&driver->node, node);

@@ -10,7 +10,7 @@ struct in_driver_options {
     const char *key_file; /* a line with the key that keepers ask for; NULL: none */
     const char *ca_file;  /* who signs their certificates; NULL: the system's authorities */
     const char *cert_file, *cert_key_file; /* shown to them; NULL: none */
-    uint64_t rate;                         /* bytes a second that come to new owners; 0: no bound */
+    struct rg_hours hours;                 /* bytes a second that come to new owners */
     int64_t dead_ms; /* a node that is down for so long is replaced; 0: never */
 };
 

@@ -25,6 +25,13 @@ int64_t in_handoff_now(const struct in_handoff *h)
 
 void in_handoff_mark(struct in_handoff *h, uint8_t node, uint32_t slot, struct qf_str name)
 {
+    char document[RG_DOC_NAME_TEXT + 1];
+
+    if (rg_doc_of_part(name, document)) {
+        if (h->document)
+            h->document(h->document_ctx, slot, document);
+        return; /* else keepers find out when they compare themselves */
+    }
     atomic_fetch_add(&h->marked, 1);
     rg_repair_mark(h->repair, node, slot, name, qf_clock_mono_ms());
 }
@@ -422,6 +429,14 @@ struct in_handoff *in_handoff_stop(struct in_handoff *h)
 const struct sg_ring_handoff *in_handoff_hooks(const struct in_handoff *h)
 {
     return h ? &h->hooks : NULL;
+}
+
+void in_handoff_set_documents(struct in_handoff *h, in_handoff_document *fn, void *ctx)
+{
+    qf_lock_take(h->lock);
+    h->document = fn;
+    h->document_ctx = ctx;
+    qf_lock_drop(h->lock);
 }
 
 void in_handoff_figures(struct in_handoff *h, struct in_handoff_figures *ret)

@@ -11,6 +11,9 @@
  *   marks     What was dropped, is too old, damaged or fails is fetched by the node from other owners: it is asked to, with pauses
  *             that grow (ring/core/repair.h). Marks are in memory: a keeper compares itself with the manifests anyway
  *
+ * Writes of documents (ingest/docs/replicas.h) are kept alike, under names of their own (rg_doc_part()): they are joined into what the
+ * node has by then, no manifest names them, and what cannot be delivered is told to whoever repairs documents.
+ *
  * The folder cannot be written: the node is marked; with backpressure the put fails. Any thread. */
 #ifndef INGEST_RING_HANDOFF_H
 #define INGEST_RING_HANDOFF_H
@@ -40,6 +43,10 @@ struct in_handoff *in_handoff_stop(struct in_handoff *handoff);
 
 /* For the store that puts. NULL of NULL. */
 const struct sg_ring_handoff *in_handoff_hooks(const struct in_handoff *handoff);
+
+/* Who hears of documents that are not delivered: called with locks held, and does not wait. NULL: nobody, from the return on. */
+typedef void in_handoff_document(void *ctx, uint32_t slot, const char *name);
+void in_handoff_set_documents(struct in_handoff *handoff, in_handoff_document *fn, void *ctx);
 
 struct in_handoff_figures {
     struct rg_handoff_figures of; /* delivered: those that had to be sent */

@@ -48,6 +48,8 @@ struct in_handoff {
     struct qf_lock *lock;   /* of the rest */
     struct rg_handoff *core;
     struct rg_repair *repair;
+    in_handoff_document *document; /* or NULL */
+    void *document_ctx;
     struct rg_ring *ring; /* NULL: not known yet */
     uint64_t applied;
     struct in_target nodes[RG_NODES_MAX];

@@ -72,12 +72,16 @@ static void tell_listed(struct in_handoff *h, const struct names *names)
 static bool compare(struct in_handoff *h)
 {
     QF_CLEANUP(names_done) struct names names = { 0 };
+    char document[RG_DOC_NAME_TEXT + 1];
     struct qf_err err = { 0 };
 
     qf_lock_take(h->lock);
-    for (size_t i = 0; i < rg_handoff_rows(h->core); i++)
-        if (rg_handoff_payload(h->core, i).len)
-            add_name(&names, rg_handoff_payload(h->core, i));
+    for (size_t i = 0; i < rg_handoff_rows(h->core); i++) {
+        struct qf_str name = rg_handoff_payload(h->core, i);
+
+        if (name.len && !rg_doc_of_part(name, document)) /* no manifest names documents */
+            add_name(&names, name);
+    }
     qf_lock_drop(h->lock);
     if (!names.items.count)
         return true;

@@ -7,6 +7,7 @@
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
+#include "ingest/docs/replicas.h"
 #include "ingest/ring/handoff_int.h"
 #include "segments/store/keep_client.h"
 
@@ -83,18 +84,48 @@ static void note_slow(const struct sending *s, uint64_t bytes, int64_t ms, qf_rc
                     QF_KV_STR("result", rc == QF_OK ? "ok" : qf_rc_text(rc)));
 }
 
-static qf_rc put(const struct sending *s, const struct sp_part *part, int fd, struct qf_err *err)
+static qf_rc put_blob(const struct sending *s, const struct sp_part *part, int fd,
+                      const struct sg_store_limit *limit, struct qf_err *err)
 {
-    struct in_handoff *h = s->handoff;
     const struct rg_keep_query query = {
         .name = part->name, .slot = part->slot, .epoch = s->epoch, .sum = part->sum
     };
     const struct sg_store_bytes bytes = { .fd = fd, .size = part->bytes };
+    struct sg_keep_answer answer;
+
+    return sg_keep_put(sg_ring_client(s->handoff->store), s->url, &query, &bytes, limit, &answer,
+                       err);
+}
+
+/* A write of the document @name becomes part of what the node has. */
+static qf_rc join_document(const struct sending *s, const struct sp_part *part, const char *name,
+                           int fd, const struct sg_store_limit *limit, struct qf_err *err)
+{
+    QF_CLEANUP(qf_freep) char *data = qf_xmalloc(RG_SHEET_BYTES_MAX);
+    QF_CLEANUP(rg_sheet_done) struct rg_sheet sheet = { 0 };
+    const struct rg_keep_query query = { .name = qf_str_from(name),
+                                         .slot = part->slot,
+                                         .epoch = s->epoch };
+    int status;
+
+    if (part->bytes > RG_SHEET_BYTES_MAX ||
+        pread(fd, data, part->bytes, 0) != (ssize_t)part->bytes ||
+        rg_sheet_decode((struct qf_str){ data, part->bytes }, &sheet) != QF_OK)
+        return qf_err_set(err, QF_ECORRUPT, "hand-off: a document that cannot be read");
+    return in_replica_join(sg_ring_client(s->handoff->store), s->url, &query, &sheet, limit,
+                           &status, err);
+}
+
+static qf_rc put(const struct sending *s, const struct sp_part *part, int fd, struct qf_err *err)
+{
+    struct in_handoff *h = s->handoff;
     const struct sg_store_limit limit = { .cancel = &h->stopping,
                                           .deadline_ms = qf_clock_mono_ms() + SEND_MS };
-    struct sg_keep_answer answer;
     int64_t began_ms = qf_clock_mono_ms(), took_ms;
-    qf_rc rc = sg_keep_put(sg_ring_client(h->store), s->url, &query, &bytes, &limit, &answer, err);
+    char document[RG_DOC_NAME_TEXT + 1];
+    qf_rc rc = rg_doc_of_part(part->name, document)
+                   ? join_document(s, part, document, fd, &limit, err)
+                   : put_blob(s, part, fd, &limit, err);
 
     took_ms = qf_clock_mono_ms() - began_ms;
     note_slow(s, part->bytes, took_ms, rc);

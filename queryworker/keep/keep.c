@@ -23,9 +23,9 @@ struct qw_keep {
     struct qf_pool *pool, *slow;
     struct qf_thread *thread;
     struct qw_mend *mend;
-    uint64_t mended, garbage; /* told */
-    struct qf_lock *lock;     /* for waiting */
-    bool stop;                /* behind the lock */
+    uint64_t mended, garbage, docs_mended, docs_unreadable; /* told */
+    struct qf_lock *lock;                                   /* for waiting */
+    bool stop;                                              /* behind the lock */
     struct kp_figures told;
 };
 
@@ -61,6 +61,19 @@ static void count(struct qf_metric *metric, uint64_t more)
     qf_metric_add(metric, 0, (double)more);
 }
 
+static void show_documents(struct qw_keep *keep)
+{
+    const struct qw_even *even = qw_mend_even(keep->mend);
+    struct qw_metrics *m = keep->options.metrics;
+    uint64_t mended = atomic_load(&even->mended), unreadable = atomic_load(&even->unreadable);
+
+    qf_metric_set(m->keep_docs_behind, 0, (double)atomic_load(&even->behind));
+    count(m->keep_docs_mended, mended - keep->docs_mended);
+    count(m->keep_docs_unreadable, unreadable - keep->docs_unreadable);
+    keep->docs_mended = mended;
+    keep->docs_unreadable = unreadable;
+}
+
 static void show_mending(struct qw_keep *keep)
 {
     struct qw_metrics *m = keep->options.metrics;
@@ -75,6 +88,7 @@ static void show_mending(struct qw_keep *keep)
     count(m->keep_garbage, garbage - keep->garbage);
     keep->mended = mended;
     keep->garbage = garbage;
+    show_documents(keep);
 }
 
 static void show_figures(struct qw_keep *keep)
@@ -84,6 +98,7 @@ static void show_figures(struct qw_keep *keep)
 
     qf_metric_set(m->keep_blobs, 0, (double)now.blobs);
     qf_metric_set(m->keep_bytes, 0, (double)now.bytes);
+    qf_metric_set(m->keep_docs, 0, (double)now.documents);
     qf_metric_set(m->keep_free_bytes, 0, (double)now.free_bytes);
     qf_metric_set(m->keep_told, 0, kp_life(keep->keeper).told);
     qf_metric_set(m->keep_uploads, 0, (double)now.uploads);

@@ -7,6 +7,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "base/sys/thread.h"
+#include "queryworker/keep/even.h"
 #include "ring/core/repair.h"
 
 #define EVERY_MS 10000
@@ -24,6 +25,7 @@ struct qw_mend {
     atomic_bool stop;
     uint64_t changes_seen, damaged_seen, epoch_seen; /* of the last pass that compared */
     int64_t compared_ms;
+    struct qw_even even;
 };
 
 /* One look at everything. */
@@ -161,6 +163,7 @@ static qf_rc run_pass(struct qw_mend *mend, struct qf_err *err)
     if (pass.node < RG_NODES_MAX && kp_life(mend->options.keeper).told) {
         mend_marked(&pass);
         rc = compare(&pass, &call, err);
+        qw_even_pass(&mend->even, ring, pass.node);
     }
     (void)rg_ring_free(ring);
     atomic_store(&mend->figures.marks, rg_repair_count(mend->repair));
@@ -198,6 +201,9 @@ struct qw_mend *qw_mend_start(const struct qw_mend_options *options)
         mend->options.every_ms = EVERY_MS;
     mend->repair = rg_repair_new(&(struct rg_repair_options){ 0 });
     mend->lock = qf_lock_new();
+    mend->even.keeper = options->keeper;
+    mend->even.client = options->client;
+    mend->even.stop = &mend->stop;
     mend->thread = qf_thread_start("keep-mend", run, mend);
     return mend->thread ? mend : qw_mend_stop(mend);
 }
@@ -221,4 +227,9 @@ struct qw_mend *qw_mend_stop(struct qw_mend *mend)
 struct qw_mend_figures *qw_mend_figures(struct qw_mend *mend)
 {
     return &mend->figures;
+}
+
+const struct qw_even *qw_mend_even(const struct qw_mend *mend)
+{
+    return &mend->even;
 }

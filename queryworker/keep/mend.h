@@ -5,11 +5,12 @@
  * themselves. A mark that cannot be mended backs off. What no manifest names and nobody put for a day goes (ring/core/keep.h).
  *
  * So a keeper that was away, lost a blob or found it damaged gets it back by itself, whoever else is up, as long as one
- * other owner has it. */
+ * other owner has it. Documents are compared with those of the other owners (even.h). */
 #ifndef QUERYWORKER_KEEP_MEND_H
 #define QUERYWORKER_KEEP_MEND_H
 
 #include "ring/keeper/keeper.h"
+#include "queryworker/keep/even.h"
 #include "segments/store/ring.h"
 
 struct qw_mend;
@@ -33,5 +34,6 @@ struct qw_mend *qw_mend_start(const struct qw_mend_options *options);
 /* Accepts NULL, returns NULL. */
 struct qw_mend *qw_mend_stop(struct qw_mend *mend);
 struct qw_mend_figures *qw_mend_figures(struct qw_mend *mend);
+const struct qw_even *qw_mend_even(const struct qw_mend *mend); /* its figures */
 
 #endif

@@ -113,16 +113,22 @@ static bool read_upload(struct qh_visit *visit, struct rg_keep_query *query)
 }
 
 /* False: answered. */
+static bool is_of_the_ring(struct qh_visit *visit)
+{
+    if (visit->caller.sees_all && visit->request->peer_verified)
+        return true;
+    refuse(visit, 403, "this is for the nodes of the ring: a key for all tenants, a certificate");
+    return false;
+}
+
+/* False: answered. */
 static bool read_query(struct qh_visit *visit, bool named, struct rg_keep_query *query)
 {
     uint64_t slot = 0;
 
     *query = (struct rg_keep_query){ .name = qh_visit_param(visit, "name") };
-    if (!visit->caller.sees_all || !visit->request->peer_verified) {
-        refuse(visit, 403,
-               "this is for the nodes of the ring: a key for all tenants, a certificate");
+    if (!is_of_the_ring(visit))
         return false;
-    }
     if (!param_u64(visit, "slot", RG_SLOTS - 1, &slot) ||
         !param_u64(visit, "epoch", UINT64_MAX, &query->epoch) ||
         (named && !rg_blob_name_valid(query->name))) {
@@ -325,6 +331,32 @@ static void run_docs(struct task *task, struct kp_said *said, struct qf_strbuf *
     kp_docs(qw_keep_keeper(task->keep), &task->query, after, body, said);
 }
 
+static void run_sums(struct task *task, struct kp_said *said, struct qf_strbuf *body)
+{
+    struct qf_str after = task->after ? qf_str_from(task->after) : QF_STR("");
+
+    kp_doc_sums(qw_keep_keeper(task->keep), &task->query, after, body, said);
+}
+
+static void run_digests(struct task *task, struct kp_said *said, struct qf_strbuf *body)
+{
+    struct rg_digests digests;
+
+    (void)said;
+    kp_doc_digests(qw_keep_keeper(task->keep), &digests);
+    rg_digests_encode(body, &digests);
+    rg_digests_done(&digests);
+}
+
+static void run_heat(struct task *task, struct kp_said *said, struct qf_strbuf *body)
+{
+    uint64_t heat[RG_SLOTS];
+
+    (void)said;
+    kp_heat(qw_keep_keeper(task->keep), qf_clock_mono_ms(), heat);
+    rg_told_encode(body, heat, RG_SLOTS);
+}
+
 static void handle_doc(struct qh_visit *visit)
 {
     bool puts = visit->request->method == QH_METHOD_PUT;
@@ -340,6 +372,35 @@ static void handle_docs(struct qh_visit *visit)
 
     if (read_query(visit, false, &query))
         submit(visit, &query, false, run_docs);
+}
+
+static void handle_sums(struct qh_visit *visit)
+{
+    struct rg_keep_query query;
+
+    if (read_query(visit, false, &query))
+        submit(visit, &query, true, run_sums);
+}
+
+/* --- of all slots --- */
+
+static void handle_all(struct qh_visit *visit,
+                       void (*run)(struct task *, struct kp_said *, struct qf_strbuf *))
+{
+    struct rg_keep_query none = { 0 };
+
+    if (is_of_the_ring(visit))
+        submit(visit, &none, false, run);
+}
+
+static void handle_digests(struct qh_visit *visit)
+{
+    handle_all(visit, run_digests);
+}
+
+static void handle_heat(struct qh_visit *visit)
+{
+    handle_all(visit, run_heat);
 }
 
 /* --- for people --- */
@@ -368,6 +429,9 @@ static const struct qh_route routes[] = {
     { RG_KEEP_CLEAN, QH_METHOD_POST, false, handle_clean, fail },
     { RG_KEEP_DOC, QH_GET | QH_METHOD_PUT, false, handle_doc, fail },
     { RG_KEEP_DOCS, QH_METHOD_GET, false, handle_docs, fail },
+    { RG_KEEP_SUMS, QH_METHOD_GET, false, handle_sums, fail },
+    { RG_KEEP_DIGESTS, QH_METHOD_GET, false, handle_digests, fail },
+    { RG_KEEP_HEAT, QH_METHOD_GET, false, handle_heat, fail },
     { RG_KEEP_STATUS, QH_METHOD_GET, false, handle_status, fail },
 };
 const struct qh_routes qw_keep_routes = { routes, QF_COUNT_OF(routes) };

@@ -36,6 +36,7 @@ void rg_task_free(void *arg)
     struct rg_task *task = arg;
 
     rg_view_drop(task->view);
+    free(task->heat);
     free(task);
 }
 
@@ -50,12 +51,13 @@ static const char *url_of(const struct rg_task *task)
 static void pace(struct rg_lead *lead, uint64_t bytes)
 {
     int64_t now = qf_clock_mono_ms(), until;
+    uint64_t rate = rg_hours_rate(&lead->options.hours, qf_clock_wall_ms());
 
-    if (!lead->options.rate)
+    if (!rate)
         return;
     qf_lock_take(lead->pace.lock);
-    lead->pace.free_ms = QF_MAX(lead->pace.free_ms, now) +
-                         (int64_t)((double)bytes * 1000 / (double)lead->options.rate);
+    lead->pace.free_ms =
+        QF_MAX(lead->pace.free_ms, now) + (int64_t)((double)bytes * 1000 / (double)rate);
     until = lead->pace.free_ms;
     while ((now = qf_clock_mono_ms()) < until && !atomic_load(&lead->stopping))
         (void)qf_lock_wait(lead->pace.lock, QF_MIN(until - now, NAP_MS));
@@ -164,6 +166,21 @@ static qf_rc run_tell(struct rg_task *task, struct qf_err *err)
     return rc;
 }
 
+/* Who does not say what is read there is up all the same. */
+static qf_rc run_look(struct rg_task *task, struct qf_err *err)
+{
+    const struct rg_hands *hands = task->lead->options.hands;
+    struct qf_err own = { 0 };
+    qf_rc rc = hands->look(hands->ctx, url_of(task), &task->looked, err);
+
+    if (task->heat && (rc != QF_OK || !hands->heat ||
+                       hands->heat(hands->ctx, url_of(task), task->heat, &own) != QF_OK)) {
+        free(task->heat);
+        task->heat = NULL;
+    }
+    return rc;
+}
+
 static qf_rc run(struct rg_task *task, struct qf_err *err)
 {
     const struct rg_hands *hands = task->lead->options.hands;
@@ -175,7 +192,7 @@ static qf_rc run(struct rg_task *task, struct qf_err *err)
     at.sources = sources;
     switch (task->kind) {
     case RG_TASK_LOOK:
-        return hands->look(hands->ctx, at.url, &task->looked, err);
+        return run_look(task, err);
     case RG_TASK_TELL:
         return run_tell(task, err);
     case RG_TASK_ADOPT:

@@ -57,6 +57,8 @@ struct rg_hands {
                   size_t count, struct rg_moved *ret_moved, struct qf_err *err);
     /* It drops what it holds of the slot. */
     qf_rc (*clean)(void *ctx, const struct rg_place_of_call *at, struct qf_err *err);
+    /* How often each slot's blobs were read there lately. NULL: nobody knows. */
+    qf_rc (*heat)(void *ctx, const char *url, uint64_t ret_heat[RG_SLOTS], struct qf_err *err);
     /* Let the partition adopt the ring's epoch. NULL: partitions know nothing of rings yet. */
     qf_rc (*adopt)(void *ctx, uint32_t partition, const struct rg_ring *ring, struct qf_err *err);
 };

@@ -15,6 +15,7 @@ enum { QUICK_THREADS = 4, SLOW_THREADS = 8, TASKS_MAX = 2048 };
 #define LOOK_MS 1000
 #define LOOK_MAX_MS 10000
 #define FAIL_MS 10000
+#define HEAT_MS 60000
 /* A confirmation that was asked for and not heard of is asked for again. */
 #define CONFIRM_MS 2000
 
@@ -156,6 +157,8 @@ static void look_at_nodes(struct rg_lead *lead, int64_t now)
             continue;
         task = task_new(lead, RG_TASK_LOOK);
         task->node = n;
+        if (now >= lead->nodes[n].heat_ms)
+            task->heat = qf_xcalloc(RG_SLOTS, sizeof(*task->heat));
         lead->nodes[n].busy = submit(lead->quick, task);
     }
     atomic_store(&lead->figures.open, rg_nodes_count(silent));
@@ -201,6 +204,7 @@ static void tick(struct rg_lead *lead)
         lead->options.hands->adopt
             ? QF_MIN(lead->options.partitions(lead->options.ctx), (uint32_t)RG_PARTITIONS_MAX)
             : 0;
+    lead->driver->options.paused = rg_hours_off(&lead->options.hours, qf_clock_wall_ms());
     drive(lead, (struct rg_drive_event){ .kind = RG_DRIVE_TICK });
     look_at_nodes(lead, now);
     tell_nodes(lead, now);
@@ -218,6 +222,8 @@ static void on_lead(struct rg_lead *lead, uint64_t term)
     lead->confirmed = 0;
     lead->confirm_ms = 0;
     memset(lead->nodes, 0, sizeof(lead->nodes));
+    memset(lead->node_heat, 0, sizeof(lead->node_heat));
+    memset(lead->heat, 0, sizeof(lead->heat));
     follow_ring(lead);
     drive(lead, (struct rg_drive_event){ .kind = RG_DRIVE_LEAD });
     atomic_store(&lead->figures.running, 0);
@@ -230,12 +236,27 @@ static int64_t look_pause(const struct rg_lead *lead)
     return lead->options.look_ms ? lead->options.look_ms : LOOK_MS;
 }
 
+/* What is read at all nodes, by slot. */
+static void take_heat(struct rg_lead *lead, const struct rg_task *task)
+{
+    int64_t pause = lead->options.heat_ms ? lead->options.heat_ms : HEAT_MS;
+
+    lead->nodes[task->node].heat_ms = qf_clock_mono_ms() + pause;
+    memcpy(lead->node_heat[task->node], task->heat, sizeof(lead->node_heat[0]));
+    memset(lead->heat, 0, sizeof(lead->heat));
+    for (size_t n = 0; n < RG_NODES_MAX; n++)
+        for (size_t slot = 0; slot < RG_SLOTS; slot++)
+            lead->heat[slot] += lead->node_heat[n][slot];
+}
+
 static void on_looked(struct rg_lead *lead, const struct rg_task *task)
 {
     uint8_t n = task->node;
     int64_t pause = look_pause(lead);
 
     lead->nodes[n].busy = false;
+    if (task->heat)
+        take_heat(lead, task);
     if (task->ok) {
         lead->nodes[n].missed = 0;
         lead->nodes[n].incarnation = task->looked.incarnation;
@@ -381,7 +402,8 @@ void rg_lead_confirmed(struct rg_lead *lead, uint64_t term, uint64_t applied)
 struct rg_lead *rg_lead_new(const struct rg_lead_options *options, struct qf_err *err)
 {
     struct rg_lead *lead = qf_xcalloc(1, sizeof(*lead));
-    const struct rg_drive_options drive_options = { .streams = options->streams,
+    const struct rg_drive_options drive_options = { .heat = lead->heat,
+                                                    .streams = options->streams,
                                                     .node_streams = options->node_streams,
                                                     .retry_ms = options->retry_ms,
                                                     .timeout_ms = options->timeout_ms,

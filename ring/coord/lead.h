@@ -8,7 +8,8 @@
  *              (its circuit is open), and it is looked at less and less often, every 10 s at last, until it answers
  *   told       Epochs are told only once `meta` confirmed what they are (!). A disk that was not told any is not up yet
  *   failures   Of the streams to a node that fail within 10 s one counts: five make the ring roll an addition back
- *   streams    In pieces of 64 names, with a pause behind each if `rate` says so */
+ *   streams    In pieces of 64 names, with a pause behind each if the hour's rate says so; none begins in an hour that is off.
+ *              Slots that are read most come first: nodes are asked for that each minute */
 #ifndef RING_COORD_LEAD_H
 #define RING_COORD_LEAD_H
 
@@ -17,6 +18,7 @@
 #include "ring/coord/board.h"
 #include "ring/coord/hands.h"
 #include "ring/core/drive.h"
+#include "ring/core/hours.h"
 
 enum { RG_LOOKS_MISSED = 3, RG_PIECE_NAMES = 64 };
 
@@ -31,9 +33,10 @@ struct rg_lead_options {
     void *ctx;
     uint32_t streams, node_streams; /* as of struct rg_drive_options */
     int64_t retry_ms, timeout_ms, dead_ms;
-    int64_t look_ms; /* 0: 1 s */
-    int64_t fail_ms; /* 0: 10 s; failed streams to a node within it are one failure */
-    uint64_t rate;   /* bytes a second that streams bring to new owners; 0: no bound */
+    int64_t look_ms;       /* 0: 1 s */
+    int64_t fail_ms;       /* 0: 10 s; failed streams to a node within it are one failure */
+    int64_t heat_ms;       /* 0: 1 min */
+    struct rg_hours hours; /* bytes a second that streams bring to new owners */
 };
 
 /* Read by anyone. */

@@ -39,6 +39,7 @@ struct rg_task {
     rg_nodes sources;
     bool ok;
     struct rg_looked looked;
+    uint64_t *heat; /* LOOK: where it goes, owned; NULL: it is not asked for, or was not learned */
     uint64_t blobs, bytes, listed;
 };
 
@@ -67,9 +68,10 @@ struct rg_lead {
     struct {
         bool busy;
         int missed;
-        int64_t due_ms, pause_ms, failed_ms;
+        int64_t due_ms, pause_ms, failed_ms, heat_ms; /* heat is asked for */
         uint64_t incarnation;
     } nodes[RG_NODES_MAX];
+    uint64_t node_heat[RG_NODES_MAX][RG_SLOTS], heat[RG_SLOTS]; /* as heard last; of all nodes */
 };
 
 /* hands.c: on a pool's thread; then the task is sent to the lead's mailbox. */

@@ -15,7 +15,7 @@
  * Verifying begins only when every partition has adopted the epoch (!). What is not held after all is streamed again;
  * failures of newcomers are counted in the ring, which rolls an addition back after RG_FAILURES_MAX.
  *
- * Slots with more heat come first. At most `streams` at a time, `node_streams` of them to one node: others wait. */
+ * Slots with more heat come first. While `paused` no stream begins; what is under way goes on. At most `streams` at a time, `node_streams` of them to one node: others wait. */
 #ifndef RING_CORE_DRIVE_H
 #define RING_CORE_DRIVE_H
 
@@ -44,6 +44,7 @@ struct rg_drive_options {
     int64_t
         dead_ms; /* 0: never; a node that is down so long is removed, if the copies can be kept */
     const uint64_t *heat; /* of each slot, or NULL. Borrowed */
+    bool paused;          /* may be altered between two steps, as may `heat` */
     uint64_t unsafe;      /* enum rg_drive_unsafe */
 };
 

@@ -193,7 +193,7 @@ static void advance(struct rg_driver *driver, const struct rg_ring *ring, struct
         job->stage = RG_JOB_WAITS; /* what was proposed may be lost: once more */
     if (job->stage == RG_JOB_WAITS && !slot->change)
         job->stage = RG_JOB_STREAMED; /* only a cleanup asks: nothing is streamed for it */
-    if (job->stage == RG_JOB_WAITS && sources(driver, slot)) {
+    if (job->stage == RG_JOB_WAITS && !driver->options.paused && sources(driver, slot)) {
         effect = rg_drive_emit(driver, RG_DRIVE_STREAM);
         effect->sources = sources(driver, slot);
         job->stage = RG_JOB_STREAMS;

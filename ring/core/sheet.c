@@ -1,6 +1,7 @@
 /* sheet.c - documents with their bytes: joined, encoded, named. */
 #include "ring/core/sheet.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/pure/alloc.h"
@@ -333,6 +334,27 @@ uint32_t rg_doc_slot(struct qf_str tenant, struct qf_str key, uint32_t slots)
 
     digest_of(tenant, key, digest);
     return rg_slot_of(tenant, digest[0], RG_PLACEMENTS) % slots;
+}
+
+#define PART "_docs/"
+
+void rg_doc_part(const char *name, struct qf_str bytes, char ret_part[RG_DOC_PART_TEXT + 1])
+{
+    uint8_t digest[RG_DIGEST_BYTES];
+    char text[2 * RG_DIGEST_BYTES + 1];
+
+    rg_digest(bytes, digest);
+    qf_hex_encode(digest, sizeof(digest), text);
+    (void)snprintf(ret_part, RG_DOC_PART_TEXT + 1, PART "%.*s/%s", RG_DOC_NAME_TEXT, name, text);
+}
+
+bool rg_doc_of_part(struct qf_str part, char ret_name[RG_DOC_NAME_TEXT + 1])
+{
+    if (part.len != RG_DOC_PART_TEXT || !qf_str_starts(part, QF_STR(PART)))
+        return false;
+    memcpy(ret_name, part.data + sizeof(PART) - 1, RG_DOC_NAME_TEXT);
+    ret_name[RG_DOC_NAME_TEXT] = '\0';
+    return true;
 }
 
 /* --- contexts --- */

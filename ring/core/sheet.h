@@ -20,6 +20,7 @@ enum {
     RG_DOC_NAME_TEXT = 64,          /* of a document at its keepers */
     RG_DIGEST_BYTES = 16,
     RG_CONTEXT_TEXT_MAX = 1024, /* of a context */
+    RG_DOC_PART_TEXT = 6 + RG_DOC_NAME_TEXT + 1 + 2 * RG_DIGEST_BYTES,
 };
 #define RG_REPEAT_MS (INT64_C(24) * 60 * 60 * 1000) /* for so long */
 
@@ -76,6 +77,12 @@ void rg_digest(struct qf_str bytes, uint8_t ret_digest[RG_DIGEST_BYTES]);
 /* Where @tenant's document @key lies: its name at keepers, and its slot of a ring of @slots. */
 void rg_doc_name(struct qf_str tenant, struct qf_str key, char ret_name[RG_DOC_NAME_TEXT + 1]);
 uint32_t rg_doc_slot(struct qf_str tenant, struct qf_str key, uint32_t slots);
+
+/* What a write of a document is called while hand-off keeps it for owners that are away: "_docs/NAME/DIGEST", of the
+ * document's name and the sheet's bytes. No segment is called so. */
+void rg_doc_part(const char *name, struct qf_str bytes, char ret_part[RG_DOC_PART_TEXT + 1]);
+/* False: @part is something else. */
+bool rg_doc_of_part(struct qf_str part, char ret_name[RG_DOC_NAME_TEXT + 1]);
 
 /* A context as text that means nothing to clients. QF_EINVAL: it is none. */
 void rg_context_print(struct qf_strbuf *buf, const struct rg_context *context);

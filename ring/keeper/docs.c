@@ -69,8 +69,11 @@ void kp_doc_put(struct kp_keeper *keeper, const struct rg_keep_query *query, str
     qf_lock_take(keeper->doc_lock); /* cleaning and other puts wait */
     if (takes(keeper, query, said) &&
         (!was || is_as_it_was(keeper, qf_strbuf_view(&name), was, said))) {
-        if (sg_store_put(keeper->docs, qf_strbuf_view(&name), bytes.data, bytes.len, NULL, &err) !=
-            QF_OK)
+        qf_rc rc =
+            sg_store_put(keeper->docs, qf_strbuf_view(&name), bytes.data, bytes.len, NULL, &err);
+
+        kp_docs_changed(keeper, query->slot);
+        if (rc != QF_OK)
             say_failed(said, &err);
         else
             (void)takes(keeper, query, said); /* the epoch may have changed meanwhile */

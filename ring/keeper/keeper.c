@@ -166,6 +166,7 @@ static int open_blob(struct kp_keeper *keeper, struct qf_str name, struct kp_fil
     if (entry) {
         file->size = entry->size;
         file->sum = entry->sum;
+        keeper->heat[entry->slot]++;
         kp_blob_path(&path, entry->slot, name, &entry->sum);
         fd = sg_store_open_beneath(keeper->root, qf_strbuf_cstr(&path), O_RDONLY);
         if (fd < 0) /* somebody removed it */
@@ -181,6 +182,18 @@ void kp_get(struct kp_keeper *keeper, struct qf_str name, struct kp_file *ret_fi
     ret_file->fd = open_blob(keeper, name, ret_file);
     kp_say(said, ret_file->fd >= 0 ? 200 : 404,
            ret_file->fd >= 0 ? "ok\n" : "there is no such blob here\n");
+}
+
+void kp_heat(struct kp_keeper *keeper, int64_t now_ms, uint64_t ret_heat[RG_SLOTS])
+{
+    qf_lock_take(keeper->lock);
+    if (!keeper->heat_ms)
+        keeper->heat_ms = now_ms;
+    for (; now_ms - keeper->heat_ms >= KP_HEAT_MS; keeper->heat_ms += KP_HEAT_MS)
+        for (uint32_t i = 0; i < RG_SLOTS; i++)
+            keeper->heat[i] /= 2;
+    memcpy(ret_heat, keeper->heat, sizeof(keeper->heat));
+    qf_lock_drop(keeper->lock);
 }
 
 bool kp_has(struct kp_keeper *keeper, struct qf_str name)
@@ -301,6 +314,7 @@ void kp_clean(struct kp_keeper *keeper, const struct rg_keep_query *query, struc
     qf_lock_drop(keeper->lock);
     if (said->status == 200 && !clean_docs(keeper, query->slot))
         kp_say(said, 500, "documents could not be removed\n");
+    kp_docs_changed(keeper, query->slot);
     qf_lock_drop(keeper->doc_lock);
 }
 
@@ -346,6 +360,8 @@ struct kp_figures kp_figures(struct kp_keeper *keeper)
 
     qf_lock_take(keeper->lock);
     figures = keeper->figures;
+    for (uint32_t i = 0; i < RG_SLOTS; i++)
+        figures.documents += keeper->digests[i].known ? keeper->digests[i].count : 0;
     qf_lock_drop(keeper->lock);
     if (fstatvfs(keeper->root, &vfs) == 0)
         left = (uint64_t)vfs.f_bavail * vfs.f_frsize;

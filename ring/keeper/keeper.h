@@ -95,6 +95,19 @@ void kp_doc_get(struct kp_keeper *keeper, const struct rg_keep_query *query,
 void kp_docs(struct kp_keeper *keeper, const struct rg_keep_query *query, struct qf_str after,
              struct qf_strbuf *ret_page, struct kp_said *said);
 
+/* A page of checksums of the slot's documents behind @after, encoded. 200, 409, 412. */
+void kp_doc_sums(struct kp_keeper *keeper, const struct rg_keep_query *query, struct qf_str after,
+                 struct qf_strbuf *ret_page, struct kp_said *said);
+/* Digests of slots are made of their documents, by: read documents of slots that have none, at least @bytes of them, or all.
+ * Whatever changes a slot's documents takes its digest away. Returns how many bytes were read; 0: all slots have one. */
+uint64_t kp_digest_docs(struct kp_keeper *keeper, uint64_t bytes);
+/* Those there are: of slots with documents, and of those that have none yet. rg_digests_done() them. */
+void kp_doc_digests(struct kp_keeper *keeper, struct rg_digests *ret_digests);
+
+/* How often blobs of each slot were asked for lately: halved every KP_HEAT_MS. */
+enum { KP_HEAT_MS = 10 * 60 * 1000 };
+void kp_heat(struct kp_keeper *keeper, int64_t now_ms, uint64_t ret_heat[RG_SLOTS]);
+
 /* Verify the next blobs, @bytes of content or the end; from the beginning again after that. A damaged one is put aside and
  * counts as missing. Returns how many bytes were read; 0: there are no blobs. */
 uint64_t kp_scrub(struct kp_keeper *keeper, uint64_t bytes);
@@ -121,6 +134,7 @@ struct kp_figures {
     uint64_t scrubbed_bytes, damaged, dropped; /* dropped: deleted, cleaned, garbage */
     uint64_t uploads;                          /* under way */
     uint64_t free_bytes;                       /* of the disk, above the reserve */
+    uint64_t documents;                        /* of slots whose digest is made */
 };
 struct kp_figures kp_figures(struct kp_keeper *keeper);
 

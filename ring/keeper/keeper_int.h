@@ -31,6 +31,14 @@ struct kp_upload {
     XXH3_state_t *state;
 };
 
+/* Of the documents of a slot. */
+struct kp_digest {
+    bool known;
+    uint64_t changes; /* since the start */
+    uint64_t count;   /* of them; known */
+    struct rg_sum sum;
+};
+
 struct kp_keeper {
     struct kp_options options;
     int root, lock_fd;
@@ -45,6 +53,9 @@ struct kp_keeper {
     struct kp_upload *uploads;
     size_t scrub_at, suspects;
     struct kp_figures figures;
+    struct kp_digest digests[RG_SLOTS];
+    uint64_t heat[RG_SLOTS];
+    int64_t heat_ms; /* when it was halved last */
 
     struct qf_lock *doc_lock; /* of documents that are replaced */
 };
@@ -68,6 +79,9 @@ void kp_add(struct kp_keeper *keeper, struct qf_str name, uint32_t slot, uint64_
 /* With the lock: it is not held any more, and its file is gone. */
 void kp_remove(struct kp_keeper *keeper, struct kp_entry *entry);
 bool kp_has_room(const struct kp_keeper *keeper, uint64_t bytes);
+
+/* digests.c: documents of @slot changed, or may have. */
+void kp_docs_changed(struct kp_keeper *keeper, uint32_t slot);
 
 /* put.c */
 void kp_uploads_done(struct kp_keeper *keeper);

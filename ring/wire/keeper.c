@@ -306,3 +306,61 @@ void rg_docs_done(struct rg_docs *docs)
     free(docs->items);
     *docs = (struct rg_docs){ 0 };
 }
+
+void rg_digests_encode(struct qf_strbuf *buf, const struct rg_digests *digests)
+{
+    rg_put(buf, VERSION);
+    rg_put(buf, digests->count);
+    for (size_t i = 0; i < digests->count; i++) {
+        rg_put(buf, digests->items[i].slot);
+        rg_put(buf, digests->items[i].known);
+        qf_strbuf_add(buf, digests->items[i].sum.bytes, RG_SUM_BYTES);
+    }
+}
+
+qf_rc rg_digests_decode(struct qf_str bytes, struct rg_digests *ret_digests)
+{
+    struct rg_cursor c = begin(bytes);
+    struct rg_digests digests = { .count = rg_get(&c, RG_SLOTS) };
+
+    digests.items = qf_xcalloc(digests.count + 1, sizeof(*digests.items));
+    for (size_t i = 0; i < digests.count && !c.bad; i++) {
+        struct rg_digest *digest = &digests.items[i];
+
+        digest->slot = (uint32_t)rg_get(&c, RG_SLOTS - 1);
+        digest->known = rg_get(&c, 1) == 1;
+        c.bad |= c.rest.len < RG_SUM_BYTES || (i && digest->slot <= digest[-1].slot);
+        if (!c.bad)
+            memcpy(digest->sum.bytes, c.rest.data, RG_SUM_BYTES);
+        c.rest = qf_str_sub(c.rest, RG_SUM_BYTES, c.rest.len);
+    }
+    if (!ended(&c)) {
+        rg_digests_done(&digests);
+        return QF_ECORRUPT;
+    }
+    *ret_digests = digests;
+    return QF_OK;
+}
+
+void rg_digests_done(struct rg_digests *digests)
+{
+    free(digests->items);
+    *digests = (struct rg_digests){ 0 };
+}
+
+const struct rg_digest *rg_digests_of(const struct rg_digests *digests, uint32_t slot)
+{
+    size_t from = 0, to = digests->count;
+
+    while (from < to) {
+        size_t at = from + (to - from) / 2;
+
+        if (digests->items[at].slot == slot)
+            return &digests->items[at];
+        if (digests->items[at].slot < slot)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return NULL;
+}

@@ -11,6 +11,9 @@
  *                                                  of what they replace, zeros: nothing is there; else 428
  *     GET    /v1/keep/doc?name=&slot=&epoch=
  *     GET    /v1/keep/docs?slot=&epoch=&after=     rg_docs: the slot's documents, a page in the order of names
+ *     GET    /v1/keep/digests                      rg_digests: of the documents of each slot
+ *     GET    /v1/keep/sums?slot=&epoch=&after=     as docs, with checksums (RG_SUM_BYTES) instead of the documents
+ *     GET    /v1/keep/heat                         as told: how much was read of each slot lately
  *     GET    /v1/keep/status                       JSON, for people; the headers below
  *
  * Every answer says which life of the disk it speaks for: RG_KEEP_INCARNATION, 16 hex digits; and whether that disk was told
@@ -45,6 +48,9 @@
 #define RG_KEEP_CLEAN RG_KEEP_PATH "clean"
 #define RG_KEEP_DOC RG_KEEP_PATH "doc"
 #define RG_KEEP_DOCS RG_KEEP_PATH "docs"
+#define RG_KEEP_DIGESTS RG_KEEP_PATH "digests"
+#define RG_KEEP_SUMS RG_KEEP_PATH "sums"
+#define RG_KEEP_HEAT RG_KEEP_PATH "heat"
 #define RG_KEEP_STATUS RG_KEEP_PATH "status"
 
 /* Headers of answers, in lower case as clients look for them. */
@@ -139,5 +145,22 @@ struct rg_docs {
 void rg_docs_encode(struct qf_strbuf *buf, const struct rg_docs *docs);
 QF_MUST_CHECK qf_rc rg_docs_decode(struct qf_str bytes, struct rg_docs *ret_docs);
 void rg_docs_done(struct rg_docs *docs);
+
+/* What stands for all documents of a slot: equal documents, equal sums. Slots ascend; one that is not there has none. */
+struct rg_digest {
+    uint32_t slot;
+    bool known; /* false: it was not made yet since something changed */
+    struct rg_sum sum;
+};
+struct rg_digests {
+    struct rg_digest *items;
+    size_t count;
+};
+void rg_digests_encode(struct qf_strbuf *buf, const struct rg_digests *digests);
+/* QF_ECORRUPT. Whoever decodes calls rg_digests_done(). */
+QF_MUST_CHECK qf_rc rg_digests_decode(struct qf_str bytes, struct rg_digests *ret_digests);
+void rg_digests_done(struct rg_digests *digests);
+/* That of @slot; NULL: it has no documents. */
+const struct rg_digest *rg_digests_of(const struct rg_digests *digests, uint32_t slot);
 
 #endif

@@ -65,9 +65,10 @@ class MigrationTest(ClusterTest):
             return None
         return wait_for(f"{method} {path}", once, 60)
 
+    mend_every = "1h"  # keepers also mend themselves; here it is shown that the leader of meta brings everything
+
     def add(self, name):
-        # Keepers also mend themselves; here it is shown that the leader of meta brings everything.
-        keeper = Keeper(self.folder, name, self.store, "--keep-mend-every", "1h")
+        keeper = Keeper(self.folder, name, self.store, "--keep-mend-every", self.mend_every)
         self.processes.append(keeper)
         self.keepers[name] = keeper.start()
         return self.ask("POST", NODES, {"name": name, "url": keeper.url}).get("migration")

@@ -18,6 +18,7 @@ struct keeper {
     uint64_t incarnation;
     bool away, full, has[SLOTS];
     unsigned streams, refused;
+    uint32_t slots[64]; /* of the first streams */
 };
 
 struct world {
@@ -107,6 +108,8 @@ static qf_rc stream(void *ctx, const struct rg_place_of_call *at, const struct q
     if (takes(keeper, at, err)) {
         bool comes = found && !keeper->full && !keeper->has[at->slot];
 
+        if (keeper->streams < QF_COUNT_OF(keeper->slots))
+            keeper->slots[keeper->streams] = at->slot;
         keeper->streams++;
         keeper->has[at->slot] |= comes;
         *ret = (struct rg_moved){ .incarnation = keeper->incarnation,
@@ -212,8 +215,8 @@ static void begin(struct world *world, int64_t grace_ms)
 {
     *world = (struct world){ .lock = qf_lock_new(), .ring = rg_ring_new(SLOTS) };
     world->board = rg_board_new();
-    world->hands =
-        (struct rg_hands){ world, look, tell, list, stream, documents, ask_hold, clean, NULL };
+    world->hands = (struct rg_hands){ world,     look,     tell,  list, stream,
+                                      documents, ask_hold, clean, NULL, NULL };
     world->options = (struct rg_lead_options){ .hands = &world->hands,
                                                .board = world->board,
                                                .propose = propose,
@@ -294,6 +297,16 @@ static bool third_is_up(struct world *world)
     return rg_node_state(world->ring, 2) == RG_NODE_NORMAL;
 }
 
+/* For some ticks of the leader: the new node is up, and knows the epoch of the slots that move. */
+static bool begins_to_move(struct world *world)
+{
+    for (uint32_t at = 0; at < SLOTS; at++)
+        if (world->ring->slots[at].change &&
+            world->keepers[3].keep.epochs[at] >= world->ring->slots[at].epoch)
+            return true;
+    return false;
+}
+
 static bool moves(struct world *world)
 {
     return world->keepers[3].streams > 1;
@@ -316,6 +329,54 @@ TEST(nodes_are_looked_at_and_told_the_epochs)
     begin(&world, HOUR_MS);
     await(&world, "nodes to be told", all_told);
     CHECK_EQ(atomic_load(&rg_lead_figures(world.lead)->open), 0);
+}
+
+/* Later slots are read more, at whichever node. */
+static qf_rc heat(void *ctx, const char *url, uint64_t ret_heat[RG_SLOTS], struct qf_err *err)
+{
+    (void)ctx, (void)err;
+    for (uint32_t at = 0; at < SLOTS; at++)
+        ret_heat[at] = at % 2 == (uint32_t)(url[strlen(url) - 1] - '0') % 2 ? 1 + at : 0;
+    return QF_OK;
+}
+
+TEST(slots_that_are_read_most_are_streamed_first)
+{
+    WORLD world;
+
+    begin(&world, HOUR_MS);
+    world.lead = rg_lead_free(world.lead);
+    world.hands.heat = heat;
+    world.options.streams = world.options.node_streams = 1;
+    lead(&world);
+    await(&world, "nodes to be told", all_told);
+    node(&world, 3);
+    await(&world, "the migration to end", at_rest);
+    check_owners(&world);
+    CHECK(world.keepers[3].streams > 2);
+    for (unsigned i = 1; i < QF_MIN(world.keepers[3].streams, QF_COUNT_OF(world.keepers[3].slots));
+         i++)
+        CHECK(world.keepers[3].slots[i] <= world.keepers[3].slots[i - 1]); /* again, if it failed */
+}
+
+TEST(nothing_is_streamed_in_an_hour_that_is_off)
+{
+    WORLD world;
+
+    begin(&world, HOUR_MS);
+    world.lead = rg_lead_free(world.lead);
+    for (size_t hour = 0; hour < RG_HOURS; hour++)
+        world.options.hours.of[hour] = (struct rg_hour){ .said = true, .off = true };
+    lead(&world);
+    await(&world, "nodes to be told", all_told);
+    node(&world, 3);
+    await(&world, "slots to move", begins_to_move);
+    world.lead = rg_lead_free(world.lead);
+    CHECK_EQ(world.keepers[3].streams, 0);
+    memset(&world.options.hours, 0, sizeof(world.options.hours));
+    lead(&world);
+    await(&world, "the migration to end", at_rest);
+    check_owners(&world);
 }
 
 TEST(a_node_that_was_added_gets_what_it_is_to_keep)
@@ -443,7 +504,7 @@ TEST(whoever_leads_next_goes_on_where_the_ring_says)
     unsigned before;
 
     begin(&world, HOUR_MS);
-    world.options.rate = 10 * BLOB_BYTES; /* ten blobs a second: it is not over at once */
+    world.options.hours.rate = 10 * BLOB_BYTES; /* ten blobs a second: it is not over at once */
     world.options.node_streams = 1;
     world.lead = rg_lead_free(world.lead);
     lead(&world);
@@ -452,7 +513,7 @@ TEST(whoever_leads_next_goes_on_where_the_ring_says)
     world.lead = rg_lead_free(world.lead);
     CHECK(!at_rest(&world));
     before = world.keepers[3].streams;
-    world.options.rate = 0;
+    world.options.hours.rate = 0;
     lead(&world);
     await(&world, "the migration to end", at_rest);
     check_owners(&world);

@@ -206,6 +206,36 @@ TEST(hot_slots_come_first)
             CHECK_EQ(driver.jobs[j].slot, hot);
 }
 
+TEST(nothing_begins_to_be_streamed_while_it_is_paused)
+{
+    RING ring = found(16, 3, 3);
+
+    CHECK_EQ(add(ring, "n3", ""), RG_APPLIED);
+    lead(ring, (struct rg_drive_options){ .paused = true, .node_streams = 2 });
+    run(ring, 20, 0);
+    CHECK(rg_ring_health(ring, 0, 1).moving > 0);
+    for (size_t j = 0; j < RG_JOBS_MAX; j++)
+        CHECK(driver.jobs[j].stage == RG_JOB_FREE || driver.jobs[j].stage == RG_JOB_WAITS);
+    driver.options.paused = false;
+    run(ring, 1, 1u << RG_DRIVE_STREAM);
+    driver.options.paused = true; /* these are under way, and end */
+    for (size_t j = 0, streams = 0; j < RG_JOBS_MAX; j++) {
+        struct rg_drive_effect effect = { .kind = RG_DRIVE_STREAM,
+                                          .slot = driver.jobs[j].slot,
+                                          .node = driver.jobs[j].node,
+                                          .epoch = driver.jobs[j].epoch };
+
+        if (driver.jobs[j].stage != RG_JOB_STREAMS)
+            continue;
+        CHECK(++streams <= 2 * 4); /* of each new owner */
+        answer(ring, &effect, ring->time_ms);
+        CHECK(driver.jobs[j].stage != RG_JOB_STREAMS);
+    }
+    driver.options.paused = false;
+    run(ring, 40, 0);
+    CHECK_EQ(rg_node_state(ring, 3), RG_NODE_NORMAL);
+}
+
 TEST(a_newcomer_that_always_fails_is_rolled_back)
 {
     RING ring = found(16, 3, 3);

@@ -203,3 +203,21 @@ TEST(documents_of_tenants_do_not_meet_and_spread_over_slots)
         others |= rg_doc_slot(QF_STR("t"), (struct qf_str){ &c, 1 }, RG_SLOTS) != first;
     CHECK(others);
 }
+
+TEST(a_write_that_is_handed_off_has_a_name_of_its_document_and_its_bytes)
+{
+    char name[RG_DOC_NAME_TEXT + 1], part[RG_DOC_PART_TEXT + 1], other[RG_DOC_PART_TEXT + 1];
+    char back[RG_DOC_NAME_TEXT + 1];
+
+    rg_doc_name(QF_STR("t"), QF_STR("k"), name);
+    rg_doc_part(name, QF_STR("bytes"), part);
+    rg_doc_part(name, QF_STR("others"), other);
+    CHECK_EQ(strlen(part), RG_DOC_PART_TEXT);
+    CHECK(strcmp(part, other) != 0);
+    CHECK(rg_doc_of_part(qf_str_from(part), back));
+    CHECK_STR(back, name);
+    CHECK(!rg_doc_of_part(QF_STR("tenant=a/date=2026-01-31/1_2_s3of8_g1_9f.parquet"), back));
+    CHECK(!rg_doc_of_part(qf_str_sub(qf_str_from(part), 0, RG_DOC_PART_TEXT - 1), back));
+    part[0] = 'x';
+    CHECK(!rg_doc_of_part(qf_str_from(part), back));
+}

@@ -375,6 +375,130 @@ TEST(documents_of_a_slot_come_in_pages)
     end(&f);
 }
 
+/* The digest of @slot as the keeper says it; NULL: it has no documents. */
+static const struct rg_digest *digest_of(struct fixture *f, uint32_t slot,
+                                         struct rg_digests *digests)
+{
+    rg_digests_done(digests);
+    kp_doc_digests(f->keeper, digests);
+    return rg_digests_of(digests, slot);
+}
+
+TEST(equal_documents_have_equal_digests_which_go_with_a_change)
+{
+    struct fixture f, g;
+    struct rg_keep_query a = { .name = QF_STR("a"), .slot = 5, .epoch = 1 }, b = a;
+    struct rg_digests of_f = { 0 }, of_g = { 0 };
+    struct rg_held held;
+
+    b.name = QF_STR("b");
+    begin(&f, 1);
+    begin(&g, 1);
+    CHECK(!digest_of(&f, 5, &of_f)->known); /* nobody has looked yet */
+    CHECK(kp_digest_docs(f.keeper, UINT64_MAX) > 0);
+    CHECK_EQ(kp_digest_docs(f.keeper, UINT64_MAX), 0);
+    CHECK_EQ(digest_of(&f, 5, &of_f) == NULL, 1);
+    kp_doc_put(f.keeper, &a, QF_STR("one"), NULL, &f.said);
+    kp_doc_put(f.keeper, &b, QF_STR("two"), NULL, &f.said);
+    kp_doc_put(g.keeper, &b, QF_STR("two"), NULL, &g.said);
+    kp_doc_put(g.keeper, &a, QF_STR("one"), NULL, &g.said);
+    CHECK(!digest_of(&f, 5, &of_f)->known);
+    CHECK(digest_of(&f, 6, &of_f) == NULL);
+    (void)kp_digest_docs(f.keeper, UINT64_MAX);
+    (void)kp_digest_docs(g.keeper, UINT64_MAX);
+    CHECK_EQ(kp_figures(f.keeper).documents, 2);
+    CHECK(digest_of(&f, 5, &of_f)->known);
+    CHECK(memcmp(&digest_of(&f, 5, &of_f)->sum, &digest_of(&g, 5, &of_g)->sum,
+                 sizeof(struct rg_sum)) == 0);
+    kp_doc_put(g.keeper, &a, QF_STR("two"), NULL, &g.said);
+    CHECK(!digest_of(&g, 5, &of_g)->known);
+    (void)kp_digest_docs(g.keeper, UINT64_MAX);
+    CHECK(memcmp(&digest_of(&f, 5, &of_f)->sum, &digest_of(&g, 5, &of_g)->sum,
+                 sizeof(struct rg_sum)) != 0);
+    kp_clean(g.keeper, &a, &held, &g.said);
+    rg_held_done(&held);
+    (void)kp_digest_docs(g.keeper, UINT64_MAX);
+    CHECK(digest_of(&g, 5, &of_g) == NULL);
+    rg_digests_done(&of_f);
+    rg_digests_done(&of_g);
+    end(&f);
+    end(&g);
+}
+
+TEST(digests_are_made_a_few_at_a_time)
+{
+    struct fixture f;
+    struct rg_keep_query query = { .name = QF_STR("a"), .epoch = 1 };
+    struct rg_digests digests = { 0 };
+    char bytes[1000];
+
+    memset(bytes, 'x', sizeof(bytes));
+    begin(&f, 1);
+    for (query.slot = 0; query.slot < 3; query.slot++)
+        kp_doc_put(f.keeper, &query, (struct qf_str){ bytes, sizeof(bytes) }, NULL, &f.said);
+    CHECK_EQ(kp_digest_docs(f.keeper, 1), sizeof(bytes) + 1);
+    CHECK(digest_of(&f, 0, &digests)->known && !digest_of(&f, 1, &digests)->known);
+    CHECK(kp_digest_docs(f.keeper, 1) > 0);
+    CHECK(digest_of(&f, 1, &digests)->known && !digest_of(&f, 2, &digests)->known);
+    rg_digests_done(&digests);
+    end(&f);
+}
+
+TEST(checksums_of_documents_come_in_pages)
+{
+    struct fixture f;
+    struct rg_keep_query query = { .slot = 5, .epoch = 1 };
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf page = QF_STRBUF_INIT;
+    struct rg_sum sum = query_of("x", "d0064", 1).sum;
+    struct rg_docs docs;
+    char name[16];
+
+    begin(&f, 1);
+    for (int i = 0; i < RG_KEEP_DOCS_MAX + 3; i++) {
+        (void)snprintf(name, sizeof(name), "d%04d", i);
+        query.name = qf_str_from(name);
+        kp_doc_put(f.keeper, &query, qf_str_from(name), NULL, &f.said);
+    }
+    kp_doc_sums(f.keeper, &query, QF_STR(""), &page, &f.said);
+    CHECK_EQ(f.said.status, 200);
+    CHECK_EQ(rg_docs_decode(qf_strbuf_view(&page), &docs), QF_OK);
+    CHECK_EQ(docs.count, RG_KEEP_DOCS_MAX);
+    CHECK(docs.more);
+    rg_docs_done(&docs);
+    qf_strbuf_reset(&page);
+    kp_doc_sums(f.keeper, &query, QF_STR("d0063"), &page, &f.said);
+    CHECK_EQ(rg_docs_decode(qf_strbuf_view(&page), &docs), QF_OK);
+    CHECK_EQ(docs.count, 3);
+    CHECK(!docs.more);
+    CHECK_EQ(docs.items[0].bytes.len, RG_SUM_BYTES);
+    CHECK(memcmp(docs.items[0].bytes.data, sum.bytes, RG_SUM_BYTES) == 0);
+    rg_docs_done(&docs);
+    query.epoch = 0;
+    kp_doc_sums(f.keeper, &query, QF_STR(""), &page, &f.said);
+    CHECK_EQ(f.said.status, 409);
+    end(&f);
+}
+
+TEST(what_is_read_of_a_slot_is_its_heat_which_cools_down)
+{
+    struct fixture f;
+    uint64_t heat[RG_SLOTS];
+    uint32_t slot = query_of(NAME, "hello", 1).slot;
+
+    begin(&f, 1);
+    CHECK_EQ(put(&f, NAME, "hello", 1), 201);
+    for (int i = 0; i < 8; i++)
+        CHECK_STR(content(&f, NAME), "hello");
+    kp_heat(f.keeper, 1000, heat);
+    CHECK_EQ(heat[slot], 8);
+    CHECK_EQ(heat[(slot + 1) % RG_SLOTS], 0);
+    kp_heat(f.keeper, 1000 + 2 * KP_HEAT_MS, heat);
+    CHECK_EQ(heat[slot], 2);
+    kp_heat(f.keeper, 1000 + INT64_C(1000) * KP_HEAT_MS, heat);
+    CHECK_EQ(heat[slot], 0);
+    end(&f);
+}
+
 TEST(a_blob_that_rots_is_put_aside_by_the_scrub)
 {
     struct fixture f;

@@ -139,6 +139,35 @@ TEST(what_is_missing_is_read_back)
     CHECK_EQ(rg_held_decode(qf_strbuf_view(&buf), &read), QF_ECORRUPT);
 }
 
+TEST(digests_of_slots_are_read_back_and_found_by_slot)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
+    struct rg_digest items[] = { { .slot = 0, .known = true, .sum = { { 1, 2 } } },
+                                 { .slot = 7 },
+                                 { .slot = RG_SLOTS - 1, .known = true, .sum = { { 9 } } } };
+    struct rg_digests back;
+
+    rg_digests_encode(&buf, &(struct rg_digests){ items, 3 });
+    CHECK_EQ(rg_digests_decode(qf_strbuf_view(&buf), &back), QF_OK);
+    CHECK_EQ(back.count, 3);
+    CHECK(rg_digests_of(&back, 0)->known && rg_digests_of(&back, 0)->sum.bytes[1] == 2);
+    CHECK(!rg_digests_of(&back, 7)->known);
+    CHECK_EQ(rg_digests_of(&back, RG_SLOTS - 1)->sum.bytes[0], 9);
+    CHECK(!rg_digests_of(&back, 8) && !rg_digests_of(&back, 1));
+    rg_digests_done(&back);
+    for (size_t len = 0; len < buf.len; len++)
+        CHECK_EQ(rg_digests_decode(qf_str_sub(qf_strbuf_view(&buf), 0, len), &back), QF_ECORRUPT);
+    items[1].slot = 0; /* out of order */
+    qf_strbuf_reset(&buf);
+    rg_digests_encode(&buf, &(struct rg_digests){ items, 3 });
+    CHECK_EQ(rg_digests_decode(qf_strbuf_view(&buf), &back), QF_ECORRUPT);
+    qf_strbuf_reset(&buf);
+    rg_digests_encode(&buf, &(struct rg_digests){ NULL, 0 });
+    CHECK_EQ(rg_digests_decode(qf_strbuf_view(&buf), &back), QF_OK);
+    CHECK(!rg_digests_of(&back, 0));
+    rg_digests_done(&back);
+}
+
 TEST(documents_are_read_back_in_the_order_of_their_names)
 {
     BYTES buf = QF_STRBUF_INIT;
