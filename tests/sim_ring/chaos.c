@@ -4,6 +4,68 @@
 
 #include "tests/sim_ring/world.h"
 
+const struct faults faults[] = {
+    { .name = "plain",
+      .deaf_draws = 1,
+      .deaf = 0.3,
+      .deaf_keeper = 0.5,
+      .deaf_ms = 2000,
+      .late = 0.05,
+      .later_ms = 4 * LATE_MS,
+      .wipes = 1,
+      .operate_ms = 1500,
+      .seals = 0.5 },
+    { .name = "deaf",
+      .deaf_draws = 3,
+      .deaf = 0.5,
+      .deaf_keeper = 1,
+      .deaf_ms = 4000,
+      .stale = 0.6,
+      .late = 0.05,
+      .later_ms = 4 * LATE_MS,
+      .wipes = 0,
+      .operate_ms = 1000,
+      .seals = 0.1,
+      .leader_idles = true },
+    { .name = "untold",
+      .deaf_draws = 2,
+      .deaf = 0.4,
+      .deaf_keeper = 1,
+      .deaf_ms = 5000,
+      .deaf_to_leader = true,
+      .stale = 0.8,
+      .late = 0.05,
+      .later_ms = 4 * LATE_MS,
+      .wipes = 2,
+      .operate_ms = 1500,
+      .seals = 0.02,
+      .leader_idles = true },
+    { .name = "wiped",
+      .deaf_draws = 1,
+      .deaf = 0.3,
+      .deaf_keeper = 0.5,
+      .deaf_ms = 1000,
+      .late = 0.05,
+      .late_held = 0.5,
+      .later_ms = 4 * LATE_MS,
+      .wipes = 4,
+      .in_move = 0.7,
+      .operate_ms = 4000,
+      .seals = 0.7 },
+    { .name = "late",
+      .deaf_draws = 1,
+      .deaf = 0.3,
+      .deaf_keeper = 0.5,
+      .deaf_ms = 2000,
+      .late = 0.05,
+      .late_clean = 0.6,
+      .later_ms = 12 * LATE_MS,
+      .wipes = 1,
+      .operate_ms = 600,
+      .seals = 0.5 },
+};
+const size_t fault_count = QF_COUNT_OF(faults);
+
 /* --- keepers --- */
 
 static bool stays_minority(const struct world *w, const struct rg_owners *owners, int keeper,
@@ -81,13 +143,32 @@ static void crash_or_start(struct world *w, int at)
     }
 }
 
-static void trouble_keeper(struct world *w)
+/* Whom a move is for, if the world is after these. */
+static int whom(struct world *w)
 {
     int at = (int)between(w, 0, KEEPERS - 1);
+    const struct coordinator *leader = &w->coordinators[w->leader];
+
+    if (!w->faults->in_move || !chance(w, w->faults->in_move))
+        return at;
+    for (size_t i = 0, from = (size_t)between(w, 0, 7); i < RG_JOBS_MAX; i++) {
+        const struct rg_job *job = &leader->driver.jobs[(from + i) % RG_JOBS_MAX];
+
+        if (job->stage != RG_JOB_FREE && keeper_of(leader->ring, job->node) >= 0)
+            return keeper_of(leader->ring, job->node);
+    }
+    return at;
+}
+
+static void trouble_keeper(struct world *w)
+{
+    int at = whom(w);
     struct keeper *k = &w->keepers[at];
     int64_t what = between(w, 0, 9);
 
-    if (what < 4) {
+    if (what >= 10 - w->faults->wipes) {
+        wipe(w, at);
+    } else if (what < 4) {
         crash_or_start(w, at);
     } else if (what < 7) {
         if (k->isolated || down(w) < 3) {
@@ -95,11 +176,9 @@ static void trouble_keeper(struct world *w)
             w->figures.isolations += k->isolated;
             say(w, "%s is %s", k->name, k->isolated ? "isolated" : "back");
         }
-    } else if (what < 9) {
+    } else {
         k->full = !k->full && chance(w, 0.5);
         w->figures.fills += k->full;
-    } else {
-        wipe(w, at);
     }
 }
 
@@ -147,6 +226,22 @@ static void learn_who_leads(struct world *w)
             w->coordinators[i].leads = false;
 }
 
+/* Keepers and partitions do not hear of epochs, coordinators not of the ring. */
+static void deafen(struct world *w)
+{
+    for (int i = 0; i < w->faults->deaf_draws; i++) {
+        int deaf = chance(w, w->faults->deaf_keeper)
+                       ? (int)between(w, 0, KEEPERS - 1)
+                       : PARTITION + (int)between(w, 0, PARTITIONS - 1);
+
+        if (chance(w, w->faults->deaf))
+            w->deaf_ms[deaf] = w->now + between(w, 0, w->faults->deaf_ms);
+    }
+    if (w->faults->stale && chance(w, w->faults->stale))
+        w->deaf_ms[COORDINATOR + between(w, 0, COORDINATORS - 1)] =
+            w->now + between(w, 0, w->faults->deaf_ms);
+}
+
 void chaos_step(struct world *w)
 {
     const struct coordinator *leader = &w->coordinators[w->leader];
@@ -155,11 +250,7 @@ void chaos_step(struct world *w)
         elect(w);
     learn_who_leads(w);
     if (!w->quiet) {
-        int deaf = chance(w, 0.5) ? (int)between(w, 0, KEEPERS - 1)
-                                  : PARTITION + (int)between(w, 0, PARTITIONS - 1);
-
-        if (chance(w, 0.3))
-            w->deaf_ms[deaf] = w->now + between(w, 0, 2000);
+        deafen(w);
         if (chance(w, 0.7))
             trouble_keeper(w);
         else if (chance(w, 0.5))
@@ -232,5 +323,5 @@ void operate(struct world *w)
         w->figures.rolled_back++;
         meta_append(w, &entry);
     }
-    alarm_at(w, META, OPERATE, between(w, 50, 1500), 0);
+    alarm_at(w, META, OPERATE, between(w, 50, w->faults->operate_ms), 0);
 }

@@ -260,7 +260,7 @@ static void begin_something(struct world *w, int at, struct op *op)
 {
     int subject;
 
-    if (chance(w, 0.5)) {
+    if (chance(w, w->faults->seals)) {
         subject = something_to_seal(w);
         if (subject >= 0)
             op_start(w, at, op, OP_SEAL, subject);
@@ -278,6 +278,8 @@ static void op_tick(struct world *w, int at, struct op *op)
     struct coordinator *c = &w->coordinators[at];
 
     if (op->kind == OP_NONE) {
+        if (w->faults->leader_idles && c->leads && !w->quiet)
+            return;
         if (chance(w, w->quiet ? 0.5 : 0.25))
             begin_something(w, at, op);
         return;
@@ -304,7 +306,7 @@ static void tick(struct world *w, int at)
 {
     struct coordinator *c = &w->coordinators[at];
 
-    if (!c->isolated && (w->quiet || chance(w, 0.3)))
+    if (!c->isolated && w->now >= w->deaf_ms[COORDINATOR + at] && (w->quiet || chance(w, 0.3)))
         follow(
             w, c,
             w->log.count -

@@ -1,6 +1,7 @@
 /* main.c - promfabric-sim-ring: segments on our own nodes under faults, by seed.
  *
- * usage: promfabric-sim-ring [--seed N] [--seeds COUNT] [--events M] [--trace] [--without RULE]... [--expect-failure]
+ * usage: promfabric-sim-ring [--seed N] [--seeds COUNT] [--events M] [--trace] [--without RULE]... [--world NAME]
+ *        [--expect-failure]
  *
  * After M events everything is repaired and has time to come to rest. --without takes a rule out; with --expect-failure
  * the program succeeds at the first seed that finds out. Exit code 0 if every seed went well. */
@@ -91,12 +92,19 @@ static void step(struct world *w)
     check(w);
 }
 
-static bool run(struct world *w, uint64_t seed, struct rules off, uint64_t events, bool trace)
+struct arguments {
+    uint64_t seed, seeds, events;
+    bool trace, expect_failure;
+    const struct faults *faults;
+    struct rules off;
+};
+
+static bool run(struct world *w, uint64_t seed, const struct arguments *a)
 {
     int64_t end;
 
-    world_start(w, seed, off, trace);
-    while (w->figures.events < events && !w->failure[0])
+    world_start(w, seed, a->faults, a->off, a->trace);
+    while (w->figures.events < a->events && !w->failure[0])
         step(w);
     calm(w);
     if (w->failure[0])
@@ -143,11 +151,13 @@ static void print(const struct figures *f, uint64_t seeds)
            f->crashes, f->isolations, f->fills, f->wipes, f->messages, f->lost, f->doubled);
 }
 
-struct arguments {
-    uint64_t seed, seeds, events;
-    bool trace, expect_failure;
-    struct rules off;
-};
+static const struct faults *world_of(const char *name)
+{
+    for (size_t i = 0; i < fault_count; i++)
+        if (strcmp(faults[i].name, name) == 0)
+            return &faults[i];
+    return NULL;
+}
 
 static bool parse(int argc, char **argv, struct arguments *a)
 {
@@ -166,6 +176,8 @@ static bool parse(int argc, char **argv, struct arguments *a)
             a->events = strtoull(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--without") == 0 && rule_off(&a->off, value))
             i++;
+        else if (strcmp(argv[i], "--world") == 0 && world_of(value))
+            a->faults = world_of(value), i++;
         else
             return false;
     }
@@ -175,28 +187,31 @@ static bool parse(int argc, char **argv, struct arguments *a)
 int main(int argc, char **argv)
 {
     static struct world world;
-    struct arguments a = { .seed = 1, .seeds = 1, .events = 6000 };
+    struct arguments a = { .seed = 1, .seeds = 1, .events = 6000, .faults = faults };
     struct figures sum = { 0 };
 
     if (!parse(argc, argv, &a)) {
         fprintf(stderr,
                 "usage: promfabric-sim-ring [--seed N] [--seeds COUNT] [--events M] [--trace]"
-                " [--without RULE]... [--expect-failure]\nrules:");
+                " [--without RULE]... [--world NAME] [--expect-failure]\nrules:");
         for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
             fprintf(stderr, " %s", rules[i].name);
+        fprintf(stderr, "\nworlds:");
+        for (size_t i = 0; i < fault_count; i++)
+            fprintf(stderr, " %s", faults[i].name);
         fprintf(stderr, "\n");
         return 2;
     }
     for (uint64_t i = 0; i < a.seeds; i++) {
-        bool well = run(&world, a.seed + i, a.off, a.events, a.trace);
+        bool well = run(&world, a.seed + i, &a);
 
         add(&sum, &world.figures);
         if (!well)
             printf("%s seed %" PRIu64 " after %" PRIu64
-                   " events: %s\nreplay: promfabric-sim-ring --seed"
-                   " %" PRIu64 " --events %" PRIu64 " --trace\n",
+                   " events: %s\nreplay: promfabric-sim-ring --world %s"
+                   " --seed %" PRIu64 " --events %" PRIu64 " --trace\n",
                    a.expect_failure ? "found by" : "FAILED", a.seed + i, world.figures.events,
-                   world.failure, a.seed + i, a.events);
+                   world.failure, a.faults->name, a.seed + i, a.events);
         world_done(&world);
         if (!well)
             return a.expect_failure ? 0 : 1;

@@ -99,10 +99,26 @@ bool reaches(const struct world *w, int from, int to)
     return is_there(w, from) && is_there(w, to);
 }
 
+/* What who is deaf does not hear. */
+static bool is_of_epochs(const struct world *w, const struct message *m)
+{
+    bool driven = m->kind == TO_STREAM || m->kind == TO_VERIFY || m->kind == TO_CLEAN;
+
+    return m->kind == TO_TELL || (m->kind == TO_NOTE && m->note.kind == RG_NOTE_EPOCH) ||
+           (driven && w->faults->deaf_to_leader);
+}
+
+/* Of what only some worlds have: the others draw nothing for it. */
+static bool chance_if(struct world *w, bool it_is, double probability)
+{
+    return it_is && probability > 0 && !w->quiet && chance(w, probability);
+}
+
 void send(struct world *w, const struct message *message)
 {
     struct message m = *message;
-    double lost = w->quiet ? 0 : 0.02, late = w->quiet ? 0 : 0.05, twice = w->quiet ? 0 : 0.03;
+    double lost = w->quiet ? 0 : 0.02, late = w->quiet ? 0 : w->faults->late,
+           twice = w->quiet ? 0 : 0.03;
 
     w->figures.messages++;
     m.sent_ms = message->sent_ms ? message->sent_ms : w->now;
@@ -111,14 +127,17 @@ void send(struct world *w, const struct message *message)
     else if (m.to >= COORDINATOR && m.to < META && m.life == 0)
         m.life = w->coordinators[m.to - COORDINATOR].life;
     if (!is_there(w, m.from) || chance(w, lost) ||
-        (w->now < w->deaf_ms[m.to] &&
-         (m.kind == TO_TELL || (m.kind == TO_NOTE && m.note.kind == RG_NOTE_EPOCH)))) {
+        (w->now < w->deaf_ms[m.to] && is_of_epochs(w, &m))) {
         w->figures.lost++;
         return;
     }
     m.at = w->now + between(w, 1, 20) + (chance(w, late) ? between(w, 0, LATE_MS) : 0);
     if (m.kind != TO_NOTE && m.kind != GARBAGE && chance(w, late / 4))
-        m.at += between(w, 0, 4 * LATE_MS); /* nothing bounds these */
+        m.at += between(w, 0, w->faults->later_ms); /* nothing bounds these */
+    if (chance_if(w, m.kind == TO_CLEAN, w->faults->late_clean))
+        m.at += between(w, 0, w->faults->later_ms);
+    if (chance_if(w, m.kind == TO_META && m.entry.kind == RG_HELD, w->faults->late_held))
+        m.at += between(w, 0, LATE_MS);
     push(w, &m);
     if (chance(w, twice)) {
         m.at = w->now + between(w, 1, LATE_MS);
@@ -209,9 +228,11 @@ static void found(struct world *w)
                                        .grace_ms = CLEAN_GRACE_MS });
 }
 
-void world_start(struct world *w, uint64_t seed, struct rules rules, bool trace)
+void world_start(struct world *w, uint64_t seed, const struct faults *of, struct rules rules,
+                 bool trace)
 {
     memset(w, 0, sizeof(*w));
+    w->faults = of;
     w->prng.state = seed;
     w->rules = rules;
     w->trace = trace;

@@ -49,6 +49,30 @@ struct rules {
     uint64_t ring, drive, manifest, keep, sim;
 };
 
+/* What goes wrong how often. What several rare things must meet for is seldom seen in the first world; the others have more of
+ * just these. The first one is as it was when its seeds were found: it draws nothing that the others draw. */
+struct faults {
+    const char *name;
+    int deaf_draws; /* a step: a keeper, or a partition, does not hear of epochs for a while */
+    double deaf, deaf_keeper;
+    int64_t deaf_ms;
+    bool
+        deaf_to_leader; /* such a keeper hears nothing of what the leader's driver asks, and others all the same */
+    double stale; /* a step: a coordinator's ring stands still, as long */
+    double
+        late; /* a message, up to LATE_MS; a quarter of that: up to later_ms, which nothing bounds */
+    double late_clean; /* an order to clean, up to later_ms */
+    double late_held;  /* what a node holds, on its way to `meta` */
+    int64_t later_ms;
+    int64_t wipes;      /* of ten troubles of keepers */
+    double in_move;     /* who is troubled takes part in a move */
+    int64_t operate_ms; /* the operator's longest pause */
+    double seals;       /* of what coordinators begin; the others are documents */
+    bool leader_idles;  /* who leads begins nothing */
+};
+extern const struct faults faults[];
+extern const size_t fault_count;
+
 struct blob_set {
     uint64_t words[WORDS];
 };
@@ -181,6 +205,7 @@ struct figures {
 struct world {
     struct qf_prng prng;
     struct rules rules;
+    const struct faults *faults;
     bool trace, quiet;
     int64_t deaf_ms[PARTITION + PARTITIONS]; /* until then an endpoint does not hear of epochs */
     int64_t now;
@@ -225,7 +250,8 @@ static inline void set_add(struct blob_set *set, int blob)
 }
 struct blob_set named_in(const struct world *w, int slot); /* -1: all slots */
 uint64_t least_epoch(const struct world *w);
-void world_start(struct world *w, uint64_t seed, struct rules rules, bool trace);
+void world_start(struct world *w, uint64_t seed, const struct faults *of, struct rules rules,
+                 bool trace);
 void world_done(struct world *w);
 
 /* keeper.c */
