@@ -8,6 +8,7 @@
 #include "base/pure/base64.h"
 #include "base/pure/utf8.h"
 #include "base/sys/clock.h"
+#include "base/sys/log.h"
 #include "base/sys/pool.h"
 #include "ingest/docs/counter.h"
 #include "ingest/docs/once.h"
@@ -15,6 +16,8 @@
 
 /* A context is of times that clocks of nodes could have shown: it cannot put a document out of reach. */
 #define AHEAD_MS (INT64_C(24) * 60 * 60 * 1000)
+/* A request of which the log says that it took long. */
+#define SLOW_MS 1000
 
 struct in_documents {
     struct in_replicas *replicas;
@@ -27,6 +30,7 @@ struct in_documents {
 struct task {
     struct in_documents *documents;
     struct qh_stream *stream;
+    int64_t began_ms;
     struct in_document_ask ask; /* texts are below */
     struct qf_strbuf texts;
 };
@@ -38,8 +42,25 @@ static void count(const struct task *task, enum in_document_outcome outcome)
     qf_metric_add(task->documents->metrics->documents_requests, (size_t)outcome, 1);
 }
 
+/* Each at debug; at info what should be rare, and what took long. */
+static void note(const struct task *task, int status)
+{
+    static const char *const verbs[] = { "GET", "POST", "DELETE" };
+    int64_t ms = qf_clock_mono_ms() - task->began_ms;
+    const char *what = status == 409   ? "an idempotency key stands for another request"
+                       : ms >= SLOW_MS ? "slow request of a document"
+                                       : "request of a document";
+
+    qf_metric_observe(task->documents->metrics->documents_seconds, (double)ms / 1000);
+    QF_LOG_AT(status == 409 || ms >= SLOW_MS ? QF_LOG_LEVEL_INFO : QF_LOG_LEVEL_DEBUG, what,
+              QF_KV_SLICE("tenant", task->ask.tenant), QF_KV_SLICE("key", task->ask.key),
+              QF_KV_STR("method", verbs[task->ask.verb]), QF_KV_I64("status", status),
+              QF_KV_I64("ms", ms));
+}
+
 static void send(struct task *task, int status, const struct qf_strbuf *body)
 {
+    note(task, status);
     if (status == 503)
         qh_stream_header(task->stream, "Retry-After", "1");
     qh_stream_answer(task->stream, status, "application/json", qf_strbuf_view(body));
@@ -388,7 +409,10 @@ bool in_documents_submit(struct in_documents *documents, const struct in_documen
 {
     struct task *task = qf_xcalloc(1, sizeof(*task));
 
-    *task = (struct task){ .documents = documents, .stream = qh_stream_ref(stream), .ask = *ask };
+    *task = (struct task){ .documents = documents,
+                           .stream = qh_stream_ref(stream),
+                           .began_ms = qf_clock_mono_ms(),
+                           .ask = *ask };
     own_texts(task);
     if (qf_pool_submit(documents->pool, run_task, task))
         return true;

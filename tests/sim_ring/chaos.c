@@ -149,7 +149,7 @@ static int whom(struct world *w)
     int at = (int)between(w, 0, KEEPERS - 1);
     const struct coordinator *leader = &w->coordinators[w->leader];
 
-    if (!w->faults->in_move || !chance(w, w->faults->in_move))
+    if (w->faults->in_move <= 0 || !chance(w, w->faults->in_move))
         return at;
     for (size_t i = 0, from = (size_t)between(w, 0, 7); i < RG_JOBS_MAX; i++) {
         const struct rg_job *job = &leader->driver.jobs[(from + i) % RG_JOBS_MAX];
@@ -237,7 +237,7 @@ static void deafen(struct world *w)
         if (chance(w, w->faults->deaf))
             w->deaf_ms[deaf] = w->now + between(w, 0, w->faults->deaf_ms);
     }
-    if (w->faults->stale && chance(w, w->faults->stale))
+    if (w->faults->stale > 0 && chance(w, w->faults->stale))
         w->deaf_ms[COORDINATOR + between(w, 0, COORDINATORS - 1)] =
             w->now + between(w, 0, w->faults->deaf_ms);
 }

@@ -50,6 +50,7 @@ class Together(DocumentTest):
         self.idempotency()
         self.hostile_input()
         self.keepers_away()
+        self.without_meta()
 
     def every_level(self):
         a, b, c = self.nodes
@@ -190,6 +191,19 @@ class Together(DocumentTest):
         wait_for("all of it to be repaired", lambda: self.bytes_at("k0") == self.bytes_at("k1") == self.bytes_at("k2"), 60)
         self.assertEqual(self.get(b, "two away", level="all")[1]["value"], "x")  # "unknown" was said, and it was there
         self.assertGreater(sum(n.metric("promfabric_ingest_documents_repairs_total") for n in self.nodes), 0)
+
+
+    def without_meta(self):
+        """Two of three ingest nodes are gone: nobody leads meta, and what is known of the ring goes on being used."""
+        a, *others = self.nodes
+        for node in others:
+            node.kill()
+        read = self.get(a, "of all")[1]
+        self.written(a, "of all", "without meta", context=read["context"])
+        self.assertEqual(self.get(a, "of all")[1]["value"], "without meta")
+        # Requests leave a line with tenant and key, those that collide at info.
+        self.assertRegex(a.log_text(), r'level=info [^\n]*msg="an idempotency key stands for another request" tenant=t key=o method=POST status=409')
+        self.assertGreater(a.metric("promfabric_ingest_documents_seconds_count"), 20)
 
 
 class Alone(DocumentTest):
