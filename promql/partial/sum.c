@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "promql/func/aggregate.h"
+#include "promql/func/pair.h"
 #include "promql/partial/partial.h"
 #include "promql/partial/twofold.h"
 
@@ -61,46 +62,34 @@ static struct pq_twofold sum_value(struct sum s)
     return isfinite(value.high) ? pq_two_sum(value.high, value.low + s.lost_low) : value;
 }
 
-/* Two steps at once: compilers do not find this by themselves without reordering additions. */
-typedef double pair __attribute__((vector_size(16)));
-typedef long long pair_mask __attribute__((vector_size(16)));
+/* sum_add() for two steps that both have a value. Where the total is not finite, what was lost is no
+ * number. */
+struct sum_pair {
+    pq_pair sum, lost, lost_low;
+};
 
-static inline pair load_pair(const double *from)
+static inline struct sum_pair add_pair(double *const *columns, size_t k, const double *values)
 {
-    pair p;
+    pq_pair sum = pq_pair_load(columns[0] + k), value = pq_pair_load(values + k);
+    pq_pair lost = pq_pair_load(columns[1] + k), total = sum + value;
+    pq_pair error = pq_pair_error(sum, value, total), sum_of_lost = lost + error;
+    pq_pair low = pq_pair_load(columns[2] + k) + pq_pair_error(lost, error, sum_of_lost);
 
-    memcpy(&p, from, sizeof(p));
-    return p;
+    return (struct sum_pair){ total, sum_of_lost, low };
 }
 
-static inline void store_pair(double *to, pair p)
-{
-    memcpy(to, &p, sizeof(p));
-}
-
-static inline pair pair_error(pair a, pair b, pair total)
-{
-    pair part = total - a;
-
-    return (a - (total - part)) + (b - part);
-}
-
-/* sum_add() for steps that all have a value; returns how many were done. */
-static size_t add_sum_pairs(double *sum, double *lost, double *lost_low, const double *values,
-                            size_t count)
+/* Returns how many steps were done. */
+static size_t add_sum_pairs(double *const *columns, const double *values, size_t count)
 {
     size_t k = 0;
 
     for (; k + 2 <= count; k += 2) {
-        pair s = load_pair(sum + k), v = load_pair(values + k), l = load_pair(lost + k);
-        pair total = s + v;
-        pair error = pair_error(s, v, total), sum_of_lost = l + error;
-        pair low = load_pair(lost_low + k) + pair_error(l, error, sum_of_lost);
-        pair_mask finite = (total <= DBL_MAX) & (total >= -DBL_MAX);
+        struct sum_pair s = add_pair(columns, k, values);
+        pq_pair_mask finite = pq_pair_finite(s.sum);
 
-        store_pair(sum + k, total);
-        store_pair(lost + k, (pair)((pair_mask)sum_of_lost & finite));
-        store_pair(lost_low + k, (pair)((pair_mask)low & finite));
+        pq_pair_store(columns[0] + k, s.sum);
+        pq_pair_store(columns[1] + k, pq_pair_where(finite, s.lost));
+        pq_pair_store(columns[2] + k, pq_pair_where(finite, s.lost_low));
     }
     return k;
 }
@@ -110,7 +99,7 @@ static void add_sum(double *const *columns, const uint8_t *seen, const double *v
                     const uint8_t *present, size_t count)
 {
     double *sum = columns[0], *lost = columns[1], *lost_low = columns[2];
-    size_t k = memchr(present, 0, count) ? 0 : add_sum_pairs(sum, lost, lost_low, values, count);
+    size_t k = memchr(present, 0, count) ? 0 : add_sum_pairs(columns, values, count);
 
     (void)seen;
     for (; k < count; k++) {
@@ -227,23 +216,55 @@ static double average_value(const struct average *avg)
     return pq_avg_value(&running);
 }
 
+static void add_one_average(double *const *columns, size_t k, double value)
+{
+    double partial[5];
+    struct average avg;
+
+    for (size_t c = 0; c < 5; c++)
+        partial[c] = columns[c][k];
+    avg = average_add(load_average(partial), value);
+    store_average(&avg, partial);
+    for (size_t c = 0; c < 5; c++)
+        columns[c][k] = partial[c];
+}
+
+/* average_add() for steps that all have a value: while sums are finite there is no mean to carry on.
+ * A first value is taken as it is, with its sign if it is a zero. */
+static void add_average_pairs(double *const *columns, const double *values, size_t count)
+{
+    size_t k = 0;
+
+    for (; k + 2 <= count; k += 2) {
+        struct sum_pair s = add_pair(columns, k, values);
+        pq_pair seen = pq_pair_load(columns[3] + k), value = pq_pair_load(values + k);
+        pq_pair_mask first = seen == 0, finite = pq_pair_finite(s.sum);
+
+        if (!pq_pair_all(finite)) {
+            add_one_average(columns, k, values[k]);
+            add_one_average(columns, k + 1, values[k + 1]);
+            continue;
+        }
+        pq_pair_store(columns[0] + k, pq_pair_either(first, value, s.sum));
+        pq_pair_store(columns[1] + k, s.lost);
+        pq_pair_store(columns[2] + k, s.lost_low);
+        pq_pair_store(columns[3] + k, seen + 1);
+    }
+    if (k < count)
+        add_one_average(columns, k, values[k]);
+}
+
 static void add_average(double *const *columns, const uint8_t *seen, const double *values,
                         const uint8_t *present, size_t count)
 {
     (void)seen;
-    for (size_t k = 0; k < count; k++) {
-        double partial[5];
-        struct average avg;
-
-        if (!present[k])
-            continue;
-        for (size_t c = 0; c < 5; c++)
-            partial[c] = columns[c][k];
-        avg = average_add(load_average(partial), values[k]);
-        store_average(&avg, partial);
-        for (size_t c = 0; c < 5; c++)
-            columns[c][k] = partial[c];
+    if (!memchr(present, 0, count)) {
+        add_average_pairs(columns, values, count);
+        return;
     }
+    for (size_t k = 0; k < count; k++)
+        if (present[k])
+            add_one_average(columns, k, values[k]);
 }
 
 static void merge_average(double *into, const double *from)

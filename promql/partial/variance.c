@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "promql/partial/partial.h"
-#include "promql/partial/twofold.h"
+#include "promql/partial/twofold_pair.h"
 
 static const struct pq_leaf_kind variance_kind = {
     "variance", 5, { "count", "mean", "mean_low", "m2", "m2_low" }
@@ -59,23 +59,60 @@ static void variance_merge(struct variance *into, const struct variance *from)
     into->count = total;
 }
 
+static void add_one(double *const *columns, size_t k, double value)
+{
+    double partial[5];
+    struct variance v;
+
+    for (size_t c = 0; c < 5; c++)
+        partial[c] = columns[c][k];
+    v = load(partial);
+    variance_add(&v, value);
+    store(&v, partial);
+    for (size_t c = 0; c < 5; c++)
+        columns[c][k] = partial[c];
+}
+
+/* variance_add() for two steps that have values already. False, and nothing is stored, if a number on
+ * the way may be none or too small for the errors of products to be exact. */
+static bool add_pair(double *const *columns, size_t k, pq_pair value)
+{
+    pq_pair count = pq_pair_load(columns[0] + k) + 1;
+    struct pq_twofold_pair mean = { pq_pair_load(columns[1] + k), pq_pair_load(columns[2] + k) };
+    struct pq_twofold_pair m2 = { pq_pair_load(columns[3] + k), pq_pair_load(columns[4] + k) };
+    pq_pair_mask good = count > 1;
+    struct pq_twofold_pair delta = pq_twofold_pair_less(value, mean), distance;
+
+    mean = pq_twofold_pair_add(mean, pq_twofold_pair_div(delta, count, &good));
+    distance = pq_twofold_pair_less(value, mean);
+    m2 = pq_twofold_pair_add(m2, pq_twofold_pair_mul(delta, distance, &good));
+    good &= pq_pair_finite(mean.high) & pq_pair_finite(mean.low);
+    good &= pq_pair_finite(m2.high) & pq_pair_finite(m2.low);
+    if (!pq_pair_all(good))
+        return false;
+    pq_pair_store(columns[0] + k, count);
+    pq_pair_store(columns[1] + k, mean.high);
+    pq_pair_store(columns[2] + k, mean.low);
+    pq_pair_store(columns[3] + k, m2.high);
+    pq_pair_store(columns[4] + k, m2.low);
+    return true;
+}
+
 static void add(double *const *columns, const uint8_t *seen, const double *values,
                 const uint8_t *present, size_t count)
 {
-    (void)seen;
-    for (size_t k = 0; k < count; k++) {
-        double partial[5];
-        struct variance v;
+    size_t k = 0;
 
-        if (!present[k])
+    (void)seen;
+    while (k < count) {
+        if (k + 2 <= count && present[k] && present[k + 1] &&
+            add_pair(columns, k, pq_pair_load(values + k))) {
+            k += 2;
             continue;
-        for (size_t c = 0; c < 5; c++)
-            partial[c] = columns[c][k];
-        v = load(partial);
-        variance_add(&v, values[k]);
-        store(&v, partial);
-        for (size_t c = 0; c < 5; c++)
-            columns[c][k] = partial[c];
+        }
+        if (present[k])
+            add_one(columns, k, values[k]);
+        k++;
     }
 }
 

@@ -96,6 +96,73 @@ TEST(partials_merge_to_what_all_values_give)
     }
 }
 
+#define MANY_STEPS 65
+
+/* Values about 2^@scale of many sizes, equal ones, and such as are no finite numbers. */
+static double any_value(struct qf_prng *prng, int scale)
+{
+    static const double odd[] = { NAN,     INFINITY, -INFINITY, -0.0,  0,
+                                  1.7e308, -1.7e308, 1e-310,    3e-160 };
+
+    if (qf_prng_chance(prng, 0.02))
+        return odd[qf_prng_below(prng, QF_COUNT_OF(odd))];
+    if (qf_prng_chance(prng, 0.1))
+        return ldexp(7, scale);
+    return ldexp(qf_prng_unit(prng) - 0.5, scale + (int)qf_prng_below(prng, 80) - 40);
+}
+
+/* The columns of each step, all bits of them. */
+static void check_same_cells(const struct pq_aggregation *agg, const struct pq_cells *a,
+                             const struct pq_cells *b)
+{
+    for (size_t k = 0; k < MANY_STEPS; k++) {
+        CHECK_EQ(a->present[k], b->present[k]);
+        for (size_t c = 0; c < agg->kind->column_count; c++)
+            CHECK_BITS(a->columns[c][k], b->columns[c][k]);
+    }
+}
+
+/* Whether steps are added many at once, or each by itself: the same numbers are shipped. */
+TEST(steps_that_are_added_at_once_equal_single_ones)
+{
+    QF_CLEANUP(qf_arena_freep) struct qf_arena *arena = qf_arena_new(SIZE_MAX);
+    /* Those of which squares are too small or too large for a double, or all but. */
+    static const int scales[] = { 0, -480, -520, -1000, 500, 970 };
+
+    for (size_t i = 0; i < PQ_AGG__COUNT * 240; i++) {
+        const struct pq_aggregation *agg = pq_aggregation_get((enum pq_agg)(i % PQ_AGG__COUNT));
+        struct qf_prng prng = { i };
+        int scale = scales[qf_prng_below(&prng, QF_COUNT_OF(scales))];
+        double absent = qf_prng_chance(&prng, 0.5) ? 0 : 0.1;
+        struct pq_cells cells, single;
+
+        if (!agg->add)
+            continue;
+        CHECK(pq_cells_init(&cells, agg, arena, MANY_STEPS, NULL));
+        CHECK(pq_cells_init(&single, agg, arena, MANY_STEPS, NULL));
+        for (size_t n = 0; n < 12; n++) {
+            double values[MANY_STEPS];
+            uint8_t present[MANY_STEPS];
+
+            for (size_t k = 0; k < MANY_STEPS; k++) {
+                present[k] = !qf_prng_chance(&prng, absent);
+                values[k] = present[k] ? any_value(&prng, scale) : 0;
+            }
+            pq_cells_add(&cells, agg, values, present, MANY_STEPS, NULL);
+            for (size_t k = 0; k < MANY_STEPS; k++) {
+                struct pq_cells one = single;
+
+                one.present += k;
+                for (size_t c = 0; c < agg->kind->column_count; c++)
+                    one.columns[c] += k;
+                pq_cells_add(&one, agg, values + k, present + k, 1, NULL);
+            }
+        }
+        check_same_cells(agg, &cells, &single);
+        qf_arena_reset(arena);
+    }
+}
+
 /* A cleared cell is as good as new. */
 TEST(cells_can_be_used_again)
 {
