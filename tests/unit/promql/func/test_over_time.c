@@ -1,7 +1,9 @@
 /* test_over_time.c - aggregations over one window, and the accumulators they share with sum, avg.
  */
 #include <math.h>
+#include <string.h>
 
+#include "base/pure/number.h"
 #include "base/pure/prng.h"
 #include "promql/func/aggregate.h"
 #include "promql/func/kernels.h"
@@ -101,18 +103,56 @@ TEST(quantiles_are_interpolated)
     CHECK(isnan(EVAL(pq_fn_mad_over_time, 0, 0, 1, 2, NAN, 4)));
 }
 
-/* More values than insertion sort takes. */
+/* As a stable sort by insertion leaves them. */
+static void sort_plainly(double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t at = i; at > 0; at--) {
+            double before = values[at - 1], value = values[at];
+            bool moves = isnan(value) ? !isnan(before) : before > value;
+
+            if (!moves)
+                break;
+            values[at] = before;
+            values[at - 1] = value;
+        }
+}
+
+/* Few values and many, zeros of both signs, infinities, NaNs that can be told from each other. */
+TEST(sorting_keeps_equal_values_in_their_order)
+{
+    static const double odd[] = { -0.0, 0, INFINITY, -INFINITY, 1, 1 };
+    double values[700], want[700];
+
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        struct qf_prng prng = { seed };
+        size_t count = qf_prng_below(&prng, qf_prng_chance(&prng, 0.1) ? 700 : 80);
+        double few = qf_prng_chance(&prng, 0.5) ? 0.5 : 0;
+
+        for (size_t i = 0; i < count; i++) {
+            values[i] = qf_prng_chance(&prng, few) ? odd[qf_prng_below(&prng, QF_COUNT_OF(odd))]
+                                                   : qf_prng_unit(&prng) - 0.5;
+            if (qf_prng_chance(&prng, few / 4))
+                values[i] =
+                    qf_double_from_bits(UINT64_C(0x7ff8000000000000) + qf_prng_below(&prng, 9));
+        }
+        memcpy(want, values, sizeof(want));
+        sort_plainly(want, count);
+        pq_fn_sort_values(values, count, NULL);
+        for (size_t i = 0; i < count; i++)
+            CHECK_EQ(qf_double_bits(values[i]), qf_double_bits(want[i]));
+    }
+}
+
+/* The median of many values. */
 TEST(long_arrays_are_sorted_too)
 {
-    double values[101];
+    double values[1001];
 
-    for (size_t i = 0; i < 101; i++)
-        values[i] = (double)((i * 37) % 101);
+    for (size_t i = 0; i < 1001; i++)
+        values[i] = (double)((i * 37) % 1001);
+    CHECK_BITS(pq_fn_quantile(0.5, values, 1001, NULL), 500.0);
     CHECK_BITS(pq_fn_quantile(0.5, values, 101, NULL), 50.0);
-    values[7] = NAN;
-    pq_fn_sort_values(values, 101, NULL);
-    CHECK(isnan(values[0]));
-    CHECK_BITS(values[1], 0.0);
 }
 
 /* y = 2x + 1 with x in seconds: at eval time 10 s it is 21, five seconds later 31. */
