@@ -161,6 +161,9 @@ static const struct cli_flag flags[] = {
       "bodies of all requests together; beyond it 503" },
     { "http-body-bytes", CLI_FLAG_BYTES, &o.body_bytes_max, "BYTES", "2MiB",
       "size of one request's body; beyond it 413" },
+    { "http-header-bytes", CLI_FLAG_BYTES, &o.header_bytes_max, "BYTES", "64KiB",
+      "request line and headers of one request; beyond it 414 or 431. Every open connection has "
+      "memory for it" },
     { "http-idle-timeout", CLI_FLAG_DURATION, &o.idle_timeout_ms, "DURATION", "30s",
       "connections without progress are closed" },
     { "sse-keepalive", CLI_FLAG_DURATION, &o.keepalive_ms, "DURATION", "5s",
@@ -231,6 +234,8 @@ static bool check_options(void)
         o.compact_jobs > 65535)
         return cli_bad("--compact-file-size: not 0; --compact-memory: at least 16MiB; "
                        "--compact-jobs: at most 65535");
+    if (o.header_bytes_max < 4096 || o.header_bytes_max > UINT64_C(1) << 20)
+        return cli_bad("--http-header-bytes: 4KiB to 1MiB");
     if (!o.tls_cert_file != !o.tls_key_file)
         return cli_bad("--http-tls-cert and --http-tls-key go together");
     if (!o.control_cert_file != !o.control_key_file || (o.control_cert_file && !o.control_ca_file))

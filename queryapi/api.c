@@ -290,6 +290,7 @@ static qf_rc start_http(struct api *api, struct qf_err *err)
         .connections_max = options->connections_max,
         .address_connections_max = options->address_connections_max,
         .bodies_bytes_max = options->bodies_bytes_max,
+        .header_bytes_max = options->header_bytes_max,
         .body_bytes_max = options->body_bytes_max,
         .keepalive_ms = options->keepalive_ms,
         .idle_timeout_ms = options->idle_timeout_ms,

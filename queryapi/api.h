@@ -31,6 +31,7 @@ struct qa_api_options {
     size_t http_threads, eval_threads; /* 0: from the number of cores */
     size_t connections_max, address_connections_max;
     uint64_t bodies_bytes_max;
+    uint64_t header_bytes_max;
     uint64_t body_bytes_max;
     uint64_t points_max;
     uint64_t queries_max, queries_active_max, tenant_queue_max, items_max;

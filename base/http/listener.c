@@ -125,7 +125,7 @@ static void set_defaults(struct qh_listener_options *options)
     DEFAULT(connections_max, 2048);
     DEFAULT(body_bytes_max, (size_t)2 << 20);
     DEFAULT(bodies_bytes_max, (size_t)256 << 20);
-    DEFAULT(header_bytes_max, (size_t)256 << 10);
+    DEFAULT(header_bytes_max, (size_t)64 << 10);
     DEFAULT(stream_bytes_max, (size_t)256 << 10);
     DEFAULT(idle_timeout_ms, 30000);
     DEFAULT(header_timeout_ms, 30000);

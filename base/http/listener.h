@@ -26,10 +26,12 @@ struct qh_listener_options {
     size_t address_connections_max; /* 0: no limit for one address; beyond it they are closed */
     size_t body_bytes_max;          /* 2 MiB, else 413 */
     size_t bodies_bytes_max;        /* 256 MiB for all that are being read or worked on, else 503 */
-    size_t header_bytes_max;        /* 256 KiB for request line and headers, else 431 or 414 */
-    size_t stream_bytes_max;        /* 256 KiB waiting per answer */
-    int64_t idle_timeout_ms;        /* 30 s without progress within a request close a connection */
-    int64_t header_timeout_ms;      /* 30 s from the first line of a request to the whole of it */
+    /* 64 KiB for request line and headers, else 431 or 414. Each connection has memory for it and for
+     * a block of an answer, which is cleared after every request: more costs every client. */
+    size_t header_bytes_max;
+    size_t stream_bytes_max;   /* 256 KiB waiting per answer */
+    int64_t idle_timeout_ms;   /* 30 s without progress within a request close a connection */
+    int64_t header_timeout_ms; /* 30 s from the first line of a request to the whole of it */
     /* 5 min between two requests, or before the first one is there; header_timeout_ms while more
      * than half of connections_max are open. */
     int64_t rest_timeout_ms;

@@ -45,7 +45,7 @@ RULES = [
      lambda r, ours, theirs, d: r.family == "cors" and "access-control-allow-origin" in d),
     ("small-answers", "answers of less than a packet are not compressed",
      lambda r, ours, theirs, d: "content-encoding: None" in d and len(ours.body) < 1400),
-    ("long-headers", "request line and headers have 256 KiB together, not a megabyte: memory of each connection",
+    ("long-headers", "request line and headers have 64 KiB together (--http-header-bytes), not a megabyte: memory of each connection",
      lambda r, ours, theirs, d: r.family == "length" and ours.status in (414, 431)),
     ("names", "the server's own name, version, flags",
      lambda r, ours, theirs, d: re.search(r"/-/(healthy|ready)|/version|status/flags", r.path)),

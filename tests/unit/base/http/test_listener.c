@@ -263,6 +263,25 @@ TEST(what_is_too_large_is_refused)
     qf_strbuf_done(&request);
 }
 
+/* Headers of the size that is promised leave room for an answer in pieces. */
+TEST(headers_up_to_the_limit_are_read)
+{
+    struct fixture fixture = { 0 };
+    struct qf_strbuf answer = QF_STRBUF_INIT, request = QF_STRBUF_INIT;
+
+    start(&fixture);
+    qf_strbuf_puts(&request, "GET /big?q=");
+    for (int i = 0; i < 6000; i++)
+        qf_strbuf_puts(&request, "0123456789");
+    qf_strbuf_puts(&request, "end HTTP/1.1\r\n" END);
+    ask(&fixture, request.data, &answer);
+    CHECK(strstr(answer.data, "HTTP/1.1 200 "));
+    CHECK(answer.len > 160000 && strstr(answer.data, "56789end"));
+    (void)qh_listener_free(fixture.listener);
+    qf_strbuf_done(&answer);
+    qf_strbuf_done(&request);
+}
+
 /* A proxy keeps connections for its next request; who has begun one must get on with it. */
 TEST(connections_that_rest_are_kept_longer_than_those_that_dribble)
 {
