@@ -131,7 +131,9 @@ static const struct cli_flag flags[] = {
       "queries whose scans are estimated to take longer, added up over all workers, are refused "
       "with the estimate (422); 0s: none" },
     { "small-scan", CLI_FLAG_DURATION, &o.small_scan_ms, "DURATION", "2ms",
-      "scans estimated below this run on one worker; 0s: every scan is spread over workers" },
+      "scans estimated below this run on one worker, longer ones in pieces that take about this or "
+      "a "
+      "shard; 0s: every shard is a piece" },
     { "hedge-after", CLI_FLAG_DOUBLE, &o.hedge_after, "FACTOR", "0",
       "a work item that takes FACTOR times as long as expected is sent to a second worker; 0: "
       "never" },

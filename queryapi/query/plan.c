@@ -8,6 +8,7 @@
 #include "promql/parse.h"
 #include "queryapi/query/known.h"
 #include "queryapi/query/query_int.h"
+#include "segments/store/ring.h"
 #include "workcoord/rendezvous.h"
 
 /* Put Prometheus's frame around what is wrong with the query itself. */
@@ -350,24 +351,38 @@ static qf_rc check_cost(const struct qa_query *query, struct qf_err *err)
                       estimate->samples);
 }
 
-/* Does the whole leaf take so little that one worker should have it? Either it did when it was
- * asked before, or there is not more than that in the time range, whatever the matchers leave of
- * it. */
-static bool is_small(const struct qa_query *query, uint32_t part, uint32_t leaf,
-                     const struct sg_catalog_answer *found, double head_samples)
+/* May several groups be one work item, though they are not all? Head inputs and state maps come by group,
+ * and of what keepers hold a work item should read what its own keeper has. */
+static bool may_share(const struct qa_query *query, const struct pb_maps *maps)
+{
+    return !maps->count && !(query->fresh && query->fresh->count) &&
+           !sg_store_is_ring(query->env->store);
+}
+
+/* Groups of each work item of the leaf: all, if the leaf takes so little that one worker should have
+ * it. Either it did when it was asked before, or there is not more than that in the time range, whatever
+ * the matchers leave of it. If it took more, as many that an item takes about that long: what an item
+ * costs besides its scan would come once for each shard. */
+static size_t groups_per_item(const struct qa_query *query, uint32_t part, uint32_t leaf,
+                              const struct sg_catalog_answer *found, const struct pb_maps *maps,
+                              double head_samples)
 {
     const struct pq_select *select = &query->parts[part].plan->leaves[leaf]->select;
-    uint64_t scan_us;
+    uint64_t small_us = query->env->small_scan_us, scan_us, items;
     size_t segments = 0;
 
     for (size_t g = 0; g < found->group_count; g++)
         segments += found->groups[g].segment_count;
-    if (found->group_count < 2 || !query->env->small_scan_us || segments > PB_SEGMENTS_MAX)
-        return false;
-    if (qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
-        return scan_us <= query->env->small_scan_us;
-    return samples_in(found, select) + head_samples <=
-           (double)query->env->small_scan_us * SAMPLES_PER_US;
+    if (found->group_count < 2 || !small_us || segments > PB_SEGMENTS_MAX)
+        return 1;
+    if (!qa_costs_find(query->env->costs, qa_leaf_key(query, part, leaf), &scan_us))
+        return samples_in(found, select) + head_samples <= (double)small_us * SAMPLES_PER_US
+                   ? found->group_count
+                   : 1;
+    items = QF_MAX((scan_us + small_us - 1) / small_us, UINT64_C(1));
+    if (items > 1 && !may_share(query, maps))
+        return 1;
+    return (size_t)QF_MAX((found->group_count + items - 1) / items, UINT64_C(1));
 }
 
 /* The group whose worker gets a work item of several: another one for another selector, so that
@@ -406,7 +421,7 @@ static bool fits_a_message(const struct qa_item *item)
            item->spec.len <= PB_SPEC_BYTES_MAX && bytes <= PB_MESSAGE_BYTES_MAX;
 }
 
-/* One work item per shard group of a leaf, or one in all if it is small. */
+/* The work items of a leaf: one per shard group, or fewer if it takes little. */
 static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, struct qf_err *err)
 {
     struct qa_plan_part *of = &query->parts[part];
@@ -445,12 +460,13 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
     if (!encoded.data || (found.group_count && !items))
         return qf_err_set(err, QF_ELIMIT, "the query is too large");
     query->items = items;
-    per_item = is_small(query, part, leaf, &found, head_samples) ? found.group_count : 1;
+    per_item = groups_per_item(query, part, leaf, &found, &maps, head_samples);
     if (query->ask.explain || query->env->cost_max_ms)
         estimate_leaf(query, part, leaf, &found);
     for (size_t g = 0; g < found.group_count; g += per_item) {
         const struct sg_catalog_group *groups = &found.groups[g];
-        const struct sg_catalog_group *home = home_of(query, part, leaf, groups, per_item);
+        size_t count = QF_MIN(per_item, found.group_count - g);
+        const struct sg_catalog_group *home = home_of(query, part, leaf, groups, count);
         struct qa_item *item = &query->items[query->item_count];
         const char *key;
 
@@ -460,16 +476,16 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
                                   .column = (uint32_t)(g / per_item),
                                   .spec = encoded,
                                   .affinity = wc_affinity_key(query->ask.tenant, home->shard),
-                                  .all_shards = per_item > 1 };
+                                  .all_shards = count > 1 };
         qa_owners_add(query, home, item);
         key = qf_arena_printf(query->arena, "%.*s/%" PRIu32, QF_STR_ARG(query->ask.tenant),
                               home->shard);
-        if (!key || !copy_segments(query, groups, per_item, item))
+        if (!key || !copy_segments(query, groups, count, item))
             return qf_err_set(err, QF_ELIMIT, "the query is too large");
         item->affinity_key = qf_str_from(key);
-        item->maps = qa_maps_part(&maps, home, per_item == found.group_count);
-        rc = qa_heads_add(query, &spec->select, groups, per_item, per_item == found.group_count,
-                          item, err);
+        item->maps = qa_maps_part(&maps, home, count == found.group_count);
+        rc = qa_heads_add(query, &spec->select, groups, count, count == found.group_count, item,
+                          err);
         if (rc)
             return rc;
         if (!fits_a_message(item))
@@ -482,7 +498,7 @@ static qf_rc add_leaf(struct qa_query *query, uint32_t part, uint32_t leaf, stru
         query->head_count += item->heads.count;
         query->item_count++;
     }
-    of->columns = QF_MAX(of->columns, found.group_count / per_item);
+    of->columns = QF_MAX(of->columns, (found.group_count + per_item - 1) / per_item);
     return QF_OK;
 }
 

@@ -66,10 +66,12 @@ struct qa_query_env {
     struct qa_asker *asker;   /* asks ingest nodes what is fresh; NULL: there are none */
     int64_t state_age_ms_max; /* what is known of a state map may be so old */
     struct qa_annex *annex;   /* exemplars and metadata; queries need none */
-    uint64_t small_scan_us;   /* a leaf that takes no longer is one work item; 0: one per shard */
+    uint64_t
+        small_scan_us; /* a leaf that takes no longer is one work item, and work items of others take
+                               * about that long, if there are shards enough; 0: one per shard */
 };
 
-/* One unit of work: a leaf over one shard group, or over all of them if it is small. */
+/* One unit of work: a leaf over one shard group, or over several if they take little. */
 struct qa_item {
     uint32_t plan, leaf; /* leaf within its plan */
     uint32_t leaf_id;    /* within the query */
@@ -79,7 +81,7 @@ struct qa_item {
     struct qf_str affinity_key;
     uint64_t owners[WC_OWNERS_MAX]; /* wc_worker_key() of those that keep its segments */
     uint32_t owner_count;           /* 0: nobody does, or it is not known who */
-    bool all_shards;
+    bool all_shards;                /* several of them, at least */
     struct pb_segment *segments;
     size_t segment_count;
     struct pb_heads heads;
