@@ -29,6 +29,23 @@ enum rg_order rg_clock_compare(const struct rg_clock *a, const struct rg_clock *
     return knows ? RG_AFTER : RG_CONCURRENT;
 }
 
+static int rank_numbers(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int rg_clock_rank(const struct rg_clock *a, const struct rg_clock *b)
+{
+    int order = rank_numbers(a->count, b->count);
+
+    for (unsigned i = 0; i < a->count && !order; i++) {
+        order = rank_numbers(a->entries[i].coordinator, b->entries[i].coordinator);
+        if (!order)
+            order = rank_numbers(a->entries[i].counter, b->entries[i].counter);
+    }
+    return order;
+}
+
 static void forget(struct rg_clock *clock, unsigned at)
 {
     clock->count--;
@@ -76,13 +93,16 @@ void rg_clock_join(struct rg_clock *clock, const struct rg_clock *other)
         rg_clock_see(clock, other->entries[i].coordinator, other->entries[i].counter);
 }
 
+/* A total order. Two writes of one coordinator in one millisecond may say the same, and know of different ones before. */
 static bool is_later(const struct rg_value *a, const struct rg_value *b)
 {
     if (a->time_ms != b->time_ms)
         return a->time_ms > b->time_ms;
     if (a->coordinator != b->coordinator)
         return a->coordinator > b->coordinator;
-    return a->content > b->content;
+    if (a->content != b->content)
+        return a->content > b->content;
+    return rg_clock_rank(&a->clock, &b->clock) > 0;
 }
 
 static void take_out(struct rg_document *document, unsigned at)
@@ -110,9 +130,9 @@ bool rg_document_add(struct rg_document *document, const struct rg_value *value)
     for (unsigned i = 0; i < document->count;) {
         enum rg_order order = rg_clock_compare(&document->values[i].clock, &value->clock);
 
-        if (order == RG_SAME || order == RG_AFTER)
+        if (order == RG_AFTER || (order == RG_SAME && !is_later(value, &document->values[i])))
             return false;
-        if (order == RG_BEFORE)
+        if (order != RG_CONCURRENT)
             take_out(document, i);
         else
             i++;

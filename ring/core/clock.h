@@ -39,6 +39,10 @@ enum rg_order { RG_SAME, RG_BEFORE, RG_AFTER, RG_CONCURRENT };
 /* How @a stands to @b: RG_BEFORE if @b has seen @a. */
 enum rg_order rg_clock_compare(const struct rg_clock *a, const struct rg_clock *b);
 
+/* Which of two clocks stands first where nothing else decides: below 0, 0 if they are the same, above 0. It means nothing, but is
+ * the same for everybody. */
+int rg_clock_rank(const struct rg_clock *a, const struct rg_clock *b);
+
 /* Make @clock know what @other knows. */
 void rg_clock_join(struct rg_clock *clock, const struct rg_clock *other);
 
@@ -59,7 +63,8 @@ struct rg_document {
     struct rg_value values[RG_SIBLINGS_MAX];
 };
 
-/* Add @value to what is known. What it has seen goes; if it was seen itself nothing changes. In whichever
+/* Add @value to what is known. What it has seen goes; if it was seen itself nothing changes. Of two values with the same
+ * clock, which no honest coordinator makes, the later one stays. In whichever
  * order values come, the same document comes of it, up to RG_SIBLINGS_MAX; beyond that the earliest goes, so that the
  * winner is still the same. True if the document changed. */
 bool rg_document_add(struct rg_document *document, const struct rg_value *value);

@@ -79,12 +79,15 @@ static bool is_later(const struct rg_repeat *a, const struct rg_repeat *b)
                                                     : order > 0;
 }
 
-/* Of two answers to one key the earlier one counts, then the lesser request, alike everywhere. */
+/* Of two answers to one key the earlier one counts, then the lesser request, then the lesser clock, alike everywhere. */
 static bool is_first(const struct rg_repeat *a, const struct rg_repeat *b)
 {
+    int order;
+
     if (a->context.time_ms != b->context.time_ms)
         return a->context.time_ms < b->context.time_ms;
-    return memcmp(a->request, b->request, RG_DIGEST_BYTES) < 0;
+    order = memcmp(a->request, b->request, RG_DIGEST_BYTES);
+    return order ? order < 0 : rg_clock_rank(&a->context.clock, &b->context.clock) < 0;
 }
 
 static void take_out(struct rg_sheet *sheet, unsigned at)

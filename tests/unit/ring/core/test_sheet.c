@@ -98,6 +98,27 @@ TEST(joined_in_any_order_sheets_have_equal_bytes_and_survive_them)
     rg_sheet_done(&read);
 }
 
+/* A client that is in a hurry asks two coordinators at once: one key, one request, one moment, two clocks. */
+TEST(of_two_answers_to_one_request_all_keep_the_same)
+{
+    struct rg_sheet forth = { 0 }, back = { 0 };
+    struct rg_repeat answers[2] = { { .key = { 1 }, .request = { 7 } },
+                                    { .key = { 1 }, .request = { 7 } } };
+
+    for (unsigned i = 0; i < 2; i++) {
+        answers[i].context.time_ms = 100;
+        rg_clock_see(&answers[i].context.clock, 1 + i, 1);
+    }
+    rg_sheet_remember(&forth, &answers[0]);
+    rg_sheet_remember(&forth, &answers[1]);
+    rg_sheet_remember(&back, &answers[1]);
+    rg_sheet_remember(&back, &answers[0]);
+    CHECK_EQ(forth.repeat_count, 1);
+    CHECK(same(&forth, &back));
+    rg_sheet_done(&forth);
+    rg_sheet_done(&back);
+}
+
 TEST(what_has_no_room_goes_and_the_winner_stays)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
