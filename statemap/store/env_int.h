@@ -39,11 +39,9 @@ struct sm_stored {
 /* What LMDB says, as an error of this map. */
 qf_rc sm_lmdb_failed(const struct sm_env *env, int code, const char *what, struct qf_err *err);
 
-/* The first row at @key or behind it; the last one at @key or in front of it. */
+/* The first row at @key or behind it. */
 QF_MUST_CHECK qf_rc sm_seek(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row,
                             struct qf_err *err);
-QF_MUST_CHECK qf_rc sm_seek_last(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row,
-                                 struct qf_err *err);
 /* From where the last call came to. */
 QF_MUST_CHECK qf_rc sm_step(struct sm_txn *txn, MDB_cursor_op op, struct sm_stored *ret_row,
                             struct qf_err *err);

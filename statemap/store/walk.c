@@ -39,16 +39,6 @@ qf_rc sm_seek(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row, 
     return at(txn, code, &where, &value, ret_row, err);
 }
 
-qf_rc sm_seek_last(struct sm_txn *txn, struct qf_str key, struct sm_stored *ret_row,
-                   struct qf_err *err)
-{
-    qf_rc rc = sm_seek(txn, key, ret_row, err);
-
-    if (rc != QF_OK || (ret_row->found && qf_str_eq(ret_row->key, key)))
-        return rc;
-    return sm_step(txn, ret_row->found ? MDB_PREV : MDB_LAST, ret_row, err);
-}
-
 qf_rc sm_stored_decode(const struct sm_txn *txn, const struct sm_stored *stored,
                        struct sm_row *ret_row, struct sm_place *ret_place, struct qf_err *err)
 {
@@ -96,20 +86,29 @@ qf_rc sm_find_place(struct sm_txn *txn, struct qf_str key, bool *ret_found,
     return QF_OK;
 }
 
-/* The last row of what @like is about, at its time or before: *ret_found. */
+/* Whether it is about the same as @like, a stored key of which the first @subject bytes say that. */
+static bool is_about(const struct sm_stored *stored, struct qf_str like, size_t subject)
+{
+    return stored->found && stored->key.len == like.len &&
+           memcmp(stored->key.data, like.data, subject) == 0;
+}
+
+/* The last row of what @like is about, at its time or before: *ret_found. *ret_more, which may be NULL: later ones lie behind. */
 static qf_rc last_until(struct sm_txn *txn, const struct sm_row *like, struct sm_place place,
-                        bool *ret_found, struct sm_row *ret_row, struct qf_err *err)
+                        bool *ret_found, struct sm_row *ret_row, bool *ret_more, struct qf_err *err)
 {
     unsigned char key[SM_STORED_KEY_MAX];
-    size_t len = sm_row_key(&txn->env->layout, like, place, key);
-    struct qf_str wanted = { (char *)key, len };
-    struct sm_stored stored;
-    qf_rc rc = sm_seek_last(txn, wanted, &stored, err);
+    struct qf_str wanted = { (char *)key, sm_row_key(&txn->env->layout, like, place, key) };
     size_t subject = sm_subject_len(&txn->env->layout, wanted);
+    struct sm_stored stored;
+    qf_rc rc = sm_seek(txn, wanted, &stored, err);
 
     *ret_found = false;
-    while (rc == QF_OK && stored.found && stored.key.len == len &&
-           memcmp(stored.key.data, key, subject) == 0) {
+    if (ret_more)
+        *ret_more = rc == QF_OK && is_about(&stored, wanted, subject);
+    if (rc == QF_OK && (!stored.found || !qf_str_eq(stored.key, wanted)))
+        rc = sm_step(txn, stored.found ? MDB_PREV : MDB_LAST, &stored, err);
+    while (rc == QF_OK && is_about(&stored, wanted, subject)) {
         rc = sm_as_it_was(txn, &stored, err);
         if (rc == QF_OK && stored.found) {
             rc = sm_stored_decode(txn, &stored, ret_row, &place, err);
@@ -189,18 +188,45 @@ static qf_rc span_behind(struct sm_txn *txn, struct sm_row like, struct sm_place
     return rc;
 }
 
-static qf_rc find_session(struct sm_txn *txn, struct sm_row like, struct sm_place place,
-                          bool *ret_found, struct sm_row *ret_row, struct qf_err *err)
+/* Where the key of @like lies, and its last row at its time or before. A key is nearly always the only one of its hash, and so in
+ * the first place: its rows are looked for there before anybody looks whose place it is. */
+static qf_rc last_of_key(struct sm_txn *txn, const struct sm_row *like, struct sm_place *place,
+                         bool *ret_found, struct sm_row *ret_row, bool *ret_more,
+                         struct qf_err *err)
+{
+    struct sm_stored stored;
+    qf_rc rc;
+
+    *place = (struct sm_place){ 0 };
+    if (!txn->env->layout.direct) {
+        place->hash = txn->env->hash(like->key);
+        /* Not in a map that is read as it was: another key may have been there. */
+        if (!txn->undone) {
+            rc = last_until(txn, like, *place, ret_found, ret_row, ret_more, err);
+            if (rc != QF_OK || (*ret_found && qf_str_eq(ret_row->key, like->key)))
+                return rc;
+        }
+        rc = sm_find_place(txn, like->key, ret_found, place, &stored, err);
+        if (rc != QF_OK || !*ret_found)
+            return rc;
+    }
+    return last_until(txn, like, *place, ret_found, ret_row, ret_more, err);
+}
+
+static qf_rc find_session(struct sm_txn *txn, struct sm_row like, bool *ret_found,
+                          struct sm_row *ret_row, struct qf_err *err)
 {
     struct sm_span span = { 0 };
+    struct sm_place place;
     struct sm_row last;
+    bool more;
     qf_rc rc;
 
     like.end = INT64_MAX;
-    rc = last_until(txn, &like, place, ret_found, &last, err);
+    rc = last_of_key(txn, &like, &place, ret_found, &last, &more, err);
     if (rc == QF_OK && *ret_found)
         rc = span_before(txn, last, like.time, ret_found, &span, err);
-    if (rc == QF_OK && *ret_found)
+    if (rc == QF_OK && *ret_found && more)
         rc = span_behind(txn, like, place, &span, err);
     if (rc != QF_OK || !*ret_found)
         return rc;
@@ -223,13 +249,32 @@ static qf_rc state_row(struct sm_txn *txn, struct qf_str key, struct sm_stored *
     return rc;
 }
 
+/* A look-up is seldom near the one before: from where that one ended LMDB would look at both ends of its page first, which no
+ * cache holds in a large map. */
+static void leave_place(struct sm_txn *txn)
+{
+    if (!txn->writing)
+        (void)mdb_cursor_renew(txn->lmdb, txn->cursor);
+}
+
+static qf_rc find_state(struct sm_txn *txn, struct qf_str key, bool *ret_found,
+                        struct sm_row *ret_row, struct qf_err *err)
+{
+    struct sm_stored stored;
+    struct sm_place place;
+    qf_rc rc = sm_find_place(txn, key, ret_found, &place, &stored, err);
+
+    if (rc != QF_OK || !*ret_found)
+        return rc;
+    return state_row(txn, key, &stored, ret_found, ret_row, err);
+}
+
 qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_found,
               struct sm_row *ret_row, struct qf_err *err)
 {
     struct sm_row like = { .key = key, .time = time };
     const struct sm_layout *layout = &txn->env->layout;
-    struct sm_place place = { 0 };
-    struct sm_stored stored;
+    struct sm_place place;
     qf_rc rc;
 
     *ret_found = false;
@@ -237,18 +282,17 @@ qf_rc sm_find(struct sm_txn *txn, struct qf_str key, int64_t time, bool *ret_fou
         return qf_err_set(err, QF_EINVAL, "map %s is asked for numbers", txn->env->name);
     if (key.len == 0 || key.len > sm_key_max(layout))
         return QF_OK; /* no row has it */
-    if (!layout->direct) {
-        rc = sm_find_place(txn, key, ret_found, &place, &stored, err);
-        if (rc == QF_ELIMIT) /* as many as there may be, and it is not among them */
-            return QF_OK;
-        if (rc != QF_OK || !*ret_found)
-            return rc;
-        if (layout->kind == SM_STATE)
-            return state_row(txn, key, &stored, ret_found, ret_row, err);
-    }
+    leave_place(txn);
     if (layout->kind == SM_SESSION)
-        return find_session(txn, like, place, ret_found, ret_row, err);
-    return last_until(txn, &like, place, ret_found, ret_row, err);
+        rc = find_session(txn, like, ret_found, ret_row, err);
+    else if (layout->kind == SM_STATE && !layout->direct)
+        rc = find_state(txn, key, ret_found, ret_row, err);
+    else
+        rc = last_of_key(txn, &like, &place, ret_found, ret_row, NULL, err);
+    if (rc != QF_ELIMIT)
+        return rc;
+    *ret_found = false; /* as many as there may be, and it is not among them */
+    return QF_OK;
 }
 
 /* The best of the rows of @range, which lies at @stored, that are effective at @time becomes *best. */
@@ -261,7 +305,7 @@ static qf_rc try_range(struct sm_txn *txn, struct sm_stored stored, const struct
     qf_rc rc = QF_OK;
 
     if (sm_kind_timed(txn->env->layout.kind)) {
-        rc = last_until(txn, &like, place, &effective, &row, err);
+        rc = last_until(txn, &like, place, &effective, &row, NULL, err);
     } else if (txn->undone) {
         rc = sm_as_it_was(txn, &stored, err);
         effective = stored.found;
@@ -332,6 +376,7 @@ qf_rc sm_find_number(struct sm_txn *txn, int64_t number, int64_t time, bool *ret
     if (!sm_kind_ranged(txn->env->layout.kind))
         return qf_err_set(err, QF_EINVAL, "map %s is asked for keys, not for numbers",
                           txn->env->name);
+    leave_place(txn);
     while (level < SM_LEVELS && !*ret_found) {
         qf_rc rc = enter_level(txn, level, number, &stored, err);
 
