@@ -8,12 +8,14 @@
 #include "base/pure/duration.h"
 #include "base/pure/number.h"
 #include "base/sys/clock.h"
-#include "cli/flags.h"
+#include "cli/daemon.h"
 #include "cli/import_common.h"
 #include "cli/web.h"
 #include "segments/demo/demo.h"
 
 int cli_demo_data(int argc, char **argv);
+
+enum { INSTANCES_MAX = 100000, SAMPLES_MAX = 10000000 };
 
 static struct {
     struct import_cli common;
@@ -205,6 +207,25 @@ static void follow(const struct sg_demo_options *options)
     }
 }
 
+/* Flags that fit; fills demo->end. */
+static bool check(struct sg_demo_options *demo)
+{
+    if (!parse_end(o.end, &demo->end)) {
+        fprintf(stderr, "error: --end %.50s: expected now, 2026-01-31T12:00:00Z or Unix seconds\n",
+                o.end);
+        return false;
+    }
+    if (o.step <= 0)
+        return cli_bad("--step: more than nothing");
+    if (o.range < o.step)
+        return cli_bad("--range: at least a --step");
+    if (o.range / o.step > SAMPLES_MAX)
+        return cli_bad("--range: at most 10000000 steps");
+    if (o.instances == 0 || o.instances > INSTANCES_MAX)
+        return cli_bad("--instances: 1 to 100000");
+    return true;
+}
+
 int cli_demo_data(int argc, char **argv)
 {
     struct sg_demo_options demo = { 0 };
@@ -218,11 +239,8 @@ int cli_demo_data(int argc, char **argv)
     case CLI_PARSED_OK:
         break;
     }
-    if (positional || !parse_end(o.end, &demo.end) || o.step <= 0 || o.range < o.step ||
-        o.instances == 0 || o.instances > 100000 || o.range / o.step > 10000000) {
-        fprintf(stderr, "error: arguments that do not fit; try --help\n");
+    if (!cli_no_arguments(positional, argv) || !check(&demo))
         return 2;
-    }
     demo.seed = o.seed;
     demo.instances = (size_t)o.instances;
     demo.step = o.step;

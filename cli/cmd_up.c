@@ -27,7 +27,7 @@
 #include "base/sys/log.h"
 #include "base/sys/private_dir.h"
 #include "base/sys/signals.h"
-#include "cli/flags.h"
+#include "cli/daemon.h"
 #include "cli/up_ingest.h"
 #include "cli/up_ring.h"
 #include "segments/demo/demo.h"
@@ -42,8 +42,9 @@ int cli_up(int argc, char **argv);
 #define WORKERS_TIMEOUT_MS 5000
 #define READY_TIMEOUT_MS 30000
 
-static const char *store, *listen_on, *log_level, *log_format, *state_dir, *cors_origin;
+static const char *store, *listen_on, *state_dir, *cors_origin;
 static const char *write_listen, *ingest_data;
+static struct cli_log log_flags;
 static uint64_t worker_count, ingest_count, ring_copies;
 static int64_t drain_timeout_ms, retention_ms;
 static bool demo, no_compact;
@@ -86,8 +87,8 @@ static const struct cli_flag flags[] = {
       "folder for spools and caches; below $TMPDIR if absent, and removed at the end" },
     { "drain-timeout", CLI_FLAG_DURATION, &drain_timeout_ms, "DURATION", "10s",
       "after Ctrl-C: how long running queries may take to finish" },
-    { "log-level", CLI_FLAG_STR, &log_level, "LEVEL", "warn", "debug, info, warn or error" },
-    { "log-format", CLI_FLAG_STR, &log_format, "FORMAT", "logfmt", "logfmt or json" },
+    { "log-level", CLI_FLAG_STR, &log_flags.level, "LEVEL", "warn", "debug, info, warn or error" },
+    { "log-format", CLI_FLAG_STR, &log_flags.format, "FORMAT", "logfmt", "logfmt or json" },
 };
 
 static const struct cli_spec spec = {
@@ -224,8 +225,8 @@ static void describe_ingest(uint64_t i)
         if (k != i)
             add_arg(node, "--peer=%s=%s", nodes[k].name, nodes[k].peer);
     add_arg(node, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
-    add_arg(node, "--log-level=%s", log_level);
-    add_arg(node, "--log-format=%s", log_format);
+    add_arg(node, "--log-level=%s", log_flags.level);
+    add_arg(node, "--log-format=%s", log_flags.format);
 }
 
 /* What goes on where load_demo() has ended. */
@@ -273,8 +274,8 @@ static void describe_children(void)
     if (retention_ms)
         add_arg(api, "--retention=%lldms", (long long)retention_ms);
     add_arg(api, "--drain-timeout=%llds", (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
-    add_arg(api, "--log-level=%s", log_level);
-    add_arg(api, "--log-format=%s", log_format);
+    add_arg(api, "--log-level=%s", log_flags.level);
+    add_arg(api, "--log-format=%s", log_flags.format);
     for (uint64_t i = 0; i < ingest_count; i++)
         add_arg(api, "--ingest=%s", nodes[i].http);
     for (uint64_t i = 0; i < worker_count; i++) {
@@ -296,8 +297,8 @@ static void describe_children(void)
         add_arg(worker, "--spool=%s/%s", state, worker->name);
         add_arg(worker, "--drain-timeout=%llds",
                 (long long)QF_MAX(drain_timeout_ms / 1000, (int64_t)1));
-        add_arg(worker, "--log-level=%s", log_level);
-        add_arg(worker, "--log-format=%s", log_format);
+        add_arg(worker, "--log-level=%s", log_flags.level);
+        add_arg(worker, "--log-format=%s", log_flags.format);
     }
     first_ingest = child_count;
     for (uint64_t i = 0; i < ingest_count; i++)
@@ -749,7 +750,6 @@ static bool prepare(void)
 
 int cli_up(int argc, char **argv)
 {
-    enum qf_log_level level;
     int positional, signal_fd, code;
     enum cli_parsed parsed = cli_flags_parse(&spec, argc, argv, &positional);
 
@@ -757,14 +757,8 @@ int cli_up(int argc, char **argv)
         return 0;
     if (parsed == CLI_PARSED_BAD)
         return 2;
-    if (positional > 0 || !qf_log_parse_level(log_level, &level) ||
-        (strcmp(log_format, "json") != 0 && strcmp(log_format, "logfmt") != 0)) {
-        fprintf(stderr, "error: bad arguments; try promfabric up --help\n");
+    if (!cli_no_arguments(positional, argv) || !cli_set_up_log(&log_flags, "up") || !prepare())
         return 2;
-    }
-    if (!prepare())
-        return 2;
-    qf_log_setup(level, strcmp(log_format, "json") == 0 ? QF_LOG_JSON : QF_LOG_LOGFMT, "up");
     signal_fd = qf_signals_setup();
     code = !port_is_free(listen_on) || (demo && !load_demo()) ? 1 : run(signal_fd);
     if (!state_dir)

@@ -14,28 +14,32 @@ bool cli_bad(const char *what)
     return false;
 }
 
-static bool set_up_log(const struct cli_daemon *daemon)
+bool cli_set_up_log(const struct cli_log *log, const char *name)
 {
     enum qf_log_level level;
-    bool json = strcmp(daemon->log->format, "json") == 0;
+    bool json = strcmp(log->format, "json") == 0;
 
-    if (!qf_log_parse_level(daemon->log->level, &level))
+    if (!qf_log_parse_level(log->level, &level))
         return cli_bad("--log-level: expected debug, info, warn or error");
-    if (!json && strcmp(daemon->log->format, "logfmt") != 0)
+    if (!json && strcmp(log->format, "logfmt") != 0)
         return cli_bad("--log-format: expected logfmt or json");
-    qf_log_setup(level, json ? QF_LOG_JSON : QF_LOG_LOGFMT, daemon->name);
+    qf_log_setup(level, json ? QF_LOG_JSON : QF_LOG_LOGFMT, name);
     return true;
+}
+
+bool cli_no_arguments(int positional, char **argv)
+{
+    if (positional)
+        fprintf(stderr, "error: unexpected argument %s; try --help\n", argv[1]);
+    return !positional;
 }
 
 static int start(const struct cli_daemon *daemon, int positional, char **argv)
 {
     int signal_fd;
 
-    if (positional) {
-        fprintf(stderr, "error: unexpected argument %s; try --help\n", argv[1]);
-        return 2;
-    }
-    if (!daemon->check() || !set_up_log(daemon))
+    if (!cli_no_arguments(positional, argv) || !daemon->check() ||
+        !cli_set_up_log(daemon->log, daemon->name))
         return 2;
     qf_memory_setup();
     signal_fd = qf_signals_setup();

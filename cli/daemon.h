@@ -19,6 +19,12 @@ struct cli_log {
         "log-format", CLI_FLAG_STR, &(log).format, "FORMAT", "logfmt", "logfmt or json"            \
     }
 
+/* Set up the log of command @name; false after cli_bad(). */
+bool cli_set_up_log(const struct cli_log *log, const char *name);
+
+/* False, with the first of them named, if there are arguments that are no flags. */
+bool cli_no_arguments(int positional, char **argv);
+
 struct cli_daemon {
     const char *name; /* of the command; also in every line of its log */
     const struct cli_spec *spec;

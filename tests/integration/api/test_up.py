@@ -199,8 +199,18 @@ class Up(unittest.TestCase):
                 (["--http-listen=nowhere"], 2, 'error: --http-listen: bad address "nowhere": want host:port\n'),
                 (["--store=/proc/none/x"], 2,
                  "error: cannot make /proc/none/x: No such file or directory\n"),
-                (["extra"], 2, "error: bad arguments; try promfabric up --help\n")):
+                (["--log-level=loud"], 2, "error: --log-level: expected debug, info, warn or error\n"),
+                (["--log-format=xml"], 2, "error: --log-format: expected logfmt or json\n"),
+                (["extra"], 2, "error: unexpected argument extra; try --help\n")):
             self.assertEqual(self.run_up(*flags), (code, text))
+        for args, text in (
+                (["extra"], "unexpected argument extra; try --help"),
+                (["--end=soon"], "--end soon: expected now, 2026-01-31T12:00:00Z or Unix seconds"),
+                (["--range=1s"], "--range: at least a --step"), (["--step=0s"], "--step: more than nothing"),
+                (["--range=1000000h", "--step=1s"], "--range: at most 10000000 steps"),
+                (["--instances=0"], "--instances: 1 to 100000")):
+            run = subprocess.run([BINARY, "demo-data", f"--store={self.folder}/demo", *args], capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr), (2, f"error: {text}\n"))
         self.assertEqual(os.listdir(self.folder), [])
         self.assertEqual(self.run_up(env={"PROMFABRIC_WORKERS": "100"}),
                          (2, "error: --workers: at most 64\n"))
@@ -211,6 +221,11 @@ class Up(unittest.TestCase):
         run = subprocess.run([BINARY, "query", "--url=http://127.0.0.1:1", "up"],
                              capture_output=True, text=True)
         self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1))
+        for flag in ("--start", "--end"):
+            run = subprocess.run([BINARY, "query", "--url=http://127.0.0.1:1", f"{flag}=soon", "up"], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn(f'cannot parse "{flag}": "soon" is not a time. Times are now, -30m, now-30m, ', run.stderr)
+            self.assertIn("2026-01-31T12:00:00Z or Unix seconds", run.stderr)
 
     def test_every_command_has_help_and_every_flag_its_variable(self):
         out = subprocess.run([BINARY, "--help"], capture_output=True, text=True).stdout
