@@ -19,12 +19,12 @@ class Process:
         self.ports = {}
         self.tls, self.headers = None, {}  # an ssl.SSLContext if it is asked over TLS; sent with every request
 
-    def start(self):
+    def start(self, env=None):
         self.log = open(self.log_path, "ab")
         begin = self.log.tell()
         fixed = [f"--{kind}-listen=127.0.0.1:{port}" for kind, port in self.ports.items()]
         self.process = subprocess.Popen(self.command + fixed, stdout=self.log, stderr=self.log,
-                                        stdin=subprocess.DEVNULL)
+                                        stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
 
         def line():
             if self.process.poll() is not None:
