@@ -55,6 +55,14 @@ static bool compare_one(void *ctx, struct qf_str name, uint32_t slot, uint64_t b
     return !atomic_load(&mend->stop);
 }
 
+/* It was removed a moment ago: queries that were planned before still read it. */
+static bool is_spared(const struct qw_mend *mend, struct qf_str name)
+{
+    int64_t removed_ms = sg_ring_removed_ms(mend->options.store, name);
+
+    return removed_ms && qf_clock_mono_ms() - removed_ms < SG_RING_SPARED_MS;
+}
+
 /* What is held and not named, of which that was asked at @asked_ms. */
 static void drop_garbage(struct qw_mend *mend, int64_t asked_ms)
 {
@@ -62,6 +70,7 @@ static void drop_garbage(struct qw_mend *mend, int64_t asked_ms)
 
     for (size_t i = 0; kp_blob_at(mend->options.keeper, i, &blob) && !atomic_load(&mend->stop); i++)
         if (blob.put_ms && !sg_ring_lists(mend->options.store, blob.name) &&
+            !is_spared(mend, blob.name) &&
             kp_drop(mend->options.keeper, blob.name, asked_ms, RG_BLOB_GRACE_MS))
             atomic_fetch_add(&mend->figures.garbage, 1);
 }

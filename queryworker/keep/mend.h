@@ -2,7 +2,8 @@
  *
  * One thread. Each pass asks the leaders what changed; blobs of slots that this node owns and does not hold are
  * marked (ring/core/repair.h), and fetched with the next pass if they are missing still: puts under way come by
- * themselves. A mark that cannot be mended backs off. What no manifest names and nobody put for a day goes (ring/core/keep.h).
+ * themselves. A mark that cannot be mended backs off. What no manifest names and nobody put for a day goes (ring/core/keep.h),
+ * if it was not named a few minutes ago either: queries that were planned before it was merged still read it.
  *
  * So a keeper that was away, lost a blob or found it damaged gets it back by itself, whoever else is up, as long as one
  * other owner has it. Documents are compared with those of the other owners (even.h). */

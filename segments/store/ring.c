@@ -33,6 +33,16 @@ void sg_ring_set_handoff(struct sg_store *base, const struct sg_ring_handoff *ha
     ring_of(base)->handoff = *handoff;
 }
 
+struct sg_ring_nodes sg_ring_nodes(const struct sg_store *base)
+{
+    const struct ring_store *store = (const struct ring_store *)base;
+
+    return (struct sg_ring_nodes){ .urls = (const char *const *)store->nodes,
+                                   .count = store->node_count,
+                                   .key_file = store->key_file,
+                                   .ca_file = store->ca_file };
+}
+
 struct sg_keep_client *sg_ring_client(struct sg_store *base)
 {
     return ring_of(base)->client;
@@ -144,6 +154,8 @@ static void ring_close(struct sg_store *base)
     ring_puts_done(store);
     for (size_t i = 0; i < store->node_count; i++)
         free(store->nodes[i]);
+    free(store->key_file);
+    free(store->ca_file);
     (void)sg_keep_client_free(store->client);
     (void)rg_ring_free(store->ring);
     (void)rg_ring_free(store->rules);
@@ -183,6 +195,8 @@ qf_rc ring_store_open(const struct sg_store_options *options, struct qf_str rest
         return rc;
     }
     store->base.url = qf_xstrdup(options->url);
+    store->key_file = QF_TAKE(parsed.key);
+    store->ca_file = QF_TAKE(parsed.ca);
     *ret_store = &store->base;
     return QF_OK;
 }
@@ -235,7 +249,10 @@ static qf_rc ring_read_tail(struct sg_store *base, struct qf_str name, void *buf
                             struct qf_err *err)
 {
     uint64_t size = 0;
-    qf_rc rc = find(ring_of(base), name, limit, &size, err);
+    /* Also of one that is not listed any more: it stays for a while, for whoever knows of it from before. */
+    qf_rc rc = ring_remembers(ring_of(base), name, &size)
+                   ? QF_OK
+                   : find(ring_of(base), name, limit, &size, err);
 
     if (rc)
         return rc;
@@ -330,8 +347,9 @@ qf_rc sg_ring_change(struct sg_store *base, const struct sg_ring_change *change,
                             .added_count = change->added_count,
                             .removed = change->removed,
                             .removed_count = change->removed_count };
-    uint32_t partition;
-    qf_rc rc = partition_of(store, change->tenant, &limit, &partition, err);
+    uint32_t partition = change->partition ? *change->partition : 0;
+    qf_rc rc =
+        change->partition ? QF_OK : partition_of(store, change->tenant, &limit, &partition, err);
 
     if (change->added_count)
         note.kind = change->removed_count ? RG_NOTE_REPLACED : RG_NOTE_ADDED;
@@ -342,8 +360,7 @@ qf_rc sg_ring_change(struct sg_store *base, const struct sg_ring_change *change,
 static qf_rc refuse_mutable(struct qf_str name, struct qf_err *err)
 {
     return qf_err_set(err, QF_EUNSUPPORTED,
-                      "%.*s: a store on our own nodes has no leases: nothing is merged there yet",
-                      QF_STR_ARG(name));
+                      "%.*s: names on our own nodes never change their content", QF_STR_ARG(name));
 }
 
 static qf_rc ring_put(struct sg_store *base, struct qf_str name, const struct sg_store_bytes *bytes,

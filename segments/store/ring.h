@@ -8,8 +8,10 @@
  *   put     to all owners of the slot at once, old and new ones while it moves; done when a majority of each has it durably.
  *           The others go on by themselves. Refused for an old epoch: the ring is read again, and it is put again
  *   get     from an owner, the next one on failure or damage; whole blobs are verified against their checksum
- *   list    the leaders of the partitions are asked what changed; what they said is kept in memory
- *   delete  is a note that the name is REMOVED; keepers drop the bytes later
+ *   list    the leaders of the partitions are asked what changed; what they said is kept in memory, and taken partition by
+ *           partition: a list shows what an entry of a log added and what it removed together, or neither
+ *   delete  is a note that the name is REMOVED; keepers drop the bytes later, and until then they can be read by who knew
+ *           of them
  *
  * Parameters of a URL: `key=FILE` (the key for ingest nodes and keepers), `ca=FILE` (who signs their certificates; https
  * from then on), `cert=FILE` and `cert-key=FILE` (shown to those that ask for a certificate). */
@@ -37,12 +39,18 @@ QF_MUST_CHECK qf_rc sg_ring_place(struct sg_store *store, struct qf_str name, in
 QF_MUST_CHECK qf_rc sg_ring_place_data(struct sg_store *store, struct qf_str name,
                                        struct qf_str data, const struct sg_store_call *call,
                                        uint32_t *ret_slot, uint64_t *ret_epoch, struct qf_err *err);
+/* Where a blob called @name lies, and the ring's epoch of now: for what is named already, which is with a majority of its owners
+ * in every epoch. */
+QF_MUST_CHECK qf_rc sg_ring_place_of(struct sg_store *store, struct qf_str name,
+                                     const struct sg_store_call *call, uint32_t *ret_slot,
+                                     uint64_t *ret_epoch, struct qf_err *err);
 /* Must blobs placed at @placed_ms (monotonic) be placed again before they are named? */
 bool sg_ring_placed_too_early(int64_t placed_ms);
 
 /* What is named and what is not any more, in one step of the log: all of it, or nothing. */
 struct sg_ring_change {
     struct qf_str tenant;        /* in whose partition; all changes that name each other have one */
+    const uint32_t *partition;   /* or in this one, NULL: the tenant's */
     const struct rg_blob *added; /* placed: name, slot, bytes */
     size_t added_count;
     uint64_t epoch; /* the least in which their owners were counted */
@@ -96,6 +104,13 @@ struct sg_ring_handoff {
 /* Before the store is used. With it a put is done when each owner has the blob or it was handed off for it; without it when a
  * majority has it. Owners that are not thought to be away have half a second for that. */
 void sg_ring_set_handoff(struct sg_store *store, const struct sg_ring_handoff *handoff);
+/* The ingest nodes, "http://HOST:PORT" or https; and the files with the key and the authority's certificate, or NULL. */
+struct sg_ring_nodes {
+    const char *const *urls;
+    size_t count;
+    const char *key_file, *ca_file;
+};
+struct sg_ring_nodes sg_ring_nodes(const struct sg_store *store);
 /* What the store talks to keepers with. */
 struct sg_keep_client *sg_ring_client(struct sg_store *store);
 
@@ -122,6 +137,12 @@ QF_MUST_CHECK qf_rc sg_ring_refresh(struct sg_store *store, const struct sg_stor
                                     struct qf_err *err);
 /* @name was listed. */
 bool sg_ring_lists(struct sg_store *store, struct qf_str name);
+/* In which partition it was listed. False: in none, or it is another store. */
+bool sg_ring_partition(struct sg_store *store, struct qf_str name, uint32_t *ret_partition);
+/* When this process heard that @name was removed, monotonic; 0: it is listed, or was not heard of for a while. Keepers keep the
+ * blob for SG_RING_SPARED_MS from then on, for queries that were planned before. */
+#define SG_RING_SPARED_MS (INT64_C(10) * 60 * 1000)
+int64_t sg_ring_removed_ms(struct sg_store *store, struct qf_str name);
 /* Another number than before if names came or went. */
 uint64_t sg_ring_changes(struct sg_store *store);
 

@@ -12,15 +12,20 @@
 enum {
     RING_NODES_MAX = 16,        /* ingest nodes in a URL */
     RING_PARTITIONS_MAX = 1024, /* of a cluster */
-    RING_PUTS_MAX = 64          /* that go on behind a quorum */
+    RING_PUTS_MAX = 64,         /* that go on behind a quorum */
+    RING_REMOVED_MIN = 4096     /* names that were removed and are remembered, whatever their age */
 };
+/* How long they are beyond that: longer than a query lasts that was planned with them, and than keepers keep them. */
+#define RING_REMEMBER_MS (2 * SG_RING_SPARED_MS)
 
-/* A blob that is listed. */
+/* A blob that is listed in a partition, or was. */
 struct ring_item {
     char *name;
     uint64_t bytes;
     uint32_t slot, partition;
+    uint32_t next; /* place of the next one of this name, from 1; 0: there is none */
     bool named;
+    int64_t removed_ms; /* monotonic, when that was heard; 0: never */
 };
 
 struct ring_partition {
@@ -39,18 +44,22 @@ struct ring_mirror {
     struct ring_partition partitions[RING_PARTITIONS_MAX];
     uint32_t partition_count;
     uint64_t cluster;
+    size_t removed; /* items that are not named any more */
+    int64_t pruned_ms;
     uint64_t rounds;  /* refreshes that began */
     uint64_t changes; /* names that came or went */
 };
 
 struct ring_put;
+struct rg_page;
 
 struct ring_store {
     struct sg_store base;
     struct sg_keep_client *client;
     char *nodes[RING_NODES_MAX]; /* "http://host:port" */
     size_t node_count;
-    atomic_size_t node; /* that answered last */
+    atomic_size_t node;       /* that answered last */
+    char *key_file, *ca_file; /* or NULL */
 
     struct qf_lock *lock;  /* of the ring and the puts */
     struct rg_ring *ring;  /* NULL: not read yet */
@@ -79,15 +88,24 @@ qf_rc ring_post(struct ring_store *store, const char *path, struct qf_str body,
 qf_rc ring_follow(struct ring_store *store, int64_t age_ms, const struct sg_store_limit *limit,
                   struct qf_err *err);
 
-/* ring_list.c */
+/* ring_mirror.c */
 void ring_mirror_init(struct ring_mirror *mirror);
 void ring_mirror_done(struct ring_mirror *mirror);
-/* All that was applied before the call is known after it. */
-qf_rc ring_refresh(struct ring_store *store, const struct sg_store_limit *limit,
-                   struct qf_err *err);
+/* With its lock: take what @page says of @partition, @first: it is the first one of an answer. */
+void ring_mirror_take(struct ring_mirror *mirror, uint32_t partition, const struct rg_page *page,
+                      bool first);
+/* With its lock: names that were removed long ago go. */
+void ring_mirror_prune(struct ring_mirror *mirror);
 /* Size and partition of a blob that is listed. False: it is not. */
 bool ring_find(struct ring_store *store, struct qf_str name, uint64_t *ret_bytes,
                uint32_t *ret_partition);
+/* Size of one that is listed, or was a while ago. */
+bool ring_remembers(struct ring_store *store, struct qf_str name, uint64_t *ret_bytes);
+
+/* ring_list.c */
+/* All that was applied before the call is known after it. */
+qf_rc ring_refresh(struct ring_store *store, const struct sg_store_limit *limit,
+                   struct qf_err *err);
 qf_rc ring_list(struct sg_store *base, struct qf_str prefix, struct qf_str start_after,
                 const struct sg_store_limit *limit, sg_store_list_fn *fn, void *ctx,
                 struct qf_err *err);

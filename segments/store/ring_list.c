@@ -6,90 +6,59 @@
 #include "ring/wire/listing.h"
 #include "segments/store/ring_int.h"
 
-void ring_mirror_init(struct ring_mirror *mirror)
+/* --- a partition is asked --- */
+
+struct heard_page {
+    struct qf_strbuf body;
+    struct rg_page page; /* borrows from it */
+};
+
+/* All that changed in a partition: what replaces something comes on a later page than what it replaced. */
+struct heard {
+    QF_VEC(struct heard_page *) pages;
+};
+
+static void heard_clear(struct heard *heard)
 {
-    mirror->turn = qf_lock_new();
-    mirror->lock = qf_lock_new();
-}
-
-void ring_mirror_done(struct ring_mirror *mirror)
-{
-    for (size_t i = 0; i < mirror->items.count; i++)
-        free(mirror->items.items[i].name);
-    QF_VEC_DONE(&mirror->items);
-    qf_map_done(&mirror->places);
-    free(mirror->sorted);
-    (void)qf_lock_free(mirror->turn);
-    (void)qf_lock_free(mirror->lock);
-}
-
-/* --- what pages say --- */
-
-static void take_item(struct ring_mirror *mirror, uint32_t partition, const struct rg_blob *blob)
-{
-    const uint64_t *place = qf_map_get(&mirror->places, blob->name);
-    struct ring_item *item;
-
-    if (!place && blob->removed)
-        return;
-    if (place) {
-        item = &mirror->items.items[*place];
-        /* A name may be in two partitions (an annex of equal content): one of them is enough. */
-        if (blob->removed && item->partition != partition)
-            return;
-    } else {
-        struct ring_item fresh = { .name = qf_xmemdup0(blob->name.data, blob->name.len) };
-
-        (void)qf_map_put(&mirror->places, (struct qf_str){ fresh.name, blob->name.len },
-                         mirror->items.count, NULL);
-        QF_VEC_PUSH(&mirror->items, fresh);
-        item = &mirror->items.items[mirror->items.count - 1];
+    for (size_t i = 0; i < heard->pages.count; i++) {
+        rg_page_done(&heard->pages.items[i]->page);
+        qf_strbuf_done(&heard->pages.items[i]->body);
+        free(heard->pages.items[i]);
     }
-    item->bytes = blob->bytes;
-    item->slot = blob->slot;
-    item->partition = partition;
-    item->named = !blob->removed;
-    mirror->dirty = true;
-    mirror->changes++;
+    heard->pages.count = 0;
 }
 
-static void forget(struct ring_mirror *mirror, uint32_t partition)
+static void heard_done(struct heard *heard)
 {
-    for (size_t i = 0; i < mirror->items.count; i++)
-        if (mirror->items.items[i].partition == partition)
-            mirror->items.items[i].named = false;
-    mirror->dirty = true;
-    mirror->changes++;
+    heard_clear(heard);
+    QF_VEC_DONE(&heard->pages);
 }
 
-/* A page of @partition, behind @after. */
-static void take_page(struct ring_mirror *mirror, uint32_t partition, uint64_t after,
-                      const struct rg_page *page)
+/* In one step, so that nobody lists the half of it. */
+static void take_heard(struct ring_mirror *mirror, uint32_t partition, const struct heard *heard)
 {
     qf_lock_take(mirror->lock);
-    mirror->cluster = page->cluster;
-    mirror->partition_count = (uint32_t)QF_MIN(page->partitions, (uint32_t)RING_PARTITIONS_MAX);
-    if (page->whole && !after)
-        forget(mirror, partition);
-    for (size_t i = 0; i < page->count; i++)
-        take_item(mirror, partition, &page->items[i]);
+    for (size_t p = 0; p < heard->pages.count; p++)
+        ring_mirror_take(mirror, partition, &heard->pages.items[p]->page, p == 0);
+    ring_mirror_prune(mirror);
     qf_lock_drop(mirror->lock);
 }
 
 static qf_rc get_page(struct ring_store *store, uint32_t partition,
                       const struct ring_partition *from, uint64_t after,
-                      const struct sg_store_limit *limit, struct qf_strbuf *body,
-                      struct rg_page *ret_page, struct qf_err *err)
+                      const struct sg_store_limit *limit, struct heard *heard, struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf path = QF_STRBUF_INIT;
+    struct heard_page *page = qf_xcalloc(1, sizeof(*page));
     qf_rc rc;
 
+    QF_VEC_PUSH(&heard->pages, page);
     qf_strbuf_printf(&path,
                      RG_LISTING_PATH "?partition=%" PRIu32 "&queue=%" PRIx64 "&since=%" PRIu64
                                      "&after=%" PRIu64,
                      partition, from->queue, from->since, after);
-    rc = ring_get(store, qf_strbuf_cstr(&path), RG_PAGE_BYTES_MAX, limit, body, err);
-    if (rc == QF_OK && rg_page_decode(qf_strbuf_view(body), ret_page) != QF_OK)
+    rc = ring_get(store, qf_strbuf_cstr(&path), RG_PAGE_BYTES_MAX, limit, &page->body, err);
+    if (rc == QF_OK && rg_page_decode(qf_strbuf_view(&page->body), &page->page) != QF_OK)
         rc = qf_err_set(err, QF_EPROTO, "an ingest node sent a list that cannot be read");
     return rc;
 }
@@ -98,33 +67,32 @@ static qf_rc get_page(struct ring_store *store, uint32_t partition,
 static qf_rc refresh_partition(struct ring_store *store, uint32_t partition,
                                const struct sg_store_limit *limit, struct qf_err *err)
 {
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf body = QF_STRBUF_INIT;
+    QF_CLEANUP(heard_done) struct heard heard = { 0 };
     struct ring_partition *known = &store->mirror.partitions[partition], next = { 0 };
     struct ring_partition from = *known;
     uint64_t after = 0;
     bool more = true;
 
     while (more) {
-        struct rg_page page;
-        qf_rc rc = get_page(store, partition, &from, after, limit, &body, &page, err);
+        qf_rc rc = get_page(store, partition, &from, after, limit, &heard, err);
+        const struct rg_page *page = &heard.pages.items[heard.pages.count - 1]->page;
 
         if (rc)
             return rc;
-        if (after && (page.queue != next.queue || (page.whole && from.since))) {
-            rg_page_done(&page); /* it changed under our eyes: from the beginning */
+        if (after && (page->queue != next.queue || (page->whole && from.since))) {
+            heard_clear(&heard); /* it changed under our eyes: from the beginning */
             from = *known = (struct ring_partition){ 0 };
             after = 0;
             continue;
         }
         if (!after)
-            next = (struct ring_partition){ page.queue, page.applied };
-        if (page.whole)
-            from = (struct ring_partition){ page.queue, 0 };
-        take_page(&store->mirror, partition, after, &page);
-        more = page.more;
-        after = page.count ? page.items[page.count - 1].index : after;
-        rg_page_done(&page);
+            next = (struct ring_partition){ page->queue, page->applied };
+        if (page->whole)
+            from = (struct ring_partition){ page->queue, 0 };
+        more = page->more;
+        after = page->count ? page->items[page->count - 1].index : after;
     }
+    take_heard(&store->mirror, partition, &heard);
     *known = next;
     return QF_OK;
 }
@@ -170,6 +138,8 @@ static int by_name(const void *a, const void *b, void *arg)
 /* With the lock. */
 static void sort(struct ring_mirror *mirror)
 {
+    size_t kept = 0;
+
     if (!mirror->dirty)
         return;
     free(mirror->sorted);
@@ -180,6 +150,12 @@ static void sort(struct ring_mirror *mirror)
             mirror->sorted[mirror->sorted_count++] = (uint32_t)i;
     if (mirror->sorted_count)
         qsort_r(mirror->sorted, mirror->sorted_count, sizeof(*mirror->sorted), by_name, mirror);
+    for (size_t i = 0, all = mirror->sorted_count; i < all; i++) { /* each name once */
+        if (i && by_name(&mirror->sorted[kept - 1], &mirror->sorted[i], mirror) == 0)
+            continue;
+        mirror->sorted[kept++] = mirror->sorted[i];
+    }
+    mirror->sorted_count = kept;
     mirror->dirty = false;
 }
 
@@ -202,24 +178,6 @@ static size_t lower_bound(const struct ring_mirror *mirror, struct qf_str from)
             high = middle;
     }
     return low;
-}
-
-bool ring_find(struct ring_store *store, struct qf_str name, uint64_t *ret_bytes,
-               uint32_t *ret_partition)
-{
-    struct ring_mirror *mirror = &store->mirror;
-    const uint64_t *place;
-    bool named;
-
-    qf_lock_take(mirror->lock);
-    place = qf_map_get(&mirror->places, name);
-    named = place && mirror->items.items[*place].named;
-    if (named) {
-        *ret_bytes = mirror->items.items[*place].bytes;
-        *ret_partition = mirror->items.items[*place].partition;
-    }
-    qf_lock_drop(mirror->lock);
-    return named;
 }
 
 /* Names and sizes as they are now, so that whoever is told runs without the lock. */

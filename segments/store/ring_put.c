@@ -386,6 +386,22 @@ qf_rc sg_ring_place_data(struct sg_store *base, struct qf_str name, struct qf_st
     return place_counted(base, name, &bytes, call, ret_slot, ret_epoch, err);
 }
 
+qf_rc sg_ring_place_of(struct sg_store *base, struct qf_str name, const struct sg_store_call *call,
+                       uint32_t *ret_slot, uint64_t *ret_epoch, struct qf_err *err)
+{
+    struct ring_store *store = ring_of(base);
+    struct sg_store_limit limit = sg_store_limit_of(call);
+    qf_rc rc = ring_follow(store, RING_AGE_MS, &limit, err);
+
+    if (rc)
+        return rc;
+    qf_lock_take(store->lock);
+    *ret_slot = rg_blob_slot(name, RG_PLACEMENTS, store->ring->slot_count);
+    *ret_epoch = store->ring->epoch;
+    qf_lock_drop(store->lock);
+    return QF_OK;
+}
+
 bool sg_ring_placed_too_early(int64_t placed_ms)
 {
     return rg_put_is_old(placed_ms, qf_clock_mono_ms(), RG_BLOB_GRACE_MS);
