@@ -12,6 +12,8 @@
 #include "base/pure/strbuf.h"
 #include "base/pure/vec.h"
 #include "base/sys/clock.h"
+#include "segments/store/lease_log.h"
+#include "segments/store/ring.h"
 
 #define MAGIC "promfabric-lease 1"
 #define CONTENT_MAX 4096
@@ -307,7 +309,12 @@ qf_rc sg_lease_take(struct sg_store *store, const struct sg_lease_options *optio
 
     if (rc)
         return rc;
-    rc = try_take(lease, call, err);
+    if (sg_store_is_ring(store)) {
+        lease->renewed_mono_ms = qf_clock_mono_ms();
+        rc = lease_log_take(store, lease->folder, lease->ttl_ms, call, &lease->object, err);
+    } else {
+        rc = try_take(lease, call, err);
+    }
     if (rc)
         lease_free(lease);
     else
@@ -341,6 +348,14 @@ qf_rc sg_lease_renew(struct sg_lease *lease, const struct sg_store_call *call, s
         return qf_err_set(err, QF_ETIMEOUT, "%s: was not renewed in time", lease->object);
     if (bounded.timeout_ms <= 0 || bounded.timeout_ms > left)
         bounded.timeout_ms = left;
+    if (sg_store_is_ring(lease->store)) {
+        int64_t before = qf_clock_mono_ms();
+
+        rc = lease_log_renew(lease->store, lease->folder, lease->ttl_ms, &bounded, &lease->object,
+                             err);
+        lease->renewed_mono_ms = rc ? lease->renewed_mono_ms : before;
+        return rc;
+    }
     rc = check_ours(lease, &bounded, &why);
     if (rc == QF_OK && lease->number)
         rc = list_numbers(lease, &bounded, &numbers, &why);
@@ -359,7 +374,9 @@ struct sg_lease *sg_lease_drop(struct sg_lease *lease)
     if (!lease)
         return NULL;
     /* One that is over may be another's by now. */
-    if (sg_lease_left_ms(lease) > 0 && check_ours(lease, &call, NULL) == QF_OK)
+    if (sg_store_is_ring(lease->store))
+        lease_log_drop(lease->store, lease->folder, lease->object, &call);
+    else if (sg_lease_left_ms(lease) > 0 && check_ours(lease, &call, NULL) == QF_OK)
         (void)!sg_store_delete(lease->store, qf_str_from(lease->object), &call, NULL);
     lease_free(lease);
     return NULL;
@@ -428,6 +445,8 @@ qf_rc sg_lease_list(struct sg_store *store, const char *name, const struct sg_st
     int64_t now = 0;
     qf_rc rc;
 
+    if (sg_store_is_ring(store)) /* there are none that others look at */
+        return QF_OK;
     qf_strbuf_printf(&prefix, SG_LEASE_PREFIX "%s%s", name, *name ? "/" : "");
     rc = sg_store_list(store, qf_strbuf_view(&prefix), QF_STR(""), call, on_object, &listing, err);
     /* The clock after the listing: an age is rather too great by that than a lease too young. */

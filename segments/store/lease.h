@@ -22,6 +22,9 @@
  *     _leases/NAME/ID        added; 16 hex digits
  * Expired ones of the first kind are removed by the next holder, all by sg_lease_expire().
  *
+ * On our own nodes there is the first kind alone (lease_log.h), and one of several exactly becomes the holder; what the
+ * second kind is for the order of the log does (segments/write/claim_log.h, segments/compact/trade.h).
+ *
  * Recipe for a writer that must not be overtaken (an import and compaction): the writer adds its
  * lease first, puts its objects, then calls sg_lease_renew(): if that says QF_ENOTFOUND it takes
  * its objects back. The other side lists leases, keeps away from those that live, and breaks the

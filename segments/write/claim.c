@@ -136,6 +136,11 @@ uint64_t claim_of_import(uint64_t generation)
     return generation - generation % 1000 + 500 + generation % 1000 / 2;
 }
 
+bool sg_claim_is_import(uint64_t generation)
+{
+    return generation % 1000 >= 500;
+}
+
 /* Claim another generation, above @mark. */
 static qf_rc rise_above(struct sg_claim *claim, uint64_t mark, const struct sg_store_call *call,
                         struct qf_err *err)
@@ -310,7 +315,11 @@ qf_rc sg_claim_settle(struct sg_store *store, struct qf_str tenant, uint64_t bel
     struct settling s = {
         .store = store, .call = call, .settle_ms = settle_ms, .below = below, .err = err
     };
-    qf_rc rc = below > 1 ? raise_mark(store, tenant, below - 1, call, err) : QF_OK;
+    qf_rc rc;
+
+    if (sg_store_is_ring(store))
+        return claim_log_settle(store, tenant, below, call, ret_below, err);
+    rc = below > 1 ? raise_mark(store, tenant, below - 1, call, err) : QF_OK;
 
     qf_strbuf_printf(&name, "import/tenant=%.*s", QF_STR_ARG(tenant));
     if (rc == QF_OK)
@@ -393,6 +402,8 @@ qf_rc sg_claim_only_cluster(struct sg_store *store, struct qf_str tenant, const 
     struct clusters clusters = { .known = cluster };
     qf_rc rc;
 
+    if (sg_store_is_ring(store)) /* whoever says what there is was asked */
+        return QF_OK;
     print_clusters(&folder, tenant);
     clusters.prefix_len = folder.len;
     rc =

@@ -40,6 +40,9 @@
 
 struct sg_claim;
 
+/* Is it a generation of imports? Whatever is merged of files of imports alone has one as well, and likewise of ranges. */
+bool sg_claim_is_import(uint64_t generation);
+
 /* Claim @generation of @tenant, or the least above the mark; either way one that an import may have, and no later than the
  * store's time by more than a minute. QF_EBUSY: too many begin at once; else the errors of the store. */
 QF_MUST_CHECK qf_rc sg_claim_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,

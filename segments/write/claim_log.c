@@ -4,13 +4,11 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
 #include "base/pure/strbuf.h"
-#include "base/sys/clock.h"
-#include "segments/store/ring.h"
+#include "segments/store/ring_small.h"
 
 #define DIGITS 20
 /* Each costs as many others, that begin at this moment, a look. */
@@ -20,8 +18,6 @@
 /* Taken away at once. */
 #define MARKS_MAX 1000
 #define DEAD_MAX 1000
-/* What the blobs of marks and claims hold. */
-#define CONTENT QF_STR("\n")
 
 struct claim_log {
     struct sg_store *store;
@@ -69,7 +65,9 @@ bool claim_log_hear(struct claim_log_view *view, struct qf_str name)
         view->greatest = QF_MAX(view->greatest, generation);
         if (view->marks.count < MARKS_MAX)
             QF_VEC_PUSH(&view->marks, qf_xmemdup0(name.data, name.len));
-    } else if (generation < view->dead_below && view->claims.count < DEAD_MAX) {
+    } else if (generation >= view->dead_below) {
+        view->least = view->least ? QF_MIN(view->least, generation) : generation;
+    } else if (view->claims.count < DEAD_MAX) {
         QF_VEC_PUSH(&view->claims, qf_xmemdup0(name.data, name.len));
     }
     return true;
@@ -86,8 +84,9 @@ static bool on_name(void *ctx, const struct sg_store_object *object)
     return true;
 }
 
-static qf_rc look(const struct claim_log *log, const char *prefix, const struct sg_store_call *call,
-                  struct claim_log_view *view, struct qf_err *err)
+static qf_rc look_at(const struct claim_log *log, const char *prefix,
+                     const struct sg_store_call *call, struct claim_log_view *view,
+                     struct qf_err *err)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf folder = QF_STRBUF_INIT;
 
@@ -95,20 +94,15 @@ static qf_rc look(const struct claim_log *log, const char *prefix, const struct 
     return sg_store_list(log->store, qf_strbuf_view(&folder), QF_STR(""), call, on_name, view, err);
 }
 
-/* --- names that come and go --- */
-
-/* What an entry adds and removes. */
-struct change {
-    QF_VEC(struct rg_blob) added;
-    QF_VEC(struct qf_str) removed;
-    uint64_t epoch;
-};
-
-static void change_done(struct change *change)
+static qf_rc look(const struct claim_log *log, const struct sg_store_call *call,
+                  struct claim_log_view *view, struct qf_err *err)
 {
-    QF_VEC_DONE(&change->added);
-    QF_VEC_DONE(&change->removed);
+    qf_rc rc = look_at(log, SG_CLAIM_MARK_PREFIX, call, view, err);
+
+    return rc ? rc : look_at(log, CLAIM_LOG_PREFIX, call, view, err);
 }
+
+/* --- names that come and go --- */
 
 static char *print_name(const struct claim_log *log, const char *prefix)
 {
@@ -119,42 +113,10 @@ static char *print_name(const struct claim_log *log, const char *prefix)
     return qf_strbuf_take(&name);
 }
 
-/* Have a small blob with its owners, to be named by @change. */
-static qf_rc add_small(const struct claim_log *log, const char *name,
-                       const struct sg_store_call *call, struct change *change, struct qf_err *err)
-{
-    struct rg_blob blob = { .name = qf_str_from(name), .bytes = CONTENT.len };
-    uint64_t epoch = 0;
-    qf_rc rc = sg_ring_place_data(log->store, blob.name, CONTENT, call, &blob.slot, &epoch, err);
-
-    change->epoch = QF_MIN(change->epoch, epoch);
-    if (rc == QF_OK)
-        QF_VEC_PUSH(&change->added, blob);
-    return rc;
-}
-
-static qf_rc commit(const struct claim_log *log, const struct change *change,
+static qf_rc commit(const struct claim_log *log, const struct ring_small *change,
                     const struct sg_store_call *call, struct qf_err *err)
 {
-    const struct sg_ring_change entry = { .tenant = qf_str_from(log->tenant),
-                                          .added = change->added.items,
-                                          .added_count = change->added.count,
-                                          .epoch = change->epoch,
-                                          .removed = change->removed.items,
-                                          .removed_count = change->removed.count };
-    struct qf_err why = { 0 };
-    bool named = change->added.count > 0;
-    qf_rc rc = sg_ring_change(log->store, &entry, call, &why);
-
-    if (rc != QF_EGONE)
-        return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
-    /* Its answer may have been lost, and then somebody went on from there. */
-    rc = sg_ring_refresh(log->store, call, err);
-    for (size_t i = 0; i < change->added.count; i++)
-        named = named && sg_ring_lists(log->store, change->added.items[i].name);
-    if (rc == QF_OK && !named)
-        rc = qf_err_set(err, QF_EGONE, "%s", why.msg);
-    return rc;
+    return ring_small_commit(change, log->store, qf_str_from(log->tenant), call, err);
 }
 
 /* --- an import begins --- */
@@ -163,47 +125,40 @@ static qf_rc commit(const struct claim_log *log, const struct change *change,
 static qf_rc add_root(const struct claim_log *log, const struct sg_store_call *call,
                       struct qf_err *err)
 {
-    QF_CLEANUP(change_done) struct change change = { .epoch = UINT64_MAX };
+    QF_CLEANUP(ring_small_done) struct ring_small change = RING_SMALL_INIT;
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf name = QF_STRBUF_INIT;
     qf_rc rc;
 
     qf_strbuf_printf(&name, SG_CLAIM_MARK_PREFIX "tenant=%s/%020d", log->tenant, 0);
-    rc = add_small(log, qf_strbuf_cstr(&name), call, &change, err);
+    rc = ring_small_add(&change, log->store, qf_strbuf_cstr(&name), call, err);
     return rc ? rc : commit(log, &change, call, err);
 }
 
-/* QF_EGONE: another one was quicker. */
-static qf_rc replace_marks(struct claim_log *log, const struct claim_log_view *view,
-                           const struct sg_store_call *call, struct qf_err *err)
+/* All marks, and the claims of the dead, by a mark of the generation, and a claim unless @claim is NULL. QF_EGONE: another
+ * one was quicker. */
+static qf_rc replace_marks(const struct claim_log *log, const struct claim_log_view *view,
+                           const char *claim, const struct sg_store_call *call, struct qf_err *err)
 {
-    QF_CLEANUP(change_done) struct change change = { .epoch = UINT64_MAX };
+    QF_CLEANUP(ring_small_done) struct ring_small change = RING_SMALL_INIT;
     QF_CLEANUP(qf_freep) char *mark = print_name(log, SG_CLAIM_MARK_PREFIX);
-    char *name = print_name(log, CLAIM_LOG_PREFIX);
-    qf_rc rc = add_small(log, mark, call, &change, err);
+    qf_rc rc = ring_small_add(&change, log->store, mark, call, err);
 
-    if (rc == QF_OK)
-        rc = add_small(log, name, call, &change, err);
+    if (rc == QF_OK && claim)
+        rc = ring_small_add(&change, log->store, claim, call, err);
     for (size_t i = 0; i < view->marks.count; i++)
         QF_VEC_PUSH(&change.removed, qf_str_from(view->marks.items[i]));
     for (size_t i = 0; i < view->claims.count; i++)
         QF_VEC_PUSH(&change.removed, qf_str_from(view->claims.items[i]));
-    if (rc == QF_OK)
-        rc = commit(log, &change, call, err);
-    if (rc)
-        free(name);
-    else
-        log->name = name;
-    return rc;
+    return rc ? rc : commit(log, &change, call, err);
 }
 
 static qf_rc try_once(struct claim_log *log, uint64_t generation, uint64_t dead_below,
                       const struct sg_store_call *call, struct qf_err *err)
 {
     QF_CLEANUP(claim_log_view_done) struct claim_log_view view = { .dead_below = dead_below };
-    qf_rc rc = look(log, SG_CLAIM_MARK_PREFIX, call, &view, err);
+    QF_CLEANUP(qf_freep) char *name = NULL;
+    qf_rc rc = look(log, call, &view, err);
 
-    if (rc == QF_OK)
-        rc = look(log, CLAIM_LOG_PREFIX, call, &view, err);
     if (rc)
         return rc;
     if (!view.marks.count)
@@ -212,7 +167,11 @@ static qf_rc try_once(struct claim_log *log, uint64_t generation, uint64_t dead_
         return rc ? rc : QF_EGONE; /* with it, from the beginning */
     log->step++;
     log->generation = claim_log_choose(&view, generation);
-    return replace_marks(log, &view, call, err);
+    name = print_name(log, CLAIM_LOG_PREFIX);
+    rc = replace_marks(log, &view, name, call, err);
+    if (rc == QF_OK)
+        log->name = QF_TAKE(name);
+    return rc;
 }
 
 static struct claim_log *log_free(struct claim_log *log)
@@ -241,24 +200,34 @@ static qf_rc again(struct sg_store *store, int tries, const struct sg_store_call
     return sg_ring_follow(store, 0, call, err);
 }
 
+static struct claim_log *log_new(struct sg_store *store, struct qf_str tenant)
+{
+    struct claim_log *log = qf_xcalloc(1, sizeof(*log));
+
+    log->store = store;
+    log->tenant = qf_xmemdup0(tenant.data, tenant.len);
+    log->id = ring_small_id();
+    return log;
+}
+
+/* Claims of lesser generations are of the dead. */
+static uint64_t dead_at(int64_t now_ms)
+{
+    return now_ms > CLAIM_LOG_LIFE_MS ? (uint64_t)(now_ms - CLAIM_LOG_LIFE_MS) * 1000 : 0;
+}
+
 qf_rc claim_log_new(struct sg_store *store, struct qf_str tenant, uint64_t generation,
                     const struct sg_store_call *call, struct claim_log **ret_log,
                     struct qf_err *err)
 {
-    struct claim_log *log = qf_xcalloc(1, sizeof(*log));
+    struct claim_log *log = log_new(store, tenant);
     struct qf_err why = { 0 };
     int64_t now_ms = 0;
-    uint64_t dead_below;
     qf_rc rc = sg_store_clock(store, call, &now_ms, &why);
 
-    log->store = store;
-    log->tenant = qf_xmemdup0(tenant.data, tenant.len);
-    log->id = (uint64_t)qf_clock_mono_ns();
-    (void)!getrandom(&log->id, sizeof(log->id), GRND_NONBLOCK);
-    dead_below = now_ms > CLAIM_LOG_LIFE_MS ? (uint64_t)(now_ms - CLAIM_LOG_LIFE_MS) * 1000 : 0;
     for (int tries = 0; rc == QF_OK && tries < TRIES_MAX; tries++) {
         why = (struct qf_err){ 0 };
-        rc = try_once(log, not_behind(generation, now_ms), dead_below, call, &why);
+        rc = try_once(log, not_behind(generation, now_ms), dead_at(now_ms), call, &why);
         if (rc != QF_EGONE)
             break;
         rc = tries + 1 < TRIES_MAX ? again(store, tries, call, &why) : QF_EBUSY;
@@ -272,6 +241,55 @@ qf_rc claim_log_new(struct sg_store *store, struct qf_str tenant, uint64_t gener
         return qf_err_set(err, rc, "too many imports of tenant %.*s begin at once",
                           QF_STR_ARG(tenant));
     return qf_err_set(err, rc, "%s", why.msg);
+}
+
+/* --- who merges stays below --- */
+
+uint64_t claim_log_settled(const struct claim_log_view *view, uint64_t below)
+{
+    return view->least ? QF_MIN(below, view->least) : below;
+}
+
+/* QF_EGONE: look again, for the mark was raised, or somebody else was quicker. */
+static qf_rc settle_once(struct claim_log *log, uint64_t below, uint64_t dead_below,
+                         const struct sg_store_call *call, uint64_t *ret_below, struct qf_err *err)
+{
+    QF_CLEANUP(claim_log_view_done) struct claim_log_view view = { .dead_below = dead_below };
+    qf_rc rc = look(log, call, &view, err);
+
+    if (rc)
+        return rc;
+    if ((below <= 1 || view.greatest >= below - 1) && !view.claims.count) {
+        *ret_below = claim_log_settled(&view, below);
+        return QF_OK;
+    }
+    log->step++;
+    log->generation = QF_MAX(view.greatest, below ? below - 1 : 0);
+    rc = view.marks.count ? replace_marks(log, &view, NULL, call, err) : add_root(log, call, err);
+    /* Claims that came since the look are above a mark that was there by then, but perhaps not above this one. */
+    return rc ? rc : QF_EGONE;
+}
+
+qf_rc claim_log_settle(struct sg_store *store, struct qf_str tenant, uint64_t below,
+                       const struct sg_store_call *call, uint64_t *ret_below, struct qf_err *err)
+{
+    struct claim_log *log = log_new(store, tenant);
+    struct qf_err why = { 0 };
+    int64_t now_ms = 0;
+    qf_rc rc = sg_store_clock(store, call, &now_ms, &why);
+
+    for (int tries = 0; rc == QF_OK && tries < TRIES_MAX; tries++) {
+        why = (struct qf_err){ 0 };
+        rc = settle_once(log, below, dead_at(now_ms), call, ret_below, &why);
+        if (rc != QF_EGONE)
+            break;
+        rc = tries + 1 < TRIES_MAX ? again(store, tries, call, &why) : QF_EBUSY;
+    }
+    (void)log_free(log);
+    if (rc == QF_EBUSY)
+        return qf_err_set(err, rc, "too many imports of tenant %.*s begin at once",
+                          QF_STR_ARG(tenant));
+    return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
 }
 
 uint64_t claim_log_generation(const struct claim_log *log)
@@ -298,7 +316,7 @@ qf_rc claim_log_check(struct claim_log *log, const struct sg_store_call *call, s
 qf_rc claim_log_name(struct claim_log *log, const struct sg_claim_naming *naming,
                      const struct sg_store_call *call, struct qf_err *err)
 {
-    QF_CLEANUP(change_done) struct change change = { .epoch = naming->epoch };
+    QF_CLEANUP(ring_small_done) struct ring_small change = { .epoch = naming->epoch };
     QF_CLEANUP(qf_freep) char *next = NULL;
     struct qf_err why = { 0 };
     qf_rc rc = QF_OK;
@@ -311,7 +329,7 @@ qf_rc claim_log_name(struct claim_log *log, const struct sg_claim_naming *naming
     if (naming->more) {
         log->step++;
         next = print_name(log, CLAIM_LOG_PREFIX);
-        rc = add_small(log, next, call, &change, err);
+        rc = ring_small_add(&change, log->store, next, call, err);
     }
     if (rc == QF_OK)
         rc = commit(log, &change, call, &why);

@@ -12,8 +12,8 @@
  *   end     one entry replaces the claim by all that was imported. So a reader sees everything or nothing, and an import
  *           whose claim was taken away puts nothing, whenever its entry arrives
  *
- * An import that died leaves its claim, which keeps whoever merges segments below it. The next import of the tenant takes
- * away those that are older than CLAIM_LOG_LIFE_MS. */
+ * Whoever merges segments raises the mark in the same way and then looks at the claims: it stays below them. An import that
+ * died leaves its claim; the next import or merge of the tenant takes away those that are older than CLAIM_LOG_LIFE_MS. */
 #ifndef SEGMENTS_WRITE_CLAIM_LOG_H
 #define SEGMENTS_WRITE_CLAIM_LOG_H
 
@@ -28,6 +28,7 @@ struct claim_log_view {
     QF_VEC(char *) marks;  /* names */
     QF_VEC(char *) claims; /* names, of those that are dead */
     uint64_t greatest;     /* of the marks; 0: there is none */
+    uint64_t least;        /* of the claims that live; 0: there is none */
     uint64_t dead_below;   /* claims of lesser generations are dead */
 };
 void claim_log_view_done(struct claim_log_view *view);
@@ -35,6 +36,8 @@ void claim_log_view_done(struct claim_log_view *view);
 bool claim_log_hear(struct claim_log_view *view, struct qf_str name);
 /* The generation that an import may have that wants @generation. */
 uint64_t claim_log_choose(const struct claim_log_view *view, uint64_t generation);
+/* Below which generation nobody adds files any more, of those below @below, if a mark is there that is not below @below - 1. */
+uint64_t claim_log_settled(const struct claim_log_view *view, uint64_t below);
 
 struct claim_log;
 
@@ -43,6 +46,10 @@ QF_MUST_CHECK qf_rc claim_log_new(struct sg_store *store, struct qf_str tenant, 
                                   const struct sg_store_call *call, struct claim_log **ret_log,
                                   struct qf_err *err);
 uint64_t claim_log_generation(const struct claim_log *log);
+/* sg_claim_settle(): raises the mark as an import does, then looks who has a claim. */
+QF_MUST_CHECK qf_rc claim_log_settle(struct sg_store *store, struct qf_str tenant, uint64_t below,
+                                     const struct sg_store_call *call, uint64_t *ret_below,
+                                     struct qf_err *err);
 /* It is there still, or was replaced by what was imported. QF_ENOTFOUND: it was taken away. */
 QF_MUST_CHECK qf_rc claim_log_check(struct claim_log *log, const struct sg_store_call *call,
                                     struct qf_err *err);

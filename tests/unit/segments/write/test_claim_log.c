@@ -52,3 +52,17 @@ TEST(claims_of_those_that_are_too_old_are_dead_and_nothing_else_is)
     CHECK_EQ(view.marks.count, 0);
     CHECK_EQ(claim_log_choose(&view, NOW), NOW); /* a claim is no mark */
 }
+
+TEST(who_merges_stays_below_all_claims_that_live)
+{
+    QF_CLEANUP(claim_log_view_done) struct claim_log_view view = { .dead_below = NOW };
+
+    CHECK_EQ(claim_log_settled(&view, NOW + 9), NOW + 9);
+    hear(&view, "_claims/tenant=t/00001700000000000499-0123456789abcdef-1", true); /* dead */
+    CHECK_EQ(claim_log_settled(&view, NOW + 9), NOW + 9);
+    hear(&view, "_claims/tenant=t/00001700000000000507-0123456789abcdef-1", true);
+    hear(&view, "_claims/tenant=t/00001700000000000503-0123456789abcdef-2", true);
+    hear(&view, "_claims/tenant=t/00001700000000000505-0123456789abcdef-3", true);
+    CHECK_EQ(claim_log_settled(&view, NOW + 9), NOW + 3);
+    CHECK_EQ(claim_log_settled(&view, NOW + 1), NOW + 1);
+}
