@@ -56,6 +56,8 @@ static bool share_series(const struct sg_plan_file *a, const struct sg_plan_file
 {
     uint32_t least = QF_MIN(a->shard_count, b->shard_count);
 
+    if (a->source != b->source && a->apart && b->apart)
+        return false;
     return (a->shard & (least - 1)) == (b->shard & (least - 1));
 }
 
@@ -223,6 +225,7 @@ static int by_place(const void *a, const void *b)
     ORDER(window);
     ORDER(file->shard_count);
     ORDER(file->shard);
+    ORDER(file->source);
     ORDER(file->generation);
     ORDER(file->min_ts);
     ORDER(index);
@@ -239,8 +242,8 @@ static void find_barriers(struct planner *p, const struct item *items, size_t co
     for (size_t i = 0; i < count; i++) {
         const struct sg_plan_file *file = items[i].file;
 
-        if (share_time(file, span) &&
-            (file->damaged || file->shard_count != like->shard_count || !inside(file, length)))
+        if (share_time(file, span) && (file->damaged || file->shard_count != like->shard_count ||
+                                       file->source != like->source || !inside(file, length)))
             QF_VEC_PUSH(&p->barriers, file);
     }
     for (size_t i = 0; i < p->crossing.count; i++)
@@ -300,6 +303,11 @@ static size_t same_window(const struct planner *p, size_t at)
     return end;
 }
 
+static bool is_alike(const struct sg_plan_file *a, const struct sg_plan_file *b)
+{
+    return a->shard == b->shard && a->shard_count == b->shard_count && a->source == b->source;
+}
+
 static void plan_all_windows(struct planner *p)
 {
     for (size_t at = 0, end; at < p->items.count; at = end) {
@@ -309,8 +317,7 @@ static void plan_all_windows(struct planner *p)
         end = same_window(p, at);
         for (size_t i = 0; i < end - at; i = next) {
             next = i + 1;
-            while (next < end - at && all[next].file->shard == all[i].file->shard &&
-                   all[next].file->shard_count == all[i].file->shard_count)
+            while (next < end - at && is_alike(all[next].file, all[i].file))
                 next++;
             plan_window(p, &(struct view){ all, end - at, i, next }, p->options->window_count - 1,
                         all[i].window);
@@ -336,7 +343,7 @@ static bool has_twin(const struct planner *p, const struct item *item)
 
 static void plan_crossing(struct planner *p)
 {
-    for (size_t i = 0; i < p->crossing.count; i++) {
+    for (size_t i = 0; i < p->crossing.count && !p->options->whole; i++) {
         const struct item *item = &p->crossing.items[i];
         int64_t last = window_of(item->file->max_ts, longest(p));
 
@@ -422,7 +429,9 @@ static int by_time(const void *a, const void *b)
         return x->shard_count < y->shard_count ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
-    return (x->generation > y->generation) - (x->generation < y->generation);
+    if (x->generation != y->generation)
+        return x->generation < y->generation ? -1 : 1;
+    return (x->inputs[0] > y->inputs[0]) - (x->inputs[0] < y->inputs[0]); /* of several sources */
 }
 
 static qf_rc hand_out(struct planner *p, struct sg_plan *ret_plan, struct qf_err *err)

@@ -12,6 +12,8 @@
  *   runs       The inputs of a job are neighbours in the order of generations among all files that share a shard and a
  *              moment with them. Files that cannot be taken (damaged, cut into another number of shards, reaching over the
  *              end of the window) end a run. Files of one generation are taken together or not at all.
+ *   sources    Where what replaces what is said in several logs, a job takes files of one log, which trades them in one step:
+ *              files of another source are files that cannot be taken, unless they cannot have the same series.
  *   below      Only generations below sg_plan_below() are taken: nobody can put a file of one of these any more. Whoever
  *              looks for files lists them *after* that was settled.
  *   grace      Inputs are deleted when no listing can be under way that began before the outputs were there
@@ -39,6 +41,8 @@ struct sg_plan_file {
     uint32_t shard, shard_count;
     uint64_t generation;
     uint64_t size;
+    uint32_t source;    /* files of one job have the same */
+    bool apart;         /* files of other sources that are apart as well have none of its series */
     size_t replaced_by; /* index of a file that replaces it and is whole; SG_PLAN_NONE: it counts */
     bool damaged;       /* cannot be read: it is left alone */
     bool outdated;      /* of an older version of the format: worth a job by itself */
@@ -53,6 +57,7 @@ struct sg_plan_options {
     uint64_t file_bytes;   /* outputs end when they reach this size */
     uint64_t memory_bytes; /* that the inputs of a job may take while they are read */
     size_t inputs_max;     /* of a job */
+    bool whole;            /* files that reach over the end of the longest window are not cut */
 };
 #define SG_PLAN_WINDOWS_MAX 4
 /* A file that reaches over more windows than these is not cut. */

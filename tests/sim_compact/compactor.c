@@ -4,13 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum stage { IDLE, LEASES, LEDGER, LIST, READ, WRITE, TURN, LOOK, AGAIN, PUT, CHECK, DELETE };
+enum stage {
+    IDLE,
+    LEASES,
+    LEDGER,
+    LIST,
+    READ,
+    WRITE,
+    TRADE,
+    TURN,
+    LOOK,
+    AGAIN,
+    PUT,
+    CHECK,
+    DELETE
+};
 
 #define FILE_BYTES 700
 
 static bool unsettled(const struct world *w, int64_t ended)
 {
-    return !ended || w->now - ended <= SETTLE;
+    return !ended || (!w->ring && w->now - ended <= SETTLE);
 }
 
 static void lower(struct compactor *c, uint64_t generation)
@@ -36,7 +50,7 @@ static void ask_ledger(struct world *w, struct compactor *c)
             old = w->words[i].generation;
     if (w->word_count < WORDS_MAX)
         w->words[w->word_count++] = (struct word){ settled, w->now };
-    lower(c, (w->rules.words ? old : settled) + 1);
+    lower(c, (w->rules.words && !w->ring ? old : settled) + 1);
 }
 
 /* --- planning --- */
@@ -68,6 +82,9 @@ static void make_files(const struct world *w, const struct compactor *c, struct 
                                                 .size = file->size,
                                                 .damaged = c->damaged[index],
                                                 .replaced_by = replaced_by(w, &c->listing, index) };
+        if (w->ring) /* ranges and imports are in two partitions, and may have the same series */
+            files[count - 1].source = file->generation % 1000 < 500 ? 1 : 2;
+        files[count - 1].apart = files[count - 1].source == 1 || !w->rules.sources;
     }
     /* From names to places in this array. */
     for (size_t i = 0; i < count; i++)
@@ -117,7 +134,8 @@ static void plan(struct world *w, struct compactor *c)
                                        .below = c->below,
                                        .file_bytes = FILE_BYTES,
                                        .memory_bytes = 1 << 20,
-                                       .inputs_max = 24 };
+                                       .inputs_max = 24,
+                                       .whole = w->ring };
     struct qf_arena *arena = qf_arena_new(SIZE_MAX);
     struct sg_plan made;
     size_t count;
@@ -202,6 +220,10 @@ static void write_outputs(struct world *w, struct compactor *c)
     for (int64_t window = 0; window <= STEPS / c->window; window++)
         write_window(w, c, window);
     last = &w->files[c->outputs[c->output_count - 1]];
+    c->at = 0;
+    c->stage = w->ring ? TRADE : TURN;
+    if (w->ring)
+        return;
     for (size_t i = 0; i + 1 < c->output_count; i++)
         last->beside[last->beside_count++] = c->outputs[i];
     for (size_t i = 0; i < c->input_count; i++)
@@ -210,8 +232,29 @@ static void write_outputs(struct world *w, struct compactor *c)
     for (size_t i = 0; i < c->dead_count; i++)
         if (!is_output(w, c, c->dead[i]))
             last->replaces[last->replaces_count++] = c->dead[i];
-    c->at = 0;
-    c->stage = TURN;
+}
+
+static bool is_there(const struct world *w, size_t file);
+static size_t input_of(const struct world *w, const struct compactor *c, size_t output);
+
+/* One entry of a log. */
+static void trade(struct world *w, struct compactor *c)
+{
+    c->stage = IDLE;
+    for (size_t i = 0; w->rules.trade && i < c->input_count; i++)
+        if (!is_there(w, c->inputs[i]))
+            return;
+    say(w, "c%d trades %d inputs for %d outputs", (int)(c - w->compactors), (int)c->input_count,
+        (int)c->output_count);
+    for (size_t i = 0; i < c->output_count; i++)
+        if (input_of(w, c, c->outputs[i]) == SG_PLAN_NONE)
+            store_put(w, c->outputs[i]);
+    for (size_t i = 0; i < c->input_count; i++)
+        if (!is_output(w, c, c->inputs[i])) {
+            w->deleted += store_has(w, c->inputs[i]);
+            store_delete(w, c->inputs[i]);
+        }
+    w->jobs++;
 }
 
 static void read_input(struct world *w, struct compactor *c)
@@ -385,6 +428,10 @@ void compactor_step(struct world *w, struct compactor *c)
         break;
     case WRITE:
         write_outputs(w, c);
+        break;
+    case TRADE:
+        if (chance(w, 0.1)) /* putting takes a while */
+            trade(w, c);
         break;
     case TURN:
         begin_turn(w, c);

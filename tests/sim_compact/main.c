@@ -8,7 +8,7 @@
 static struct world world;
 static struct file files[FILES_MAX];
 
-static void start(uint64_t seed, struct rules rules, bool trace)
+static void start(uint64_t seed, struct rules rules, bool ring, bool trace)
 {
     (void)in_ledger_free(world.ledger);
     memset(&world, 0, sizeof(world));
@@ -16,6 +16,7 @@ static void start(uint64_t seed, struct rules rules, bool trace)
     world.files = files;
     world.prng.state = seed;
     world.rules = rules;
+    world.ring = ring;
     world.trace = trace;
     for (int i = 0; i < IMPORTERS; i++)
         world.importers[i].clock = chance(&world, 0.5) ? 0 : between(&world, -1500, 100);
@@ -47,27 +48,28 @@ static void step(struct world *w)
         remover_step(w, &w->remover);
 }
 
-static bool run(uint64_t seed, struct rules rules, bool trace)
+static bool run(uint64_t seed, struct rules rules, bool ring, bool trace)
 {
-    start(seed, rules, trace);
+    start(seed, rules, ring, trace);
     for (int i = 0; i < STEPS && !world.failure[0] && world.file_count < FILES_MAX - 64; i++)
         step(&world);
     if (!world.failure[0])
         return true;
-    printf("FAILED seed %llu at %s\nreplay: promfabric-sim-compact --seed %llu --trace\n",
-           (unsigned long long)seed, world.failure, (unsigned long long)seed);
+    printf("FAILED seed %llu at %s\nreplay: promfabric-sim-compact --seed %llu%s --trace\n",
+           (unsigned long long)seed, world.failure, (unsigned long long)seed,
+           ring ? " --ring" : "");
     return false;
 }
 
 static bool take_out(struct rules *rules, const char *name)
 {
-    bool *const places[] = { &rules->below, &rules->leases, &rules->ranges, &rules->words,
-                             &rules->grace, &rules->clock,  &rules->beside, &rules->runs,
-                             &rules->marks, &rules->turns,  &rules->again,  &rules->back,
-                             &rules->late };
-    static const char *const names[] = { "below", "leases", "ranges", "words", "grace",
-                                         "clock", "beside", "runs",   "marks", "turns",
-                                         "again", "back",   "late" };
+    bool *const places[] = { &rules->below, &rules->leases,  &rules->ranges, &rules->words,
+                             &rules->grace, &rules->clock,   &rules->beside, &rules->runs,
+                             &rules->marks, &rules->turns,   &rules->again,  &rules->back,
+                             &rules->late,  &rules->sources, &rules->trade };
+    static const char *const names[] = { "below", "leases", "ranges", "words",   "grace",
+                                         "clock", "beside", "runs",   "marks",   "turns",
+                                         "again", "back",   "late",   "sources", "trade" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0) {
@@ -79,10 +81,10 @@ static bool take_out(struct rules *rules, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct rules rules = { true, true, true, true, true, true, true,
-                           true, true, true, true, true, true };
+    struct rules rules = { true, true, true, true, true, true, true, true,
+                           true, true, true, true, true, true, true };
     uint64_t seed = 1, seeds = 1, answers = 0, jobs = 0, deleted = 0, removed = 0;
-    bool trace = false;
+    bool ring = false, trace = false;
 
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -91,19 +93,24 @@ int main(int argc, char **argv)
             trace = true;
             continue;
         }
+        if (strcmp(argv[i], "--ring") == 0) {
+            ring = true;
+            continue;
+        }
         if (strcmp(argv[i], "--seed") == 0)
             seed = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--seeds") == 0)
             seeds = strtoull(value, NULL, 10);
         else if (strcmp(argv[i], "--without") != 0 || !take_out(&rules, value)) {
-            fprintf(stderr, "usage: promfabric-sim-compact [--seed N] [--seeds N] [--trace] "
-                            "[--without RULE]\n");
+            fprintf(stderr,
+                    "usage: promfabric-sim-compact [--seed N] [--seeds N] [--ring] [--trace] "
+                    "[--without RULE]\n");
             return 2;
         }
         i++;
     }
     for (uint64_t i = 0; i < seeds; i++) {
-        if (!run(seed + i, rules, trace)) {
+        if (!run(seed + i, rules, ring, trace)) {
             (void)in_ledger_free(world.ledger);
             return 1;
         }

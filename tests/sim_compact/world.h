@@ -42,6 +42,7 @@ enum {
 /* Rules that can be taken out. */
 struct rules {
     bool below, leases, ranges, words, grace, clock, beside, runs, marks, turns, again, back, late;
+    bool sources, trade; /* on our own nodes */
 };
 
 typedef uint32_t points[SERIES][TIMES]; /* 0: no sample */
@@ -135,6 +136,8 @@ struct reader {
 struct world {
     struct qf_prng prng;
     struct rules rules;
+    bool
+        ring; /* the store is one of our own nodes: what is there, logs say (segments/compact/trade.h) */
     bool trace;
     int64_t now;
     uint32_t last_write;

@@ -72,6 +72,21 @@ static void import_roll_back(struct world *w, struct importer *importer)
     importer->stage = 0;
 }
 
+/* All names in the entry that gives up its claim, or none. */
+static void import_at_once(struct world *w, struct importer *importer)
+{
+    if (!importer->lease_gone && chance(w, 0.9))
+        return;
+    while (!importer->lease_gone && importer->next < importer->count) {
+        store_put(w, importer->files[importer->next]);
+        shadow_add(w, importer->files[importer->next++]);
+    }
+    if (importer->lease_gone)
+        importer->stage = 0;
+    else
+        import_end(w, importer);
+}
+
 void importer_step(struct world *w, struct importer *importer)
 {
     if (importer->stage && chance(w, 0.01)) { /* killed: lease and files stay */
@@ -99,7 +114,9 @@ void importer_step(struct world *w, struct importer *importer)
         importer->stage = 2;
         break;
     case 2:
-        if (importer->next < importer->count) {
+        if (w->ring) {
+            import_at_once(w, importer);
+        } else if (importer->next < importer->count) {
             say(w, "import g%d puts file %d", (int)(importer->generation / 1000),
                 (int)importer->files[importer->next]);
             store_put(w, importer->files[importer->next]);
@@ -234,6 +251,12 @@ static void seal_step(struct world *w)
                 apply(w, (struct in_record){ .kind = IN_SEAL }) == IN_APPLIED)
                 range->closed = w->now;
             return;
+        }
+        if (w->ring && range->next < range->count) { /* named with SEALED */
+            if (!chance(w, 0.05))
+                return;
+            while (range->next < range->count)
+                store_put(w, range->files[range->next++]);
         }
         if (range->next < range->count) {
             if (chance(w, 0.1)) { /* the store is away at times, and for long */

@@ -225,3 +225,35 @@ TEST(options_that_cannot_be_are_refused)
     options.windows_ms = odd;
     CHECK_EQ(sg_plan_make(&options, NULL, 0, arena, &plan, NULL), QF_EINVAL);
 }
+
+/* Ranges of two logs have different series; an import has all of them. */
+TEST(a_job_takes_files_of_one_log_and_stops_at_files_of_others_that_may_have_its_series)
+{
+    struct sg_plan_options options = standard();
+    struct sg_plan_file files[] = { file(0, 299, 1),   file(300, 599, 2), file(600, 899, 3),
+                                    file(900, 999, 4), file(0, 999, 5),   file(0, 999, 6),
+                                    file(0, 999, 7),   file(0, 999, 8) };
+    uint32_t sources[] = { 1, 3, 1, 3, 4, 4, 1, 3 };
+
+    options.now_ms = 2 * H;
+    for (size_t i = 0; i < 8; i++) {
+        files[i].source = sources[i];
+        files[i].apart = sources[i] % 2 == 1;
+    }
+    CHECK_STR(plan_text(&options, files, 8), "2h g3: 0 2; 2h g6: 4 5; 2h g4: 1 3");
+    files[4].generation = files[5].generation = 9; /* behind all of them */
+    CHECK_STR(plan_text(&options, files, 8), "2h g7: 0 2 6; 2h g8: 1 3 7; 2h g9: 4 5");
+    files[4].generation = files[5].generation =
+        2; /* of the same one as a range: who counts is open */
+    CHECK_STR(plan_text(&options, files, 8), "2h g7: 2 6; 2h g8: 3 7");
+}
+
+TEST(where_folders_are_listed_one_by_one_a_file_over_the_end_of_a_day_is_not_cut)
+{
+    struct sg_plan_options options = standard();
+    struct sg_plan_file files[] = { file(23 * H, 25 * H, 1) };
+
+    CHECK_STR(plan_text(&options, files, 1), "24h g1: 0");
+    options.whole = true;
+    CHECK_STR(plan_text(&options, files, 1), "");
+}
