@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct wc_lane_limits completed(const struct wc_lane_limits *given)
 {
@@ -147,15 +148,40 @@ static bool better(const struct wc_lane_worker_row *a, const struct wc_lane_work
     return a->load != b->load ? a->load < b->load : a->id.v < b->id.v;
 }
 
+static bool is_owner(const struct wc_lane_job_row *job, const struct wc_lane_worker_row *worker)
+{
+    for (uint32_t i = 0; i < job->owner_count; i++)
+        if (job->owners[i] == worker->key)
+            return true;
+    return false;
+}
+
+static bool is_avoided(const struct wc_lane *lane, const struct wc_lane_job_row *job,
+                       const struct wc_lane_worker_row *worker)
+{
+    return worker->id.v == job->avoid.v && job->avoid_until > lane->now;
+}
+
+/* Is there one that it can wait for? */
+static bool has_owner(const struct wc_lane *lane, const struct wc_lane_job_row *job)
+{
+    for (uint32_t i = 0; i < lane->worker_count && job->owner_count; i++)
+        if (usable_slots(&lane->workers[i]) && is_owner(job, &lane->workers[i]) &&
+            !is_avoided(lane, job, &lane->workers[i]))
+            return true;
+    return false;
+}
+
 static uint32_t choose_worker(const struct wc_lane *lane, const struct wc_lane_job_row *job)
 {
+    bool owners_only = has_owner(lane, job);
     uint32_t best = WC_NONE;
 
     for (uint32_t i = 0; i < lane->worker_count; i++) {
         const struct wc_lane_worker_row *worker = &lane->workers[i];
 
         if (worker->sent >= usable_slots(worker) || worker->rests_until > lane->now ||
-            (worker->id.v == job->avoid.v && job->avoid_until > lane->now))
+            is_avoided(lane, job, worker) || (owners_only && !is_owner(job, worker)))
             continue;
         if (best == WC_NONE || better(worker, &lane->workers[best]))
             best = i;
@@ -263,6 +289,7 @@ static qf_rc on_status(struct wc_lane *lane)
     lane->stats.slots -= usable_slots(worker);
     worker->slots = event->status.slots;
     worker->load = event->status.load;
+    worker->key = event->status.key;
     worker->draining = event->status.draining;
     lane->stats.slots += usable_slots(worker);
     return QF_OK;
@@ -281,15 +308,20 @@ static qf_rc on_lost(struct wc_lane *lane)
 
 static qf_rc on_submit(struct wc_lane *lane)
 {
+    struct wc_lane_job_row *job;
+
     if (find_job(lane, lane->event->job) != WC_NONE)
         return QF_EEXIST;
     if (lane->job_count == lane->limits.jobs_max)
         return QF_ELIMIT;
-    lane->jobs[lane->job_count++] = (struct wc_lane_job_row){ .id = lane->event->job,
-                                                              .order = ++lane->last_order,
-                                                              .worker = WC_NONE,
-                                                              .since = lane->now,
-                                                              .expires = QF_TIME_NEVER };
+    job = &lane->jobs[lane->job_count++];
+    *job = (struct wc_lane_job_row){ .id = lane->event->job,
+                                     .order = ++lane->last_order,
+                                     .worker = WC_NONE,
+                                     .since = lane->now,
+                                     .expires = QF_TIME_NEVER };
+    job->owner_count = QF_MIN(lane->event->owners.count, (uint32_t)WC_OWNERS_MAX);
+    memcpy(job->owners, lane->event->owners.keys, sizeof(job->owners));
     lane->stats.pending++;
     return QF_OK;
 }

@@ -10,6 +10,7 @@ struct wc_lane_worker_row {
     struct wc_session_id session;
     uint32_t slots, load, sent; /* sent: jobs it has */
     bool draining;
+    uint64_t key;
     qf_time_ms rests_until;
 };
 
@@ -21,6 +22,8 @@ struct wc_lane_job_row {
     qf_time_ms since, expires;
     struct wc_worker_id avoid; /* until avoid_until, if there is another */
     qf_time_ms avoid_until;
+    uint32_t owner_count;
+    uint64_t owners[WC_OWNERS_MAX];
 };
 
 /* Rows 0 to count - 1 are in use: one that goes is replaced by the last. */

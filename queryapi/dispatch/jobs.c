@@ -5,11 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pure/alloc.h"
 #include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "queryapi/dispatch/coordinator_int.h"
+#include "workcoord/rendezvous.h"
 
 /* Given to the machine at once; more than that wait here. */
 #define JOBS_MAX 1024
@@ -19,6 +21,12 @@
 #define LOOK_MS 200
 
 /* --- the thread that waits --- */
+
+void qa_job_add_owner(struct qa_job *job, struct qf_str worker_id)
+{
+    if (job->owner_count < WC_OWNERS_MAX)
+        job->owners[job->owner_count++] = wc_worker_key(worker_id);
+}
 
 void qa_coord_run_jobs(struct qa_coord *coord, struct qa_job *jobs, size_t count,
                        const atomic_bool *cancel)
@@ -91,9 +99,16 @@ static void send_cancel(struct qa_coord *coord, const struct wc_lane_effect *eff
 /* As many as the machine has room for. */
 static void feed(struct qa_coord *coord, struct job_batch *batch)
 {
-    while (!batch->canceled && batch->next < batch->count && batch->next - batch->ended < JOBS_MAX)
-        co_lane_tell(coord, (struct wc_lane_event){ .type = WC_LANE_EV_SUBMIT,
-                                                    .job = { batch->first + batch->next++ } });
+    while (!batch->canceled && batch->next < batch->count &&
+           batch->next - batch->ended < JOBS_MAX) {
+        const struct qa_job *job = &batch->jobs[batch->next];
+        struct wc_lane_event event = { .type = WC_LANE_EV_SUBMIT,
+                                       .job = { batch->first + batch->next++ },
+                                       .owners.count = job->owner_count };
+
+        memcpy(event.owners.keys, job->owners, sizeof(job->owners));
+        co_lane_tell(coord, event);
+    }
 }
 
 /* Once all are over, whoever waits for them goes on, and @batch is gone. */
@@ -231,6 +246,7 @@ void co_lane_status(struct qa_coord *coord, struct endpoint *endpoint,
                                          .worker = endpoint->worker,
                                          .session = { endpoint->session },
                                          .status = { .slots = status->background_slots,
+                                                     .key = wc_worker_key(status->worker_id),
                                                      .load = status->running + status->queue_depth,
                                                      .draining = status->draining } });
 }

@@ -8,7 +8,9 @@
 #include "queryapi/dispatch/coordinator.h"
 
 struct qa_job {
-    struct pb_job job; /* what is to be done; its number and attempt are chosen here */
+    struct pb_job job;    /* what is to be done; its number and attempt are chosen here */
+    uint32_t owner_count; /* workers that keep its inputs; 0: none, or all */
+    uint64_t owners[WC_OWNERS_MAX];
 
     /* When it is over: */
     qf_rc rc;
@@ -22,6 +24,9 @@ struct qa_job {
     int64_t sent_ns;
     struct pb_job_progress progress;
 };
+
+/* The worker of this id keeps its inputs: @job goes to it, or to another one that does. At most WC_OWNERS_MAX count. */
+void qa_job_add_owner(struct qa_job *job, struct qf_str worker_id);
 
 /* Run all of them, each on some worker, and wait until they are over. Those that are not when *@cancel becomes true end with
  * QF_ECANCELED soon. QF_EQUARANTINED: workers died of it. */

@@ -135,9 +135,6 @@ struct wc_api_limits wc_api_limits_default(void);
     X(WC_API_EV_QUERY_CANCEL, "cancel")       /* query, .rc: why, QF_ECANCELED if 0 */
 enum wc_api_event_type { WC_API_EVENTS(WC_ENUM_ENTRY) WC_API_EV__COUNT };
 
-/* Workers that keep what one item reads. */
-#define WC_OWNERS_MAX 7
-
 /* One unit of work of a new query. */
 struct wc_api_item_spec {
     struct wc_work_id work;

@@ -37,7 +37,9 @@
  *
  * Where jobs go: the oldest job first, to the worker whose lane is emptiest, among those alike the one that
  * has least to do for queries. A worker that rejected gets none for rest_ms, and a job does not go back to
- * the worker that it failed on, or that gave it back, for as long, while there is no other. */
+ * the worker that it failed on, or that gave it back, for as long, while there is no other. A job whose inputs
+ * some workers keep goes to one of these, and waits for it if need be: no query is waiting. Any worker gets it
+ * if none of them has a lane now, but for those that drain, and the one that it failed on. */
 #ifndef WORKCOORD_LANE_H
 #define WORKCOORD_LANE_H
 
@@ -65,7 +67,7 @@ struct wc_lane_limits {
     X(WC_LANE_EV_TICK, "tick")         /* wc_lane_deadline() has come (early is fine) */           \
     X(WC_LANE_EV_STATUS, "status")     /* worker, session, .status */                              \
     X(WC_LANE_EV_LOST, "lost")         /* worker, .died */                                         \
-    X(WC_LANE_EV_SUBMIT, "submit")     /* job */                                                   \
+    X(WC_LANE_EV_SUBMIT, "submit")     /* job, .owners */                                          \
     X(WC_LANE_EV_CANCEL, "cancel")     /* job */                                                   \
     X(WC_LANE_EV_REJECTED, "rejected") /* worker, session, job, attempt */                         \
     X(WC_LANE_EV_DONE, "done")         /* likewise */                                              \
@@ -91,7 +93,12 @@ struct wc_lane_event {
             uint32_t slots; /* of its lane */
             uint32_t load;  /* works of queries that it runs or has queued */
             bool draining;
+            uint64_t key; /* wc_worker_key() */
         } status;
+        struct {
+            uint32_t count; /* 0: nobody keeps its inputs; at most WC_OWNERS_MAX count */
+            uint64_t keys[WC_OWNERS_MAX]; /* wc_worker_key() of those that do, known here or not */
+        } owners;
         struct {
             qf_rc rc;
             bool retryable;

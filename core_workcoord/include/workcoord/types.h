@@ -126,4 +126,7 @@ const char *wc_hedge_state_name(enum wc_hedge_state state);
 const char *wc_peer_state_name(enum wc_peer_state state);
 const char *wc_run_state_name(enum wc_run_state state);
 
+/* Workers that keep what one item, or one job, reads. */
+#define WC_OWNERS_MAX 7
+
 #endif

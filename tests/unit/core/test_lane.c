@@ -113,6 +113,58 @@ TEST(jobs_go_to_the_emptiest_lane_then_to_who_has_least_to_do)
     wc_lane_free(f.lane);
 }
 
+static const char *keeper(struct fixture *f, uint64_t worker, uint32_t slots, bool draining)
+{
+    return tell(f, (struct wc_lane_event){
+                       .type = WC_LANE_EV_STATUS,
+                       .worker = { worker },
+                       .session = { worker * 10 },
+                       .status = { .slots = slots, .key = worker + 100, .draining = draining } });
+}
+
+static const char *submit_kept(struct fixture *f, uint64_t job, uint64_t a, uint64_t b)
+{
+    return tell(f, (struct wc_lane_event){ .type = WC_LANE_EV_SUBMIT,
+                                           .job = { job },
+                                           .owners = { 2, { a + 100, b + 100 } } });
+}
+
+TEST(a_job_goes_to_who_keeps_its_inputs_and_waits_for_it)
+{
+    struct fixture f = begin((struct wc_lane_limits){ .rest_ms = 100 });
+
+    (void)keeper(&f, 1, 2, false);
+    (void)keeper(&f, 2, 1, false);
+    (void)keeper(&f, 3, 1, false);
+    CHECK_STR(submit_kept(&f, 1, 2, 3), "assign j1#1 w2"); /* though w1 has more room */
+    CHECK_STR(submit_kept(&f, 2, 2, 3), "assign j2#1 w3");
+    CHECK_STR(submit_kept(&f, 3, 2, 3), ""); /* w1 is idle */
+    CHECK_STR(submit_kept(&f, 4, 1, 9), "assign j4#1 w1");
+    CHECK_STR(say(&f, WC_LANE_EV_DONE, 3, 2, 1, 0), "ended j2#1 ok; assign j3#1 w3");
+    /* The one that failed is left alone for a while, the other one is waited for. */
+    CHECK_STR(failed(&f, 2, 1, 1, true, 1), "");
+    CHECK_STR(say(&f, WC_LANE_EV_DONE, 3, 3, 1, 2), "ended j3#1 ok; assign j1#2 w3");
+    wc_lane_free(f.lane);
+}
+
+TEST(a_job_whose_keepers_are_gone_drain_or_failed_goes_anywhere)
+{
+    struct fixture f = begin((struct wc_lane_limits){ .rest_ms = 100 });
+
+    (void)keeper(&f, 1, 4, false);
+    CHECK_STR(submit_kept(&f, 1, 2, 3), "assign j1#1 w1"); /* not known here */
+    (void)keeper(&f, 2, 1, false);
+    (void)keeper(&f, 3, 0, false); /* no lane */
+    CHECK_STR(submit_kept(&f, 2, 2, 3), "assign j2#1 w2");
+    CHECK_STR(submit_kept(&f, 3, 2, 3), "");
+    CHECK_STR(keeper(&f, 2, 1, true), "assign j3#1 w1");
+    (void)keeper(&f, 2, 1, false);
+    CHECK_STR(submit_kept(&f, 4, 2, 3), "");
+    CHECK_STR(failed(&f, 2, 2, 1, true, 1), "assign j2#2 w1; assign j4#1 w2");
+    CHECK_STR(lost(&f, 2, true), "assign j4#2 w1");
+    wc_lane_free(f.lane);
+}
+
 TEST(no_more_jobs_are_out_than_the_limit_says)
 {
     struct fixture f = begin((struct wc_lane_limits){ .sent_max = 1 });
