@@ -28,7 +28,7 @@ static struct cli_list ingest;
 
 static const struct cli_flag flags[] = {
     { "store", CLI_FLAG_STR, &o.store, "URL", "./store",
-      "where segments are: a folder or s3://bucket/prefix" },
+      "where segments are: a folder, s3://bucket/prefix or ring://HOST:PORT[,...]" },
     { "tenant", CLI_FLAG_STR, &o.tenant, "NAME", NULL, "only this tenant's" },
     { "dry-run", CLI_FLAG_BOOL, &o.dry_run, NULL, NULL,
       "tell what would be merged and deleted, and change nothing" },
@@ -66,7 +66,9 @@ static const struct cli_spec spec = {
     "With --ingest a run takes what an earlier run, --settle ago, found sealed: repeat it, say "
     "every "
     "quarter\n"
-    "of an hour.",
+    "of an hour. On nodes of our own (ring://) the ingest nodes of the store are asked, and inputs "
+    "are traded\n"
+    "for outputs at once: --ingest and --grace do not matter.",
     flags,
     QF_COUNT_OF(flags),
 };
@@ -275,6 +277,8 @@ static bool flags_valid(void)
         fprintf(stderr, "error: --settle is from 0s to 1h\n");
     else if (o.grace < 0)
         fprintf(stderr, "error: --grace is from 0s on\n");
+    else if (ingest.count && strncmp(o.store, "ring://", 7) == 0)
+        fprintf(stderr, "error: --ingest does not go with ring://: its own nodes are asked\n");
     else if (ingest.count && o.ingest_stopped)
         fprintf(stderr, "error: --ingest and --ingest-stopped do not go together\n");
     else if (o.file_size == 0 || o.memory < (UINT64_C(16) << 20))

@@ -267,7 +267,7 @@ static void describe_children(void)
     add_arg(api, "--store=%s", store);
     add_arg(api, "--http-listen=%s", http_address);
     add_arg(api, "--spool=%s/api", state);
-    if (!no_compact && !ring_folder)
+    if (!no_compact)
         add_arg(api, "--compact");
     if (cors_origin)
         add_arg(api, "--cors-origin=%s", cors_origin);

@@ -46,17 +46,19 @@ static void plan_tenant(struct look *look)
 static void collect(void *ctx, struct qf_str tenant, const struct sg_catalog_segment *segment)
 {
     struct look *look = ctx;
+    struct sg_plan_file file = { .min_ts = segment->min_ts,
+                                 .max_ts = segment->max_ts,
+                                 .shard = segment->shard,
+                                 .shard_count = segment->shard_count,
+                                 .generation = segment->generation,
+                                 .size = segment->size,
+                                 .replaced_by = SG_PLAN_NONE };
 
     if (look->files.count && !qf_str_eq(tenant, look->tenant))
         plan_tenant(look);
     look->tenant = tenant;
-    QF_VEC_PUSH(&look->files, (struct sg_plan_file){ .min_ts = segment->min_ts,
-                                                     .max_ts = segment->max_ts,
-                                                     .shard = segment->shard,
-                                                     .shard_count = segment->shard_count,
-                                                     .generation = segment->generation,
-                                                     .size = segment->size,
-                                                     .replaced_by = SG_PLAN_NONE });
+    sg_pass_set_source(look->options->store, segment->name, &file);
+    QF_VEC_PUSH(&look->files, file);
 }
 
 struct qa_behind qa_behind_make(struct sg_catalog *catalog, const struct sg_pass_options *options,

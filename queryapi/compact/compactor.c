@@ -14,6 +14,7 @@
 #include "queryapi/compact/behind.h"
 #include "queryapi/dispatch/jobs.h"
 #include "segments/store/lease.h"
+#include "segments/store/ring.h"
 
 #define LEASE_NAME "compaction"
 /* How long after the death of its holder another API goes on: some intervals. */
@@ -26,6 +27,8 @@
 /* A job that cost workers is left alone for so long. */
 #define REFUSED_MS (INT64_C(6) * 3600 * 1000)
 #define REFUSED_MAX 256
+#define RING_AGE_MS 5000
+#define RING_ASK_MS 2000
 /* Damaged files that are told of once, and shown. */
 #define TOLD_MAX 1024
 #define SHOWN_MAX 20
@@ -208,6 +211,16 @@ static struct pb_job to_message(const struct qa_compactor *c, const struct sg_pa
                             .file_bytes = c->options.file_bytes };
 }
 
+/* Who keeps its inputs, which are all of one shard. */
+static void add_owners(const struct qa_compactor *c, struct qa_job *job)
+{
+    struct sg_ring_owners owners;
+
+    sg_ring_owners(c->options.store, job->job.tenant, job->job.shard, &owners);
+    for (size_t i = 0; i < owners.count; i++)
+        qa_job_add_owner(job, qf_str_from(owners.names[i]));
+}
+
 static void take_result(struct qa_compactor *c, const struct qa_job *from, struct sg_pass_job *to)
 {
     to->rc = from->rc;
@@ -243,13 +256,18 @@ static bool may_send(const struct qa_compactor *c, struct sg_pass_job *job)
 static void run_jobs(void *ctx, struct sg_pass_job *jobs, size_t count)
 {
     struct qa_compactor *c = ctx;
+    struct sg_store_call call = { .cancel = &c->cancel, .timeout_ms = RING_ASK_MS };
     struct qa_job *sent = qf_xcalloc(count + 1, sizeof(*sent));
     size_t *of = qf_xcalloc(count + 1, sizeof(*of));
     size_t sent_count = 0;
 
+    /* An older ring does no harm: a job goes to a worker that reads from others. */
+    if (sg_store_is_ring(c->options.store))
+        (void)!sg_ring_follow(c->options.store, RING_AGE_MS, &call, NULL);
     for (size_t i = 0; i < count; i++)
         if (may_send(c, &jobs[i])) {
             sent[sent_count].job = to_message(c, &jobs[i]);
+            add_owners(c, &sent[sent_count]);
             of[sent_count++] = i;
         }
     qa_coord_run_jobs(c->options.coord, sent, sent_count, &c->cancel);

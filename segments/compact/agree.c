@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/pure/alloc.h"
@@ -12,6 +13,7 @@
 #include "base/sys/clock.h"
 #include "base/sys/small_file.h"
 #include "segments/store/http.h"
+#include "segments/store/ring.h"
 
 #define TIMEOUT_MS 30000
 #define CONNECT_MS 3000
@@ -65,6 +67,23 @@ qf_rc sg_agree_new(const struct sg_agree_options *options, struct sg_agree **ret
     agree->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
     *ret_agree = agree;
     return QF_OK;
+}
+
+qf_rc sg_agree_of_ring(const struct sg_store *store, struct sg_agree **ret_agree,
+                       struct qf_err *err)
+{
+    struct sg_ring_nodes ring = sg_ring_nodes(store);
+    const char **nodes = qf_xcalloc(ring.count + 1, sizeof(*nodes));
+    const struct sg_agree_options options = {
+        .nodes = nodes, .node_count = ring.count, .key_file = ring.key_file, .ca_file = ring.ca_file
+    };
+    qf_rc rc;
+
+    for (size_t i = 0; i < ring.count; i++)
+        nodes[i] = strstr(ring.urls[i], "://") + 3;
+    rc = sg_agree_new(&options, ret_agree, err);
+    free(nodes);
+    return rc;
 }
 
 struct sg_agree *sg_agree_free(struct sg_agree *agree)

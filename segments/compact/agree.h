@@ -27,6 +27,9 @@ struct sg_agree_options {
 /* QF_EINVAL: no nodes, or one that is no HOST:PORT. */
 QF_MUST_CHECK qf_rc sg_agree_new(const struct sg_agree_options *options,
                                  struct sg_agree **ret_agree, struct qf_err *err);
+/* Those whose logs say what is on our own nodes: @store is one of these. */
+QF_MUST_CHECK qf_rc sg_agree_of_ring(const struct sg_store *store, struct sg_agree **ret_agree,
+                                     struct qf_err *err);
 struct sg_agree *sg_agree_free(struct sg_agree *agree); /* Accepts NULL, returns NULL. */
 
 /* Which cluster answered. */

@@ -9,6 +9,7 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/strbuf.h"
+#include "segments/store/ring.h"
 
 static bool same_name(const struct sg_segment_name *a, const struct sg_segment_name *b)
 {
@@ -25,7 +26,8 @@ static qf_rc open_object(struct sg_store *store, struct qf_str name, const char 
     uint64_t size;
     qf_rc rc = sg_store_open_file(store, name, ret_fd, &why);
 
-    if (rc != QF_EUNSUPPORTED)
+    /* A keeper need not have all of them. */
+    if (rc != QF_EUNSUPPORTED && !(rc == QF_ENOTFOUND && sg_store_is_ring(store)))
         return rc ? qf_err_set(err, rc, "%s", why.msg) : QF_OK;
     qf_strbuf_printf(&path, "%s/fetched", dir);
     *ret_fd = open(path.data, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -58,4 +60,15 @@ struct sg_reader *sg_fetch(struct sg_store *store, struct qf_str name, const cha
         return reader;
     (void)qf_err_set(err, QF_ECORRUPT, "%s: the name does not fit the content", text);
     return sg_reader_free(reader);
+}
+
+qf_rc sg_fetch_blame(struct sg_store *store, struct qf_str name, struct qf_err *err)
+{
+    struct qf_err why = *err;
+
+    if (!sg_ring_is_local(store, name))
+        return err->rc;
+    sg_ring_suspect_local(store, name);
+    *err = (struct qf_err){ 0 };
+    return qf_err_set(err, QF_EIO, "on this disk: %s", why.msg);
 }

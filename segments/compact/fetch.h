@@ -11,4 +11,8 @@
 struct sg_reader *sg_fetch(struct sg_store *store, struct qf_str name, const char *dir,
                            const struct sg_store_call *call, uint64_t *bytes, struct qf_err *err);
 
+/* @err says that @name is damaged. If it was read from this keeper's own disk, that has it looked at, and it is QF_EIO: others
+ * have it as well. Else as it was. */
+QF_MUST_CHECK qf_rc sg_fetch_blame(struct sg_store *store, struct qf_str name, struct qf_err *err);
+
 #endif

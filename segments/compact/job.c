@@ -14,10 +14,12 @@
 #include "segments/catalog/catalog.h"
 #include "segments/catalog/changes.h"
 #include "segments/compact/fetch.h"
+#include "segments/compact/trade.h"
 #include "segments/parquet/segment_reader.h"
 #include "segments/parquet/segment_writer.h"
-#include "segments/write/sweep.h"
+#include "segments/store/ring.h"
 #include "segments/store/turn.h"
+#include "segments/write/sweep.h"
 
 #define PROGRESS_SAMPLES (1u << 20)
 /* What was put longer ago may be all that is left of the inputs: it is not taken back. Less than any grace (pass.h) that
@@ -412,23 +414,51 @@ static qf_rc put_outputs(struct running *r, struct qf_err *err)
     return rc;
 }
 
+/* On our own nodes: in one step. */
+static qf_rc trade_outputs(struct running *r, struct qf_err *err)
+{
+    QF_VEC(struct sg_trade_output) outputs = { 0 };
+    struct sg_traded traded = { 0 };
+    struct sg_trade trade = { .store = r->options->store,
+                              .inputs = r->job->inputs,
+                              .input_count = r->job->input_count,
+                              .call = &r->call };
+    qf_rc rc;
+
+    pace_outputs(r);
+    for (size_t i = 0; i < r->outputs.count; i++)
+        QF_VEC_PUSH(&outputs, (struct sg_trade_output){ .name = r->outputs.items[i].name,
+                                                        .path = r->outputs.items[i].path });
+    trade.outputs = outputs.items;
+    trade.output_count = outputs.count;
+    rc = sg_trade(&trade, &traded, err);
+    r->result.outputs = traded.put;
+    r->result.present = traded.present;
+    r->result.bytes_written = traded.bytes;
+    QF_VEC_DONE(&outputs);
+    return rc;
+}
+
 /* --- all of it --- */
 
 static qf_rc run(struct running *r, struct qf_err *err)
 {
+    bool trades = sg_store_is_ring(r->options->store);
     qf_rc rc = open_inputs(r, err);
 
     if (rc == QF_OK)
         rc = merge(r, err);
     if (rc == QF_OK && !r->writer)
         rc = qf_err_set(err, QF_ECORRUPT, "files without samples");
-    if (rc == QF_OK) {
+    if (rc == QF_OK && !trades) /* else the log says it */
         say_what_it_replaces(r, r->output_min);
+    if (rc == QF_OK)
         rc = finish_output(r, err);
-    }
     if (rc == QF_OK && r->options->on_progress)
         r->options->on_progress(r->options->ctx, &r->result);
-    return rc == QF_OK ? put_outputs(r, err) : rc;
+    if (rc)
+        return rc;
+    return trades ? trade_outputs(r, err) : put_outputs(r, err);
 }
 
 static void clean_up(struct running *r)
@@ -463,6 +493,8 @@ qf_rc sg_job_run(const struct sg_job *job, const struct sg_job_options *options,
     if (!r.dir)
         return err->rc;
     rc = run(&r, err);
+    if (rc == QF_ECORRUPT && err->subject)
+        rc = sg_fetch_blame(options->store, job->inputs[err->subject - 1], err);
     clean_up(&r);
     if (rc == QF_OK)
         *ret_result = r.result;

@@ -12,6 +12,8 @@
  * hold times, shard, the greatest generation of the inputs and a hash of the content: the same job again, anywhere, changes
  * nothing, and a job that ends between two steps leaves a store that gives the same answers.
  *
+ * On our own nodes steps 1 to 4 are one: outputs are traded for inputs in the log, and the inputs are gone (trade.h).
+ *
  * Memory: a row group of each input, the longest series, and a row group of the output. */
 #ifndef SEGMENTS_COMPACT_JOB_H
 #define SEGMENTS_COMPACT_JOB_H

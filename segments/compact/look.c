@@ -10,6 +10,7 @@
 #include "segments/compact/fetch.h"
 #include "segments/compact/pass_int.h"
 #include "segments/plan/plan.h"
+#include "segments/store/ring.h"
 #include "segments/write/sweep.h"
 
 /* --- the listing --- */
@@ -176,7 +177,8 @@ qf_rc sg_pass_look(struct pass *p, struct qf_err *err)
 {
     qf_rc rc = list(p, err);
 
-    if (rc == QF_OK)
+    /* On our own nodes what was replaced is not listed, and no name gets another content: nothing is to be learnt. */
+    if (rc == QF_OK && !sg_store_is_ring(p->options->store))
         rc = learn_all(p, err);
     for (size_t i = 0; rc == QF_OK && i < p->files.count; i++)
         mark_replaced(p, &p->files.items[i]);

@@ -13,6 +13,7 @@
 #include "segments/compact/pass_int.h"
 #include "segments/compact/ranges.h"
 #include "segments/plan/plan.h"
+#include "segments/store/ring.h"
 #include "segments/write/claim.h"
 
 static const int64_t windows[] = { INT64_C(2) * 3600 * 1000, INT64_C(24) * 3600 * 1000 };
@@ -42,7 +43,7 @@ static qf_rc check_ingest(struct pass *p, struct qf_err *err)
     bool ingest = false;
     qf_rc rc = QF_OK;
 
-    if (!p->options->agree && !p->options->ingest_stopped)
+    if (!p->agree && !p->options->ingest_stopped)
         rc = sg_claim_has_ingest(p->options->store, p->tenant, &p->call, &ingest, err);
     if (!ingest)
         return rc;
@@ -57,7 +58,8 @@ static qf_rc check_ingest(struct pass *p, struct qf_err *err)
 static qf_rc settle(struct pass *p, struct qf_err *err)
 {
     const struct sg_pass_options *o = p->options;
-    int64_t now;
+    /* Logs show what they have at once. */
+    int64_t late_ms = sg_store_is_ring(o->store) ? 0 : o->settle_ms, now;
     uint64_t below, of_ranges;
     qf_rc rc = check_ingest(p, err);
 
@@ -73,9 +75,9 @@ static qf_rc settle(struct pass *p, struct qf_err *err)
         return QF_OK;
     }
     rc = sg_claim_settle(o->store, p->tenant, below, o->settle_ms, &p->call, &p->below, err);
-    if (rc || !o->agree)
+    if (rc || !p->agree)
         return rc;
-    rc = sg_ranges_settle(o->store, o->agree, p->tenant, now, o->settle_ms, o->grace_ms, &p->call,
+    rc = sg_ranges_settle(o->store, p->agree, p->tenant, now, late_ms, o->grace_ms, &p->call,
                           &of_ranges, err);
     if (rc == QF_OK)
         p->below = QF_MIN(p->below, of_ranges);
@@ -84,17 +86,30 @@ static qf_rc settle(struct pass *p, struct qf_err *err)
 
 /* --- jobs --- */
 
-static struct sg_plan_file plan_file(const struct pass_file *file)
+void sg_pass_set_source(struct sg_store *store, struct qf_str name, struct sg_plan_file *file)
 {
-    return (struct sg_plan_file){ .min_ts = file->parts.min_ts,
-                                  .max_ts = file->parts.max_ts,
-                                  .shard = file->parts.shard,
-                                  .shard_count = file->parts.shard_count,
-                                  .generation = file->parts.generation,
-                                  .size = file->size,
-                                  .replaced_by = file->replaced_by,
-                                  .damaged = file->damaged,
-                                  .outdated = file->known && file->outdated };
+    uint32_t partition;
+
+    if (!sg_ring_partition(store, name, &partition))
+        return;
+    file->apart = !sg_claim_is_import(file->generation);
+    file->source = 2 * partition + (file->apart ? 1 : 2);
+}
+
+static struct sg_plan_file plan_file(const struct pass *p, const struct pass_file *file)
+{
+    struct sg_plan_file made = { .min_ts = file->parts.min_ts,
+                                 .max_ts = file->parts.max_ts,
+                                 .shard = file->parts.shard,
+                                 .shard_count = file->parts.shard_count,
+                                 .generation = file->parts.generation,
+                                 .size = file->size,
+                                 .replaced_by = file->replaced_by,
+                                 .damaged = file->damaged,
+                                 .outdated = file->known && file->outdated };
+
+    sg_pass_set_source(p->options->store, file->name, &made);
+    return made;
 }
 
 struct sg_plan_options sg_pass_planning(const struct sg_pass_options *o, int64_t now_ms)
@@ -109,7 +124,9 @@ struct sg_plan_options sg_pass_planning(const struct sg_pass_options *o, int64_t
         .below = sg_plan_below(settled > 0 ? (uint64_t)settled * 1000 : 0, NULL, 0, NULL, 0),
         .file_bytes = o->file_bytes,
         .memory_bytes = o->memory_bytes / 2,
-        .inputs_max = INPUTS_MAX
+        .inputs_max = INPUTS_MAX,
+        /* Pieces in folders of several days, which are listed one after another. */
+        .whole = sg_store_is_ring(o->store),
     };
 }
 
@@ -120,7 +137,7 @@ static qf_rc plan(struct pass *p, struct sg_plan *ret_plan, struct qf_err *err)
 
     options.below = p->below;
     for (size_t i = 0; i < p->files.count; i++)
-        files[i] = plan_file(&p->files.items[i]);
+        files[i] = plan_file(p, &p->files.items[i]);
     return sg_plan_make(&options, files, p->files.count, p->arena, ret_plan, err);
 }
 
@@ -349,14 +366,23 @@ qf_rc sg_pass_run(const struct sg_pass_options *options, struct qf_str tenant,
                   struct sg_pass_result *ret_result, struct qf_err *err)
 {
     struct pass p = { .options = options,
+                      .agree = options->agree,
                       .tenant = tenant,
                       .call = { .cancel = options->cancel },
                       .arena = qf_arena_new(SIZE_MAX),
                       .names = qf_arena_new(SIZE_MAX) };
     struct qf_err own = { 0 };
-    qf_rc rc = run(&p, err ? err : &own);
+    qf_rc rc = QF_OK;
 
+    err = err ? err : &own;
+    if (sg_store_is_ring(options->store)) {
+        rc = sg_agree_of_ring(options->store, &p.own_agree, err);
+        p.agree = p.own_agree;
+    }
+    if (rc == QF_OK)
+        rc = run(&p, err);
     *ret_result = p.result;
+    (void)sg_agree_free(p.own_agree);
     QF_VEC_DONE(&p.files);
     QF_VEC_DONE(&p.learnt);
     (void)qf_arena_free(p.arena);

@@ -7,7 +7,10 @@
  *   2. list the tenant's files, and read from their ends what they replace
  *   3. plan and run jobs, list again, until there is nothing to do
  *   4. verify outputs that are older than the grace by the store's clock, delete what they replace, leave a note
- *   5. merge files of exemplars and metadata of days that are over (segments/annex/files.h) */
+ *   5. merge files of exemplars and metadata of days that are over (segments/annex/files.h)
+ *
+ * On our own nodes a job trades its outputs for its inputs in one entry of a log (trade.h): files say nothing of each other,
+ * 4 has nothing to do and no time has to pass until something shows in a listing. */
 #ifndef SEGMENTS_COMPACT_PASS_H
 #define SEGMENTS_COMPACT_PASS_H
 
@@ -43,7 +46,8 @@ struct sg_pass_options {
         settle_ms; /* files whose generation is younger are left alone, and windows that ended since */
     int64_t grace_ms; /* how long files stay after they were replaced */
     const struct sg_agree
-        *agree;          /* borrowed: who is asked what ingest nodes have sealed; NULL: nobody */
+        *agree; /* borrowed: who is asked what ingest nodes have sealed; NULL: nobody. On our own
+                         * nodes it does not matter: those that say what there is are asked */
     bool ingest_stopped; /* without anybody to ask: they are known to have sealed everything */
     bool dry_run;        /* change nothing */
     const atomic_bool *cancel;
@@ -69,6 +73,10 @@ struct sg_pass_result {
         annexes_written; /* files of exemplars and metadata; in a dry run, that would be */
     uint64_t waiting; /* files in windows that are over, of generations that may still get others */
 };
+
+/* Where @file, called @name, comes from: on our own nodes of which partition's log, and whether of its ranges or of imports,
+ * which have series of all partitions. Elsewhere it does not matter. Does not wait. */
+void sg_pass_set_source(struct sg_store *store, struct qf_str name, struct sg_plan_file *file);
 
 /* How a pass with these options plans at @now_ms, if every generation that has settled may be taken: for who wants to know
  * what there is to do, without asking the store. */

@@ -22,6 +22,8 @@ struct pass_file {
 
 struct pass {
     const struct sg_pass_options *options;
+    const struct sg_agree *agree; /* that of the options, or on our own nodes: */
+    struct sg_agree *own_agree;
     struct qf_str tenant;
     struct sg_store_call call;
     int64_t now_ms; /* by the store's clock */

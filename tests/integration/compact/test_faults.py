@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "api"))
 from harness import BINARY, START, Fabric, load, standard_lines  # noqa: E402
+from kills import kill_when  # noqa: E402
 from test_compact import HOURS, NOW, Asker, compact, segments  # noqa: E402
 
 
@@ -42,12 +43,7 @@ class Faults(unittest.TestCase):
     def kill_when(self, step, happened, *flags):
         """Killed as soon as @happened is seen; one that was quicker has to have done it all."""
         process = self.start(*flags)
-        end = time.monotonic() + 120
-        while process.poll() is None and not happened() and time.monotonic() < end:
-            pass
-        self.assertLess(time.monotonic(), end, step)
-        process.kill()
-        _, said = process.communicate()
+        said = kill_when(process, happened)
         self.assertIn(process.returncode, (0, -signal.SIGKILL), f"{step}: {said}")
         self.check(step)
 
