@@ -33,6 +33,7 @@ const struct faults faults[] = {
       .deaf_keeper = 1,
       .deaf_ms = 5000,
       .deaf_to_leader = true,
+      .untold = true,
       .stale = 0.8,
       .late = 0.05,
       .later_ms = 4 * LATE_MS,
@@ -242,6 +243,76 @@ static void deafen(struct world *w)
             w->now + between(w, 0, w->faults->deaf_ms);
 }
 
+/* --- a disk that knows of nothing --- */
+
+enum { LONG_MS = 3000 };
+
+static uint64_t heard(const struct world *w, uint8_t number, uint32_t slot)
+{
+    int k = keeper_of(w->ring, number);
+
+    return k < 0 ? UINT64_MAX : w->keepers[k].keep.epochs[slot];
+}
+
+/* An owner before and after that has not heard of the slot's epoch goes on like that, and so do coordinators. */
+static void hold_back(struct world *w, uint32_t at)
+{
+    const struct rg_slot *slot = &w->ring->slots[at];
+    rg_nodes both = rg_owners_set(&slot->owners) & rg_owners_set(&slot->to);
+
+    for (uint8_t n = 0; n < RG_NODES_MAX; n++)
+        if ((both & RG_NODE(n)) && heard(w, n, at) < slot->epoch) {
+            w->deaf_ms[keeper_of(w->ring, n)] = w->now + LONG_MS;
+            break;
+        }
+    for (int c = 0; c < COORDINATORS; c++)
+        if (c != w->leader && w->coordinators[c].ring->slots[at].epoch < slot->epoch)
+            w->deaf_ms[COORDINATOR + c] = w->now + LONG_MS;
+}
+
+/* Who is in @gone loses its disk, and is not told anything for a while. */
+static void rob(struct world *w, rg_nodes gone)
+{
+    for (uint8_t n = 0; n < RG_NODES_MAX; n++) {
+        int k = gone & RG_NODE(n) ? keeper_of(w->ring, n) : -1;
+
+        if (k < 0 || !w->keepers[k].keep.told)
+            continue;
+        wipe(w, k);
+        w->deaf_ms[k] = w->now + LONG_MS;
+    }
+}
+
+/* The slot has left an owner that a coordinator still counts, beside one that has not heard of it either. */
+static void forget(struct world *w, uint32_t at)
+{
+    const struct rg_slot *slot = &w->ring->slots[at];
+
+    for (int c = 0; c < COORDINATORS; c++) {
+        const struct rg_slot *before = &w->coordinators[c].ring->slots[at];
+        rg_nodes old = rg_owners_set(&before->owners), deaf = 0;
+
+        if (!w->coordinators[c].alive || before->change || before->epoch >= slot->epoch)
+            continue;
+        for (unsigned i = 0; i < slot->owners.count; i++)
+            if (heard(w, slot->owners.nodes[i], at) <= before->epoch)
+                deaf |= RG_NODE(slot->owners.nodes[i]);
+        if (!(deaf & old) || !(old & ~rg_owners_set(&slot->owners)))
+            continue;
+        rob(w, old & ~rg_owners_set(&slot->owners));
+        w->deaf_ms[COORDINATOR + c] = w->now + LONG_MS;
+    }
+}
+
+static void conspire(struct world *w)
+{
+    for (uint32_t at = 0; at < SLOTS; at++)
+        if (w->ring->slots[at].change)
+            hold_back(w, at);
+        else
+            forget(w, at);
+}
+
 void chaos_step(struct world *w)
 {
     const struct coordinator *leader = &w->coordinators[w->leader];
@@ -251,6 +322,8 @@ void chaos_step(struct world *w)
     learn_who_leads(w);
     if (!w->quiet) {
         deafen(w);
+        if (w->faults->untold)
+            conspire(w);
         if (chance(w, 0.7))
             trouble_keeper(w);
         else if (chance(w, 0.5))

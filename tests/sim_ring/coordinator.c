@@ -155,7 +155,8 @@ static void on_answer(struct world *w, int at, const struct message *m)
         op->until_ms = QF_MIN(op->until_ms, w->now + 50);
         break;
     case RG_TALLY_OLD:
-        follow(w, c, w->log.count);
+        if (!w->faults->untold || w->now >= w->deaf_ms[COORDINATOR + at])
+            follow(w, c, w->log.count);
         op->until_ms = w->now;
         break;
     }

@@ -58,6 +58,7 @@ struct faults {
     int64_t deaf_ms;
     bool
         deaf_to_leader; /* such a keeper hears nothing of what the leader's driver asks, and others all the same */
+    bool untold;  /* what is needed for a disk that takes what it should not is brought about */
     double stale; /* a step: a coordinator's ring stands still, as long */
     double
         late; /* a message, up to LATE_MS; a quarter of that: up to later_ms, which nothing bounds */
