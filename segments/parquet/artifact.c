@@ -1,260 +1,23 @@
-/* artifact.c - leaf results as Parquet files, both ways. */
+/* artifact.c - leaf results out of Parquet files. */
 #include "segments/parquet/artifact.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/pure/alloc.h"
-#include "base/pure/hex.h"
 #include "base/pure/number.h"
 #include "base/pure/varint.h"
-#include "base/pure/vec.h"
-#include "segments/parquet/column_file.h"
+#include "segments/parquet/artifact_int.h"
 #include "promql/histogram/codec.h"
-
-#define KEY_VERSION "promfabric.artifact_version"
-#define KEY_KIND "promfabric.kind"
-#define KEY_SAMPLES_READ "promfabric.samples_read"
-#define KEY_POINTS "promfabric.points"
-#define KEY_SERIES "promfabric.series"
-#define KEY_NOTES "promfabric.notes"
-
-/* ts, series, values, histogram. */
-#define COLUMNS_MAX (2 + PQ_LEAF_COLUMNS_MAX + 1)
-
-struct schema {
-    struct colfile_column columns[COLUMNS_MAX];
-    struct colfile_schema file;
-};
-
-/* Timestamps and series differ little from row to row, so deltas take few bits and decode fast;
- * values are sent as they are: an artifact lives for one query on a fast network. */
-static void schema_init(struct schema *schema, const struct pq_leaf_kind *kind, bool histograms)
-{
-    size_t values = kind->column_count, count = 0;
-
-    schema->columns[count++] =
-        (struct colfile_column){ .name = "ts", .type = COLFILE_I64, .encoding = COLFILE_DELTA };
-    schema->columns[count++] =
-        (struct colfile_column){ .name = "series", .type = COLFILE_I32, .encoding = COLFILE_DELTA };
-    for (size_t i = 0; i < values; i++)
-        schema->columns[count++] = (struct colfile_column){ .name = kind->columns[i],
-                                                            .type = COLFILE_F64,
-                                                            .encoding = COLFILE_PLAIN };
-    if (histograms)
-        schema->columns[count++] = (struct colfile_column){ .name = "histogram",
-                                                            .type = COLFILE_BYTES,
-                                                            .shape = COLFILE_OPTIONAL,
-                                                            .encoding = COLFILE_PLAIN };
-    schema->file = (struct colfile_schema){ .columns = schema->columns,
-                                            .column_count = count,
-                                            .page_bytes = 1u << 20 };
-}
-
-/* -- Writing ---------------------------------------------------------------------------------- */
-
-static void put_varint(struct qf_strbuf *buf, uint64_t value)
-{
-    unsigned char bytes[QF_VARINT_MAX];
-
-    qf_strbuf_add(buf, bytes, qf_varint_put(bytes, value));
-}
-
-static void put_text(struct qf_strbuf *buf, struct qf_str text)
-{
-    put_varint(buf, text.len);
-    qf_strbuf_str(buf, text);
-}
-
-static void set_number(struct colfile_writer *writer, const char *key, uint64_t value)
-{
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-
-    colfile_set_meta(writer, qf_str_from(key), (struct qf_str){ text, (size_t)len });
-}
-
-static void set_series(struct colfile_writer *writer, const struct pq_leaf_result *result)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf table = QF_STRBUF_INIT;
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf labels = QF_STRBUF_INIT;
-
-    put_varint(&table, result->series_count);
-    for (size_t i = 0; i < result->series_count; i++) {
-        qf_strbuf_reset(&labels);
-        qf_labels_encode(&labels, result->series[i]);
-        put_text(&table, qf_strbuf_view(&labels));
-    }
-    colfile_set_meta(writer, QF_STR(KEY_SERIES), qf_strbuf_view(&table));
-}
-
-static void set_notes(struct colfile_writer *writer, const struct pq_notes *notes)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf buf = QF_STRBUF_INIT;
-
-    if (!notes->count && !notes->omitted)
-        return;
-    put_varint(&buf, notes->omitted);
-    put_varint(&buf, notes->count);
-    for (size_t i = 0; i < notes->count; i++) {
-        put_varint(&buf, notes->items[i].level);
-        put_varint(&buf, notes->items[i].pos.start);
-        put_varint(&buf, notes->items[i].pos.end);
-        put_text(&buf, notes->items[i].text);
-    }
-    colfile_set_meta(writer, QF_STR(KEY_NOTES), qf_strbuf_view(&buf));
-}
-
-static qf_rc write_histograms(struct colfile_writer *writer,
-                              const struct pq_histogram *const *histograms, size_t count,
-                              struct qf_err *err)
-{
-    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
-    QF_CLEANUP(qf_freep) struct qf_str *values = qf_xcalloc(count, sizeof(*values));
-    QF_CLEANUP(qf_freep) uint32_t *lengths = qf_xcalloc(count, sizeof(*lengths));
-    struct colfile_data data = { .values = values, .rows = count, .lengths = lengths };
-    size_t start = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        if (!histograms[i])
-            continue;
-        start = bytes.len;
-        pq_histogram_encode(&bytes, histograms[i]);
-        values[data.count++].len = bytes.len - start;
-        lengths[i] = 1;
-    }
-    start = 0;
-    for (size_t i = 0; i < data.count; i++) { /* only now that the bytes no longer move */
-        values[i].data = bytes.data + start;
-        start += values[i].len;
-    }
-    return colfile_write(writer, &data, err);
-}
-
-static qf_rc write_rows(struct colfile_writer *writer, const struct pq_leaf_result *result,
-                        size_t start, size_t count, struct qf_err *err)
-{
-    const struct pq_rows *rows = &result->rows;
-    struct colfile_data data = { .count = count, .rows = count, .values = rows->ts + start };
-    qf_rc rc = colfile_write(writer, &data, err);
-
-    data.values = rows->series + start;
-    if (rc == QF_OK)
-        rc = colfile_write(writer, &data, err);
-    for (size_t i = 0; i < result->kind->column_count && rc == QF_OK; i++) {
-        data.values = rows->columns[i] + start;
-        rc = colfile_write(writer, &data, err);
-    }
-    if (rows->histograms && rc == QF_OK)
-        rc = write_histograms(writer, rows->histograms + start, count, err);
-    return rc;
-}
-
-static void print_checksum(const unsigned char *hash, char *out)
-{
-    out += snprintf(out, 6, "xxh3:");
-    qf_hex_encode(hash, 16, out);
-}
-
-static qf_rc write_all_rows(struct colfile_writer *writer, const struct pq_leaf_result *result,
-                            const atomic_bool *canceled, struct qf_err *err)
-{
-    size_t total = result->rows.count;
-    qf_rc rc = QF_OK;
-
-    for (size_t at = 0; at < total && rc == QF_OK; at += SG_ARTIFACT_ROW_GROUP_ROWS) {
-        if (canceled && atomic_load_explicit(canceled, memory_order_relaxed))
-            return qf_err_set(err, QF_ECANCELED, "canceled");
-        rc = write_rows(writer, result, at, QF_MIN(total - at, (size_t)SG_ARTIFACT_ROW_GROUP_ROWS),
-                        err);
-    }
-    return rc;
-}
-
-static qf_rc write_result(struct colfile_writer *writer, const struct pq_leaf_result *result,
-                          const atomic_bool *canceled, struct qf_strbuf *buf,
-                          struct sg_artifact_info *ret_info, struct qf_err *err)
-{
-    const struct pq_rows *rows = &result->rows;
-    struct colfile_written written;
-    qf_rc rc = write_all_rows(writer, result, canceled, err);
-
-    if (rc != QF_OK)
-        return rc;
-    set_number(writer, KEY_VERSION, SG_ARTIFACT_SCHEMA_VERSION);
-    colfile_set_meta(writer, QF_STR(KEY_KIND), qf_str_from(result->kind->name));
-    set_number(writer, KEY_SAMPLES_READ, result->samples_read);
-    set_number(writer, KEY_POINTS, result->points);
-    set_series(writer, result);
-    set_notes(writer, &result->notes);
-    rc = colfile_finish(writer, false, buf, &written, err);
-    if (rc != QF_OK || !ret_info)
-        return rc;
-    *ret_info = (struct sg_artifact_info){
-        .size_bytes = written.size,
-        .row_count = rows->count,
-        .min_ts = rows->count ? rows->ts[0] : 0,
-        .max_ts = rows->count ? rows->ts[rows->count - 1] : 0,
-        .schema_version = SG_ARTIFACT_SCHEMA_VERSION,
-    };
-    print_checksum(written.hash, ret_info->checksum);
-    return QF_OK;
-}
-
-static qf_rc write_to(const struct pq_leaf_result *result, const char *path, struct qf_strbuf *buf,
-                      const atomic_bool *canceled, struct sg_artifact_info *ret_info,
-                      struct qf_err *err)
-{
-    struct schema schema;
-    struct colfile_writer *writer;
-    struct qf_err own = { 0 };
-    qf_rc rc;
-
-    if (!err)
-        err = &own;
-    schema_init(&schema, result->kind, result->rows.histograms != NULL);
-    writer = colfile_writer_new(&schema.file, path, err);
-    if (!writer)
-        return err->rc;
-    rc = write_result(writer, result, canceled, buf, ret_info, err);
-    (void)colfile_writer_free(writer);
-    return rc;
-}
-
-qf_rc sg_artifact_write_file(const struct pq_leaf_result *result, const char *path,
-                             const atomic_bool *canceled, struct sg_artifact_info *ret_info,
-                             struct qf_err *err)
-{
-    return write_to(result, path, NULL, canceled, ret_info, err);
-}
-
-qf_rc sg_artifact_write_memory(const struct pq_leaf_result *result, struct qf_strbuf *buf,
-                               struct sg_artifact_info *ret_info, struct qf_err *err)
-{
-    return write_to(result, NULL, buf, NULL, ret_info, err);
-}
-
-void sg_artifact_checksum(struct qf_str bytes, char *out)
-{
-    XXH128_canonical_t canonical;
-
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data, bytes.len));
-    print_checksum(canonical.digest, out);
-}
-
-/* -- Reading ---------------------------------------------------------------------------------- */
 
 struct reader {
     struct pq_leaf_reader base; /* first member */
     struct colfile *file;
     struct qf_arena *arena; /* series table and notes */
     struct qf_arena *batch; /* histograms of the current row group */
-    struct schema schema;
+    struct artifact_schema schema;
     bool histograms;
     size_t next_group;
     struct qf_purse *purse; /* or NULL */
@@ -312,7 +75,7 @@ static bool get_text(struct qf_str *rest, struct qf_str *ret_text)
 /* Strings stay in the file's metadata, which lives as long as the reader. */
 static qf_rc read_series(struct reader *reader, struct qf_err *err)
 {
-    struct qf_str rest = colfile_meta(reader->file, KEY_SERIES), bytes;
+    struct qf_str rest = colfile_meta(reader->file, ARTIFACT_KEY_SERIES), bytes;
     struct qf_labels *series;
     uint64_t count;
 
@@ -349,7 +112,7 @@ static qf_rc read_series(struct reader *reader, struct qf_err *err)
 
 static qf_rc read_notes(struct reader *reader, struct qf_err *err)
 {
-    struct qf_str rest = colfile_meta(reader->file, KEY_NOTES), text;
+    struct qf_str rest = colfile_meta(reader->file, ARTIFACT_KEY_NOTES), text;
     uint64_t omitted, count, level, start, end;
 
     reader->base.notes.arena = reader->arena;
@@ -519,19 +282,19 @@ static qf_rc reader_start(struct reader *reader, struct qf_err *err)
     uint64_t version;
     qf_rc rc;
 
-    if (!meta_number(reader->file, KEY_VERSION, &version) ||
-        !meta_number(reader->file, KEY_SAMPLES_READ, &reader->base.samples_read) ||
-        !meta_number(reader->file, KEY_POINTS, &reader->base.points))
+    if (!meta_number(reader->file, ARTIFACT_KEY_VERSION, &version) ||
+        !meta_number(reader->file, ARTIFACT_KEY_SAMPLES_READ, &reader->base.samples_read) ||
+        !meta_number(reader->file, ARTIFACT_KEY_POINTS, &reader->base.points))
         return corrupt(reader, "not an artifact", err);
     if (version != SG_ARTIFACT_SCHEMA_VERSION)
         return qf_err_set(err, QF_EUNSUPPORTED, "%s: artifact version %llu; this build reads %d",
                           colfile_name(reader->file), (unsigned long long)version,
                           SG_ARTIFACT_SCHEMA_VERSION);
-    reader->base.kind = pq_leaf_kind_find(colfile_meta(reader->file, KEY_KIND));
+    reader->base.kind = pq_leaf_kind_find(colfile_meta(reader->file, ARTIFACT_KEY_KIND));
     if (!reader->base.kind)
         return corrupt(reader, "no such kind of leaf", err);
     reader->histograms = colfile_columns(reader->file) == 2 + reader->base.kind->column_count + 1;
-    schema_init(&reader->schema, reader->base.kind, reader->histograms);
+    artifact_schema_init(&reader->schema, reader->base.kind, reader->histograms);
     rc = colfile_check_schema(reader->file, &reader->schema.file, err);
     if (rc == QF_OK)
         rc = read_series(reader, err);

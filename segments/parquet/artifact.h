@@ -10,7 +10,8 @@
  * Rows with histograms of a sum or an average are addends (partial/natives.h): there may be several
  * of a timestamp and series, behind the row of the floats.
  *
- * The rows come in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows. The series table (labels
+ * The rows come in row groups of at most SG_ARTIFACT_ROW_GROUP_ROWS rows; up to a thousand without
+ * histograms are plain numbers (plain_file.h), of others timestamps and series are differences. The series table (labels
  * in canonical encoding), the notes, the kind by name, samples_read and points travel in the
  * key/value metadata. Every byte is covered by a checksum (column_file.h), on top of the one the
  * transport checks. Equal results give equal bytes.
