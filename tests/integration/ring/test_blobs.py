@@ -135,7 +135,9 @@ class Faults(BlobsTest):
         self.fabric()
         self.keepers[0].kill()
         self.write_and_seal(100, NOW)
-        self.keepers[0].start()
+        self.a.kill()
+        shutil.rmtree(self.a.data / "handoff")  # so that nobody sends it
+        self.again(self.a, self.keepers[0])
         names = set(self.names())
         wait_for("the keeper to be complete", lambda: set(self.keepers[0].blobs()) >= names, 60)
         wait_for("it to be told", lambda: self.keepers[0].metric("promfabric_keeper_mended_total") >= len(names), 20)
