@@ -5,7 +5,8 @@ usage: run.py [--only read,put,bootstrap] [--rounds N] [--instances N] [--puts N
               [--disk FOLDER]
 
 read       The same queries over the same data, in turn: three workers over a folder, and three that keep three copies. Wall
-           clock, and processor time of API and workers, which tells them apart on a busy machine; fails if an answer differs.
+           clock, and processor time of API and workers, less what they use while idle, which tells them apart on a busy
+           machine; fails if an answer differs.
 put        Blobs of --bytes with one keeper, and with three at a quorum: each on a tmpfs, each of its syncs takes --sync-ms.
 bootstrap  A fourth node joins three that keep three copies of --blobs blobs of --blob-bytes on --disk, with nothing to hold
            it back; against a plain copy of the same files, there too, each synced. In turn, the better of two counts.
@@ -35,6 +36,7 @@ CLIENT = BUILD / "tests/bench/ring/bench_ring"
 SLOW_SYNC = next((BUILD / "tests/bench/queue").glob("*slow_sync.so"), None)
 NODES = "/v1/admin/storage-nodes"
 END = 1769860800  # of the data
+IDLE_S = 5
 QUERIES = [("sum(rate(http_requests_total[5m]))", 21600), ("sum by (job) (rate(http_requests_total[5m]))", 21600),
            ("avg(node_memory_available_bytes) / max(node_memory_available_bytes)", 21600),
            ('count({__name__=~".+_total"})', 3600), ("topk(3, rate(http_requests_total[5m]))", 3600)]
@@ -70,6 +72,7 @@ class Ring:
         keeper = Keeper(self.folder, f"k{len(self.keepers)}", self.store, "--keep-mend-every", "1h", "--keep-scrub-rate", "0B",
                         "--log-level", "warn")
         self.keepers.append(keeper.start(self.env))
+        self.asked = time.monotonic()
         return self.ask("POST", NODES, {"name": keeper.name, "url": keeper.url}).get("migration")
 
     def stop(self):
@@ -128,8 +131,22 @@ def measure_read(args):
             ring.stop()
 
 
+def idle_use(sides):
+    """Processor seconds that API and workers of each side use in a second in which nobody asks anything."""
+    def used():
+        return {name: (cpu_seconds([reader]), cpu_seconds(workers)) for name, reader, workers in sides}
+    begin, before = time.monotonic(), used()
+    time.sleep(IDLE_S)
+    passed, after = time.monotonic() - begin, used()
+    rates = {name: [(b - a) / passed for a, b in zip(before[name], after[name])] for name in before}
+    print("read, idle: " + "; ".join(f"{name}: API {1e3 * api_:.1f} ms a second, workers {1e3 * workers:.1f}"
+                                     for name, (api_, workers) in rates.items()), flush=True)
+    return rates
+
+
 def compare_reads(args, sides):
     figures, same = {name: {} for name, _, _ in sides}, True
+    idle = idle_use(sides)
     for round_ in range(args.rounds + 2):  # two to warm up
         bodies = {}
         for query, span in QUERIES:
@@ -138,8 +155,8 @@ def compare_reads(args, sides):
                 wall, body = ask(reader, query, span)
                 after = cpu_seconds([reader]), cpu_seconds(workers)
                 if round_ >= 2:
-                    for what, took in (("wall clock", wall), ("processor of the API", after[0] - before[0]),
-                                       ("processor of workers", after[1] - before[1])):
+                    for what, took in (("wall clock", wall), ("processor of the API", after[0] - before[0] - wall * idle[name][0]),
+                                       ("processor of workers", after[1] - before[1] - wall * idle[name][1])):
                         figures[name].setdefault(what, {}).setdefault(query, []).append(took)
                 bodies.setdefault(query, set()).add(body)
         same = same and all(len(found) == 1 for found in bodies.values())
@@ -193,7 +210,6 @@ def plain_copy(files, to):
 
 def bootstrap(ring):
     """A node more: seconds, bytes, its files."""
-    begin = time.monotonic()
     migration = ring.grow()
 
     def over():
@@ -202,7 +218,7 @@ def bootstrap(ring):
     done = wait_for("the migration to end", over, 600)
     if done["status"] != "completed":
         raise SystemExit(f"the migration is {done}")
-    return time.monotonic() - begin, done["progress"]["bytes"], [path for path in ring.keepers[-1].blobs().values()]
+    return time.monotonic() - ring.asked, done["progress"]["bytes"], list(ring.keepers[-1].blobs().values())
 
 
 def measure_bootstrap(args):
