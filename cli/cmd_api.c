@@ -22,11 +22,14 @@ static const struct cli_flag flags[] = {
     { "http-listen", CLI_FLAG_STR, &o.listen, "HOST:PORT", "127.0.0.1:8080",
       "queries, metrics and probes; port 0 takes a free one" },
     { "discovery", CLI_FLAG_STR, &discovery, "KIND", "static",
-      "how workers are found: static, dns, kubernetes or ecs" },
+      "how workers are found: static, file, dns, kubernetes or ecs" },
     { "worker", CLI_FLAG_LIST, &workers, "HOST:PORT", NULL,
       "control address of a worker (static) or name of several (dns); repeatable" },
+    { "workers-file", CLI_FLAG_STR, &o.discovery.workers_file, "FILE", NULL,
+      "a line HOST:PORT for each worker, # for comments; read again every --discovery-interval "
+      "(file)" },
     { "discovery-interval", CLI_FLAG_DURATION, &o.discovery.interval_ms, "DURATION", "2s",
-      "how often dns, kubernetes and ecs are asked" },
+      "how often a file is read, and dns, kubernetes and ecs are asked" },
     { "kubernetes-service", CLI_FLAG_STR, &o.discovery.kubernetes_service, "NAME", NULL,
       "headless service of the workers" },
     { "kubernetes-port", CLI_FLAG_STR, &o.discovery.kubernetes_port, "NAME", "control",
@@ -216,9 +219,11 @@ static bool loopback(const char *listen)
 static bool check_options(void)
 {
     if (!qa_discovery_parse_kind(discovery, &o.discovery.kind))
-        return cli_bad("--discovery: expected static, dns, kubernetes or ecs");
+        return cli_bad("--discovery: expected static, file, dns, kubernetes or ecs");
     if (o.discovery.kind <= QA_DISCOVERY_DNS && workers.count == 0)
         return cli_bad("--worker: at least one is needed");
+    if ((o.discovery.kind == QA_DISCOVERY_FILE) != (o.discovery.workers_file != NULL))
+        return cli_bad("--workers-file and --discovery file go together");
     if (!qa_discovery_parse_kind(ingest_discovery, &o.ingest.kind) ||
         o.ingest.kind > QA_DISCOVERY_DNS)
         return cli_bad("--ingest-discovery: expected static or dns");

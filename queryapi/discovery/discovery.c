@@ -30,7 +30,7 @@ struct qa_discovery {
 
 bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind)
 {
-    static const char *const names[] = { "static", "dns", "kubernetes", "ecs" };
+    static const char *const names[] = { "static", "dns", "kubernetes", "ecs", "file" };
 
     for (size_t i = 0; i < QF_COUNT_OF(names); i++) {
         if (strcmp(text, names[i]) == 0) {
@@ -86,6 +86,8 @@ static qf_rc look_everywhere(struct qa_discovery *discovery, struct endpoints *l
         return qa_kubernetes_look(options, &discovery->stop, list, version, err);
     if (options->kind == QA_DISCOVERY_ECS)
         return qa_ecs_look(options, &discovery->stop, list, err);
+    if (options->kind == QA_DISCOVERY_FILE)
+        return qa_file_look(options->workers_file, list, err);
     for (size_t i = 0; i < options->worker_count && rc == QF_OK; i++) {
         if (options->kind == QA_DISCOVERY_DNS)
             rc = qa_dns_look(options->workers[i], list, err);
@@ -169,6 +171,10 @@ struct qa_discovery *qa_discovery_new(const struct qa_discovery_options *options
     }
     if (options->kind == QA_DISCOVERY_ECS && (!options->ecs_cluster || !options->ecs_service)) {
         (void)qf_err_set(err, QF_EINVAL, "ECS discovery needs a cluster and a service");
+        return NULL;
+    }
+    if (options->kind == QA_DISCOVERY_FILE && !options->workers_file) {
+        (void)qf_err_set(err, QF_EINVAL, "discovery by a file needs its name");
         return NULL;
     }
     for (size_t i = 0; i < options->worker_count; i++) {

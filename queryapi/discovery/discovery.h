@@ -1,8 +1,8 @@
-/* discovery.h - where workers are: a fixed list, names in DNS, Kubernetes or ECS.
+/* discovery.h - where workers are: a fixed list, a file, names in DNS, Kubernetes or ECS.
  *
  * A thread of its own looks around, because name servers and API servers take their time, and hands
  * the whole list over. What fails to answer keeps its last list, so that a name server that is down
- * takes no worker away. DNS and ECS are asked every interval; Kubernetes is watched, and listed
+ * takes no worker away. Files, DNS and ECS are looked at every interval; Kubernetes is watched, and listed
  * again when the watch tells of a change, ends, or is not allowed. */
 #ifndef QUERYAPI_DISCOVERY_DISCOVERY_H
 #define QUERYAPI_DISCOVERY_DISCOVERY_H
@@ -21,6 +21,7 @@ enum qa_discovery_kind {
     QA_DISCOVERY_DNS,
     QA_DISCOVERY_KUBERNETES,
     QA_DISCOVERY_ECS,
+    QA_DISCOVERY_FILE,
 };
 bool qa_discovery_parse_kind(const char *text, enum qa_discovery_kind *ret_kind);
 
@@ -33,6 +34,8 @@ struct qa_discovery_options {
     const char *const *workers;
     size_t worker_count;
     int64_t interval_ms; /* of all but STATIC; 0: 2 s */
+    /* FILE: its lines are "host:port", each one worker; '#' begins a comment. */
+    const char *workers_file;
     /* KUBERNETES: the headless service whose EndpointSlices list the workers, and the name of its
      * control port. Server, token and namespace are those of the pod unless given. */
     const char *kubernetes_service, *kubernetes_port;

@@ -22,6 +22,9 @@ void qa_endpoints_clear(struct endpoints *list);
 enum qa_host_form { QA_HOST_IPV4, QA_HOST_IPV6, QA_HOST_NAME };
 bool qa_is_host(const char *text, enum qa_host_form form);
 
+/* file.c: every line of the file @name. QF_EIO: it cannot be read. QF_EINVAL: a line is no address, and is named. */
+QF_MUST_CHECK qf_rc qa_file_look(const char *name, struct endpoints *list, struct qf_err *err);
+
 /* dns.c: every address of "name:port". */
 QF_MUST_CHECK qf_rc qa_dns_look(const char *name_and_port, struct endpoints *list,
                                 struct qf_err *err);

@@ -406,6 +406,38 @@ class EcsTasks(DiscoveryCase):
         self.assertEqual(set(self.server.key_requests), {"for-the-agent"})
 
 
+class File(DiscoveryCase):
+    def write(self, *lines):
+        with open(f"{self.file}.new", "w") as file:
+            file.write("\n".join(lines))
+        os.rename(f"{self.file}.new", self.file)
+
+    def test_it_is_read_again_and_nonsense_changes_nothing(self):
+        folder = tempfile.mkdtemp(prefix="pf-workers-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.file = os.path.join(folder, "workers")
+        self.write("# two of them", f"127.0.0.1:{self.ports[0]}", "", f"  127.0.0.1:{self.ports[1]}  # in rack 2")
+        self.restart("--discovery=file", f"--workers-file={self.file}", "--discovery-interval=50ms")
+        self.wait_ports(*self.ports[:2])
+        self.write(f"127.0.0.1:{self.ports[1]}", f"127.0.0.1:{self.ports[2]}")
+        self.wait_ports(*self.ports[1:])
+        self.check_answer()
+        for number, lines in enumerate(([f"127.0.0.1:{self.ports[0]}", "nowhere"], None)):
+            if lines:
+                self.write(*lines)
+            else:
+                self.write(f"127.0.0.1:{self.ports[1]}", f"127.0.0.1:{self.ports[2]}")
+                self.wait_ports(*self.ports[1:])
+                os.unlink(self.file)
+            wait_for("a warning", lambda number=number: self.fabric.api.log_text().count(
+                "the workers known so far stay") == number + 1)
+            self.wait_ports(*self.ports[1:])
+        self.assertIn("line 2 is not HOST:PORT", self.fabric.api.log_text())
+        self.write(f"127.0.0.1:{self.ports[0]}")
+        self.wait_ports(self.ports[0])
+        self.check_answer()
+
+
 class Dns(DiscoveryCase):
     def test_every_address_of_a_name_is_dialled(self):
         self.restart("--discovery=dns", f"--worker=localhost:{self.ports[0]}",
