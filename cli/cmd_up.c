@@ -705,7 +705,8 @@ static bool check_ring(void)
     if (ring_copies > 7 || !ingest_count)
         wrong = "1 to 7 copies, and at least one ingest node";
     else if (demo)
-        wrong = "the history of --demo is imported, which a ring does not take yet";
+        wrong = "--demo puts its history into the store before anything runs, and a ring is not "
+                "there then";
     else if (store && strstr(store, "://"))
         wrong = "--store is a folder, below which the workers keep segments";
     else if (worker_count && worker_count < ring_copies)
