@@ -12,7 +12,8 @@ import urllib.parse
 
 from harness import BINARY, wait_for
 
-NOW = int(time.time() * 1000) - 60000
+# In the last window of two hours that is over, so that it is merged.
+NOW = (int(time.time()) // 7200 * 7200 - 1800) * 1000
 
 
 class Up(unittest.TestCase):
@@ -30,7 +31,8 @@ class Up(unittest.TestCase):
         self.process = subprocess.Popen(
             [BINARY, "up", "--ring", "3", "--store", self.store, "--http-listen", "127.0.0.1:0", *args],
             stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL, text=True,
-            env={**os.environ, "PROMFABRIC_SEAL_AGE": "1s", "PROMFABRIC_KEEP_RESERVE": "1MiB"})
+            env={**os.environ, "PROMFABRIC_SEAL_AGE": "1s", "PROMFABRIC_KEEP_RESERVE": "1MiB",
+                 "PROMFABRIC_COMPACT_SETTLE": "0s", "PROMFABRIC_COMPACT_INTERVAL": "1s"})
         lines = [self.process.stdout.readline(), self.process.stdout.readline()]
         self.api, self.write = (re.search(r"http://([\d.:]+)", line).group(1) for line in lines)
 
@@ -60,6 +62,10 @@ class Up(unittest.TestCase):
         root = self.store / keeper / "blobs"
         return {str(f.relative_to(root)) for f in root.rglob("*.parquet~*")}
 
+    def listed(self):
+        done = subprocess.run([BINARY, "segments", "ls", "--store", f"ring://{self.write}"], capture_output=True, text=True, timeout=60)
+        return [word for word in done.stdout.split() if word.endswith(".parquet")]
+
     def test_segments_are_on_all_workers_and_found_again(self):
         self.start()
         self.assertEqual(self.request(self.write, "POST", "/api/v1/import/prometheus", f"m 7 {NOW}\n")[0], 204)
@@ -67,6 +73,9 @@ class Up(unittest.TestCase):
         wait_for("the range to be sealed", lambda: self.blobs("worker-0"), 60)
         wait_for("all workers to have it", lambda: self.blobs("worker-0") == self.blobs("worker-1") == self.blobs("worker-2"), 60)
         self.assertEqual(self.query("m"), [7])
+        self.assertEqual(self.request(self.write, "POST", "/api/v1/import/prometheus", f"m 8 {NOW - 1000}\n")[0], 204)
+        wait_for("another range to be sealed, and both to be merged", lambda: len(self.blobs("worker-0")) > 2 and len(self.listed()) == 1, 120)
+        self.assertEqual(self.query("sum_over_time(m[1m])"), [15])
         self.stop()
         self.start()
         wait_for("it to be found again", lambda: self.query("m") == [7], 60)
