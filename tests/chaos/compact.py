@@ -81,7 +81,7 @@ class Compactor(threading.Thread):
         self.log = os.path.join(folder, "compact.log")
         self.command = [program, "compact", "--quiet", "--store", cluster.store.url, "--settle", f"{SETTLE_S}s",
                         "--grace", f"{grace_s(minutes)}s", "--temp-dir", folder]
-        for node in cluster.ingests:
+        for node in cluster.ingests if not cluster.ring else []:  # which the ring's own URL names
             self.command += ["--ingest", f"{node.host.ip}:{node.http_port}"]
         self.runs, self.killed, self.failed, self.hung = 0, 0, 0, 0
 

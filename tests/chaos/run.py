@@ -377,8 +377,8 @@ class Campaign:
 
     def compact(self):
         """What is long over, which the late stream writes to, as nobody can add to it any more."""
-        who = [f"--ingest={node.host.ip}:{node.http_port}" for node in self.cluster.ingests]
-        if not self.cluster.ring:  # which without them could not be listed
+        who = []
+        if not self.cluster.ring:  # its list is with them
             who = ["--ingest-stopped"]
             for node in self.cluster.ingests:
                 if (code := node.stop()) != 0:
