@@ -5,6 +5,7 @@
 #include "base/pure/map.h"
 #include "base/pure/vec.h"
 #include "base/sys/thread.h"
+#include "ring/core/breaker.h"
 #include "segments/store/keep_client.h"
 #include "segments/store/ring.h"
 #include "segments/store/store_int.h"
@@ -61,8 +62,9 @@ struct ring_store {
     atomic_size_t node;       /* that answered last */
     char *key_file, *ca_file; /* or NULL */
 
-    struct qf_lock *lock;  /* of the ring and the puts */
-    struct rg_ring *ring;  /* NULL: not read yet */
+    struct qf_lock *lock;                     /* of the ring, the breakers and the puts */
+    struct rg_breaker breakers[RG_NODES_MAX]; /* of nodes that blobs are read from */
+    struct rg_ring *ring;                     /* NULL: not read yet */
     struct rg_ring *rules; /* an empty one: no rule is switched off in it; for counting */
     int64_t ring_ms;       /* when it was read */
     struct ring_put *puts;
