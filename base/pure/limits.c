@@ -41,6 +41,20 @@ const char *qf_limit_name(enum qf_limit limit)
     return kinds[limit].name;
 }
 
+enum qf_limit qf_limit_find(struct qf_str name)
+{
+    int i = 0;
+
+    while (i < QF_LIMIT__COUNT && !qf_str_is(name, kinds[i].name))
+        i++;
+    return (enum qf_limit)i;
+}
+
+bool qf_limit_is_number(enum qf_limit limit)
+{
+    return kinds[limit].unit == COUNT || kinds[limit].unit == BYTES;
+}
+
 struct qf_limits_table *qf_limits_free(struct qf_limits_table *table)
 {
     if (!table)
@@ -77,20 +91,42 @@ static const char *read_value(enum unit unit, struct qf_str text, uint64_t *ret_
     return "no such limit";
 }
 
+const char *qf_limit_read(enum qf_limit limit, struct qf_str text, uint64_t *ret_value)
+{
+    return read_value(kinds[limit].unit, text, ret_value);
+}
+
+void qf_limit_print(struct qf_strbuf *buf, enum qf_limit limit, uint64_t value)
+{
+    switch (kinds[limit].unit) {
+    case COUNT:
+    case BYTES:
+        qf_strbuf_u64(buf, value);
+        break;
+    case AGE:
+        if (value >= (uint64_t)QF_RETENTION_FOREVER)
+            qf_strbuf_puts(buf, "forever");
+        else
+            qf_duration_print(buf, (int64_t)value);
+        break;
+    case SWITCH:
+        qf_strbuf_puts(buf, value == QF_SWITCH_ON ? "on" : "off");
+        break;
+    }
+}
+
 /* "NAME=VALUE" into @limits; what is wrong with it, or NULL. */
 static const char *read_limit(struct qf_str word, struct qf_limits *limits)
 {
     const char *equals = memchr(word.data, '=', word.len);
     size_t len = equals ? (size_t)(equals - word.data) : word.len;
     struct qf_str name = qf_str_sub(word, 0, len), text = qf_str_sub(word, len + 1, word.len);
+    enum qf_limit limit = qf_limit_find(name);
 
-    for (int i = 0; i < QF_LIMIT__COUNT; i++) {
-        if (!qf_str_is(name, kinds[i].name))
-            continue;
-        return limits->of[i] ? "the same limit twice"
-                             : read_value(kinds[i].unit, text, &limits->of[i]);
-    }
-    return "no such limit";
+    if (limit == QF_LIMIT__COUNT)
+        return "no such limit";
+    return limits->of[limit] ? "the same limit twice"
+                             : qf_limit_read(limit, text, &limits->of[limit]);
 }
 
 /* What is wrong with the line, or NULL. Comments and blank lines are fine. */
@@ -133,6 +169,26 @@ static bool make_index(struct qf_limits_table *table)
     return true;
 }
 
+struct qf_limits_table *qf_limits_table_new(void)
+{
+    return qf_xcalloc(1, sizeof(struct qf_limits_table));
+}
+
+void qf_limits_table_add(struct qf_limits_table *table, const char *tenant,
+                         const struct qf_limits *limits)
+{
+    struct row row = { .limits = *limits };
+    struct qf_str name = qf_str_from(tenant);
+
+    memcpy(row.tenant, name.data, QF_MIN(name.len, (size_t)QF_TENANT_MAX));
+    QF_VEC_PUSH(&table->rows, row);
+}
+
+void qf_limits_table_seal(struct qf_limits_table *table)
+{
+    (void)make_index(table);
+}
+
 struct qf_limits_table *qf_limits_parse(struct qf_str text, const char *name, struct qf_err *err)
 {
     struct qf_limits_table *table = qf_xcalloc(1, sizeof(*table));
@@ -171,7 +227,8 @@ static uint64_t hash_retention(const char *tenant, uint64_t age)
     return qf_hash_bytes((struct qf_str){ (const char *)parts, sizeof(parts) }) | 1;
 }
 
-uint64_t qf_limits_retentions(const struct qf_limits_table *table, const struct qf_limits *others)
+uint64_t qf_limits_retentions(const struct qf_limits_table *table,
+                              const struct qf_limits_table *over, const struct qf_limits *others)
 {
     uint64_t age = others->of[QF_LIMIT_RETENTION], hash = age ? hash_retention("", age) : 0;
     bool any = age != 0;
@@ -179,11 +236,18 @@ uint64_t qf_limits_retentions(const struct qf_limits_table *table, const struct 
     for (size_t i = 0; table && i < table->rows.count; i++) {
         const struct row *row = &table->rows.items[i];
 
+        if (qf_limits_has(over, qf_str_from(row->tenant)))
+            continue;
         age = row->limits.of[QF_LIMIT_RETENTION];
         hash += age ? hash_retention(row->tenant, age) : 0;
         any |= age != 0;
     }
     return any && !hash ? 1 : hash;
+}
+
+bool qf_limits_has(const struct qf_limits_table *table, struct qf_str tenant)
+{
+    return table && qf_map_get(&table->index, tenant);
 }
 
 struct qf_limits qf_limits_of(const struct qf_limits_table *table, struct qf_str tenant,

@@ -13,8 +13,9 @@ struct qf_limits_file {
     struct qf_limits others;
     struct stat seen; /* of whoever refreshes: the file as it was read */
     atomic_uint_fast64_t version;
-    struct qf_lock *lock; /* guards the table */
+    struct qf_lock *lock; /* guards what follows */
     struct qf_limits_table *table;
+    struct qf_limits_table *settings; /* before it; or NULL */
 };
 
 static struct qf_limits_table *read_table(const char *file, struct stat *ret_seen,
@@ -47,6 +48,7 @@ struct qf_limits_file *qf_limits_file_free(struct qf_limits_file *file)
     if (!file)
         return NULL;
     (void)qf_limits_free(file->table);
+    (void)qf_limits_free(file->settings);
     (void)qf_lock_free(file->lock);
     free(file);
     return NULL;
@@ -75,22 +77,37 @@ qf_rc qf_limits_file_refresh(struct qf_limits_file *file, bool *ret_changed, str
     return QF_OK;
 }
 
+void qf_limits_file_settle(struct qf_limits_file *file, struct qf_limits_table *settings)
+{
+    struct qf_limits_table *old;
+
+    qf_lock_take(file->lock);
+    old = file->settings;
+    file->settings = settings;
+    qf_lock_drop(file->lock);
+    atomic_fetch_add(&file->version, 1);
+    (void)qf_limits_free(old);
+}
+
 struct qf_limits qf_limits_file_of(struct qf_limits_file *file, struct qf_str name)
 {
     struct qf_limits limits;
 
     qf_lock_take(file->lock);
-    limits = qf_limits_of(file->table, name, &file->others);
+    limits = qf_limits_of(qf_limits_has(file->settings, name) ? file->settings : file->table, name,
+                          &file->others);
     qf_lock_drop(file->lock);
     return limits;
 }
 
 uint64_t qf_limits_file_retentions(struct qf_limits_file *file)
 {
+    static const struct qf_limits nothing;
     uint64_t hash;
 
     qf_lock_take(file->lock);
-    hash = qf_limits_retentions(file->table, &file->others);
+    hash = qf_limits_retentions(file->table, file->settings, &file->others) +
+           qf_limits_retentions(file->settings, NULL, &nothing);
     qf_lock_drop(file->lock);
     return hash;
 }

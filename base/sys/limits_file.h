@@ -1,4 +1,6 @@
-/* limits_file.h - the file of tenants' limits as it is now: read again when it has changed. */
+/* limits_file.h - the file of tenants' limits as it is now: read again when it has changed; and what counts before it:
+ * settings of tenants that were agreed on (ring/tenant/tenant.h). What those do not say of a tenant they have is as for
+ * all others, whatever the file says. */
 #ifndef BASE_SYS_LIMITS_FILE_H
 #define BASE_SYS_LIMITS_FILE_H
 
@@ -21,6 +23,9 @@ struct qf_limits_file *qf_limits_file_free(struct qf_limits_file *file);
  * the limits read before stay. Any thread, one at a time. */
 QF_MUST_CHECK qf_rc qf_limits_file_refresh(struct qf_limits_file *file, bool *ret_changed,
                                            struct qf_err *err);
+
+/* From now on @settings, which become the file's, count before it. NULL: none. Any thread. */
+void qf_limits_file_settle(struct qf_limits_file *file, struct qf_limits_table *settings);
 
 /* What the tenant called @name may have now. Any thread. */
 struct qf_limits qf_limits_file_of(struct qf_limits_file *file, struct qf_str name);

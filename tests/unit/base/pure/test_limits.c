@@ -81,7 +81,7 @@ static uint64_t retentions(const char *text, uint64_t others)
 {
     struct qf_limits limits = { .of = { [QF_LIMIT_RETENTION] = others } };
     struct qf_limits_table *table = qf_limits_parse(qf_str_from(text), "f", NULL);
-    uint64_t hash = qf_limits_retentions(table, &limits);
+    uint64_t hash = qf_limits_retentions(table, NULL, &limits);
 
     CHECK(table);
     (void)qf_limits_free(table);
@@ -107,4 +107,46 @@ TEST(names_of_limits_are_those_of_the_file)
     CHECK_STR(qf_limit_name(QF_LIMIT_SPOOL), "spool");
     CHECK_STR(qf_limit_name(QF_LIMIT_SAMPLES_RATE), "samples-rate");
     CHECK_STR(qf_limit_name(QF_LIMIT_VALUE_BYTES), "label-value-bytes");
+}
+
+/* What is printed is what is read. */
+TEST(values_are_printed_as_they_are_read)
+{
+    static const struct {
+        enum qf_limit limit;
+        const char *text;
+    } cases[] = { { QF_LIMIT_QUERIES, "4" },     { QF_LIMIT_MEMORY, "536870912" },
+                  { QF_LIMIT_RETENTION, "30d" }, { QF_LIMIT_RETENTION, "forever" },
+                  { QF_LIMIT_HA_PAIRS, "on" },   { QF_LIMIT_HA_PAIRS, "off" } };
+
+    for (size_t i = 0; i < QF_COUNT_OF(cases); i++) {
+        QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+        uint64_t value = 0, again = 0;
+
+        CHECK(!qf_limit_read(cases[i].limit, qf_str_from(cases[i].text), &value));
+        qf_limit_print(&text, cases[i].limit, value);
+        CHECK(!qf_limit_read(cases[i].limit, qf_strbuf_view(&text), &again));
+        CHECK_EQ(value, again);
+    }
+    CHECK_EQ(qf_limit_find(QF_STR("retention")), QF_LIMIT_RETENTION);
+    CHECK_EQ(qf_limit_find(QF_STR("retentio")), QF_LIMIT__COUNT);
+    CHECK(qf_limit_is_number(QF_LIMIT_SPOOL) && !qf_limit_is_number(QF_LIMIT_RETENTION));
+}
+
+/* What was agreed on of a tenant hides the whole line that the file has of it. */
+TEST(retentions_of_settings_hide_those_of_the_file)
+{
+    const struct qf_limits others = { .of = { 0 } }, queries = { .of = { [QF_LIMIT_QUERIES] = 3 } };
+    struct qf_limits_table *file = qf_limits_parse(QF_STR("a retention=1d"), "f", NULL);
+    struct qf_limits_table *over = qf_limits_table_new();
+
+    qf_limits_table_add(over, "a", &queries);
+    qf_limits_table_add(over, "b", &others);
+    qf_limits_table_seal(over);
+    CHECK(qf_limits_has(over, QF_STR("a")) && qf_limits_has(over, QF_STR("b")));
+    CHECK(!qf_limits_has(over, QF_STR("c")) && !qf_limits_has(NULL, QF_STR("a")));
+    CHECK(qf_limits_retentions(file, NULL, &others) != 0);
+    CHECK_EQ(qf_limits_retentions(file, over, &others), 0);
+    (void)qf_limits_free(file);
+    (void)qf_limits_free(over);
 }
