@@ -93,6 +93,10 @@ static const struct cli_flag flags[] = {
     { "tenant-limits", CLI_FLAG_STR, &o.limits_file, "FILE", NULL,
       "lines of \"TENANT NAME=VALUE...\" for tenants that may have more or less: queries, queued, "
       "streams, work, samples, memory, spool, retention; read again when it changes" },
+    { "tenant-settings-age", CLI_FLAG_DURATION, &o.settings_age_ms, "DURATION", "5m",
+      "with --ingest: settings of tenants that were not confirmed for longer are stale; they go on "
+      "counting, but nothing "
+      "is deleted by them" },
     { "retention", CLI_FLAG_DURATION, &o.retention_ms, "DURATION", "0s",
       "samples older than this are not read, and segments that have no others are deleted; 0s: all "
       "are kept" },

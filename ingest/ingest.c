@@ -25,6 +25,7 @@
 #include "ingest/http/routes.h"
 #include "ingest/ring/driver.h"
 #include "ingest/ring/handoff.h"
+#include "ingest/ring/settings.h"
 #include "ingest/state/state.h"
 #include "queue/node/folders.h"
 #include "queue/peer/peer.h"
@@ -65,6 +66,7 @@ struct ingest {
     struct in_state *state;
     struct qh_tenants *tenants;
     struct qf_limits_file *limits;
+    struct in_settings *settings; /* of tenants, as meta has them */
     qf_time_ms files_due_ms;
     qf_rc keys_rc, limits_rc;
     struct in_routes routes;
@@ -206,7 +208,7 @@ static qf_rc start_peers(struct ingest *ingest, struct qf_err *err)
                                .tls_cert_file = options->peer_tls_cert,
                                .tls_key_file = options->peer_tls_key,
                                .tls_peer_name = options->peer_tls_name,
-                               .records = IN_RECORDS_PIN };
+                               .records = IN_RECORDS_TENANTS };
     struct qp_address *addresses = qf_xcalloc(options->peer_count + 1, sizeof(*addresses));
     struct qp_peers *peers = NULL;
     char *base = ingest->routes.http_base;
@@ -341,6 +343,11 @@ static bool all_know_ring(void *ctx, const struct qn_ask *ask, char ret_name[QC_
     return all_know(ctx, ask, IN_RECORDS_RING, ret_name);
 }
 
+static bool all_know_tenants(void *ctx, const struct qn_ask *ask, char ret_name[QC_NAME_SIZE])
+{
+    return all_know(ctx, ask, IN_RECORDS_TENANTS, ret_name);
+}
+
 static void lead_ring(void *ctx, uint64_t term)
 {
     in_driver_lead(((struct ingest *)ctx)->driver, term);
@@ -362,6 +369,7 @@ static qf_rc make_ring(struct ingest *ingest, struct qf_err *err)
                                         .dead_ms = ingest->options->node_dead_ms };
     const struct rg_coord_options coord = { .dead_ms = ingest->options->node_dead_ms,
                                             .all_know = all_know_ring,
+                                            .all_know_tenants = all_know_tenants,
                                             .fatal = die,
                                             .lead = lead_ring,
                                             .ctx = ingest };
@@ -371,12 +379,13 @@ static qf_rc make_ring(struct ingest *ingest, struct qf_err *err)
         return err->rc;
     ingest->coord = rg_coord_new(&coord);
     ingest->routes.ring = rg_coord_board(ingest->coord);
+    ingest->routes.settings = rg_coord_tenants(ingest->coord);
     ingest->driver = in_driver_new(&driver, ingest->routes.ring, err);
     ingest->routes.driver = ingest->driver;
     return ingest->driver ? QF_OK : err->rc;
 }
 
-/* Samples have the partitions' application, storage nodes that of meta. */
+/* Samples have the partitions' application, storage nodes and tenants that of meta. */
 static bool open_application(void *ctx, const char *queue, uint64_t id, struct qn_application *ret)
 {
     struct ingest *ingest = ctx;
@@ -604,6 +613,7 @@ static qf_rc start_node(struct ingest *ingest, struct qf_err *err)
     if (rc != QF_OK)
         return rc;
     in_partitions_set_node(ingest->partitions, ingest->node);
+    ingest->settings = in_settings_new(ingest->routes.settings, ingest->limits, ingest->node);
     return in_driver_start(ingest->driver, ingest->node, err);
 }
 
@@ -730,13 +740,11 @@ static void tick(struct ingest *ingest)
 
     qh_listener_tick(ingest->listener);
     rg_board_tick(ingest->routes.ring, qf_clock_mono_ms(), false);
+    in_settings_tick(ingest->settings, qf_clock_mono_ms());
     refresh_files(ingest, qf_clock_mono_ms());
     atomic_store(&ingest->data_bytes, atomic_load(&figures->log_bytes) + heads.file_bytes);
     atomic_store(&ingest->head_bytes, heads.memory_bytes);
-    atomic_store(&ingest->routes.ready,
-                 atomic_load(&figures->member) && atomic_load(&figures->leaderless) == 0 &&
-                     atomic_load(&figures->behind) == 0 && qn_partitions(ingest->node) != 0 &&
-                     atomic_load(&figures->queues) > qn_partitions(ingest->node));
+    atomic_store(&ingest->routes.ready, in_routes_ready(&ingest->routes));
 }
 
 static bool signaled(int signal_fd, int timeout_ms)
@@ -783,6 +791,7 @@ static void drain(struct ingest *ingest, int signal_fd)
     qn_drain(ingest->node);
     while (!is_idle(ingest)) {
         rg_board_tick(ingest->routes.ring, qf_clock_mono_ms(), true);
+        rg_tenants_tick(ingest->routes.settings, qf_clock_mono_ms(), true);
         if (qf_clock_mono_ms() >= deadline || signaled(signal_fd, 20)) {
             QF_LOG_WARN("drain cut short",
                         QF_KV_U64("requests", qh_listener_active(ingest->listener)));
@@ -809,6 +818,7 @@ static void stop(struct ingest *ingest)
     ingest->state_reads = qf_pool_free(ingest->state_reads);
     ingest->state_writes = qf_pool_free(ingest->state_writes);
     ingest->state = in_state_free(ingest->state);
+    ingest->settings = in_settings_free(ingest->settings);
     ingest->driver = in_driver_free(ingest->driver);
     ingest->coord = rg_coord_free(ingest->coord);
     ingest->accept = in_accept_free(ingest->accept);

@@ -21,9 +21,12 @@
 #include "queryapi/compact/compactor.h"
 #include "queryapi/http/routes.h"
 #include "queryapi/retain/retainer.h"
+#include "queryapi/settings/follow.h"
 
 /* How often idle connections and timers are looked at: half of it is the mean time to notice a
  * client that went away. */
+/* For settings of tenants, if ingest nodes are there. */
+#define SETTINGS_WAIT_MS 2000
 #define TICK_MS 250
 /* How long clients have to take the error that ends their answer when a drain is cut short. */
 #define LAST_WORDS_MS 1000
@@ -46,6 +49,8 @@ struct api {
     struct sg_catalog *catalog;
     struct qf_purse purse; /* memory of all queries */
     struct qa_tenants *limits;
+    struct qa_follow *follow; /* settings of tenants; NULL: there are no ingest nodes */
+    bool stale;               /* these; was said */
     struct qa_retainer *retainer;
     struct qa_annex *annex;
     struct qa_compactor *compactor; /* or NULL */
@@ -220,20 +225,31 @@ static void on_ingest_nodes(void *ctx, const char *const *addresses, size_t coun
 {
     struct api *api = ctx;
 
+    qa_follow_nodes(api->follow, addresses, count);
     qa_asker_nodes(qa_coord_asker(api->coord), addresses, count);
 }
 
 static qf_rc start_ingest(struct api *api, struct qf_err *err)
 {
     struct qa_discovery_options discovery = api->options->ingest;
+    const struct qa_follow_options follow = { .key_file = api->options->ingest_key_file,
+                                              .ca_file = api->options->ingest_ca_file,
+                                              .tenants = api->limits,
+                                              .age_ms = api->options->settings_age_ms };
 
     if (!discovery.worker_count)
         return QF_OK;
+    api->follow = qa_follow_new(&follow, err);
+    if (!api->follow)
+        return err->rc;
     api->env.asker = qa_coord_asker(api->coord);
     discovery.found = on_ingest_nodes;
     discovery.ctx = api;
     api->ingest_discovery = qa_discovery_new(&discovery, err);
-    return api->ingest_discovery ? QF_OK : err->rc;
+    if (!api->ingest_discovery)
+        return err->rc;
+    qa_follow_wait(api->follow, SETTINGS_WAIT_MS); /* so that first requests are not refused */
+    return QF_OK;
 }
 
 static qf_rc start_dispatch(struct api *api, struct qf_err *err)
@@ -337,6 +353,7 @@ static qf_rc start_retainer(struct api *api, struct qf_err *err)
         .metrics = &api->metrics,
         .api_id = api->id,
         .slack_ms = QF_MAX(o->retention_slack_ms, o->query_timeout_ms),
+        .settings_age_ms = o->settings_age_ms,
     };
 
     api->retainer = qa_retainer_new(&retainer);
@@ -428,6 +445,22 @@ static void refresh_limits(struct api *api)
     api->limits_rc = rc;
 }
 
+/* How settings of tenants are. */
+static void count_settings(struct api *api)
+{
+    int64_t age_ms = qa_tenants_age_ms(api->limits, qf_clock_mono_ms());
+    bool stale = age_ms > api->options->settings_age_ms;
+
+    qf_metric_set(api->metrics.settings, 0, (double)qa_tenants_settled(api->limits));
+    qf_metric_set(api->metrics.settings_age, 0, age_ms < 0 ? -1 : (double)age_ms / 1000);
+    qf_metric_set(api->metrics.settings_stale, 0, stale);
+    if (stale && !api->stale)
+        QF_LOG_WARN("settings of tenants are stale: no ingest node that hears of a leader has "
+                    "answered for long; those that are known go on counting",
+                    QF_KV_I64("age_ms", age_ms));
+    api->stale = stale;
+}
+
 static void refresh_files(struct api *api, qf_time_ms now)
 {
     if (now < api->files_due_ms)
@@ -459,6 +492,7 @@ static void tick(struct api *api)
     refresh_if_due(api, now);
     refresh_files(api, now);
     count_audit(api);
+    count_settings(api);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
         atomic_store(&api->routes.ready, atomic_load(&api->listed));
@@ -529,6 +563,7 @@ static void stop(struct api *api)
     api->listener = qh_listener_free(api->listener);
     api->discovery = qa_discovery_free(api->discovery);
     api->ingest_discovery = qa_discovery_free(api->ingest_discovery);
+    api->follow = qa_follow_free(api->follow);
     api->coord = qa_coord_free(api->coord); /* its last turns still need the pool */
     api->annex = qa_annex_free(api->annex); /* the asker may have given it questions until now */
     api->pool = qf_pool_free(api->pool);

@@ -21,6 +21,8 @@ struct qa_api_options {
     const char *key_file;                         /* API keys, or NULL */
     const char *audit_file;                       /* "-": stdout; NULL: no audit log */
     const char *limits_file; /* tenants' limits (base/pure/limits.h), or NULL */
+    int64_t
+        settings_age_ms; /* settings of tenants that are older are stale: see qa_tenants_age_ms() */
     const char *cors_origin;
     const char *flags_json; /* what it was started with, for /api/v1/status/flags; or NULL */
     struct qa_features features;

@@ -43,13 +43,14 @@ enum in_record_kind {
 };
 
 /* Which kinds a node knows, as it says to others: up to IN_FLOOR (older ones say nothing), up to IN_BELOW,
- * up to IN_NOTE and those of meta about storage nodes; all, and rules of state maps. */
+ * up to IN_NOTE and those of meta about storage nodes; all, and rules of state maps; those of meta about tenants, too. */
 enum {
     IN_RECORDS_FLOOR = 0,
     IN_RECORDS_BELOW = 2,
     IN_RECORDS_ELECT = 3,
     IN_RECORDS_RING = 4,
-    IN_RECORDS_PIN = 5
+    IN_RECORDS_PIN = 5,
+    IN_RECORDS_TENANTS = 6
 };
 
 /* What makes two requests the same one. */

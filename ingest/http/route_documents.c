@@ -4,10 +4,11 @@
  *     DELETE /v1/key-value?key=&level=&context=
  *     GET    /v1/key-value?key=&level=
  *
- * `level`: one, quorum (the default) or all. `context`: what an answer said, for a write that replaces what was read. An
+ * `level`: one, quorum or all; if absent that of the tenant's settings, else quorum. `context`: what an answer said, for a write that replaces what was read. An
  * Idempotency-Key lets a write be sent again. */
 #include "ingest/docs/documents.h"
 #include "ingest/http/routes_int.h"
+#include "ring/coord/tenants.h"
 
 #define KEY_BYTES_MAX 256
 
@@ -26,11 +27,13 @@ static bool read_level(struct qh_visit *visit, enum rg_level *ret_level)
     struct qf_str text = qh_visit_param(visit, "level");
 
     *ret_level = RG_LEVEL_QUORUM;
-    if (qf_str_is(text, "one"))
+    if (!text.len)
+        *ret_level = rg_tenants_level(in_routes_of(visit)->settings, visit->tenant);
+    else if (qf_str_is(text, "one"))
         *ret_level = RG_LEVEL_ONE;
     else if (qf_str_is(text, "all"))
         *ret_level = RG_LEVEL_ALL;
-    else if (text.len && !qf_str_is(text, "quorum"))
+    else if (!qf_str_is(text, "quorum"))
         return refuse(visit, 400, QF_EINVAL,
                       "invalid parameter \"level\": expected one, quorum or all");
     return true;

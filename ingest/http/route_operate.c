@@ -1,4 +1,6 @@
 /* route_operate.c - metrics and probes. */
+#include <inttypes.h>
+
 #include "ingest/accept/accept.h"
 #include "ingest/accept/partition.h"
 #include "ingest/fresh/fresh.h"
@@ -8,6 +10,8 @@
 #include "ingest/ring/driver.h"
 #include "ingest/ring/handoff.h"
 #include "ingest/state/state.h"
+#include "base/sys/clock.h"
+#include "ring/coord/tenants.h"
 
 static void read_figures(struct in_routes *routes)
 {
@@ -124,6 +128,14 @@ static void read_handoff_figures(struct in_routes *routes)
     qf_metric_set(m->handoff_repaired, 0, (double)f.repaired);
 }
 
+static void read_tenant_figures(struct in_routes *routes)
+{
+    int64_t age_ms = rg_tenants_age_ms(routes->settings, qf_clock_mono_ms());
+
+    qf_metric_set(routes->metrics->tenant_settings, 0, (double)rg_tenants_count(routes->settings));
+    qf_metric_set(routes->metrics->tenant_settings_age, 0, age_ms < 0 ? -1 : (double)age_ms / 1000);
+}
+
 static void read_head_figures(struct in_routes *routes)
 {
     const struct in_head_figures heads = in_heads_figures(routes->heads);
@@ -188,6 +200,7 @@ static void handle_metrics(struct qh_visit *visit)
     read_ring_figures(in_routes_of(visit));
     read_handoff_figures(in_routes_of(visit));
     read_document_figures(in_routes_of(visit));
+    read_tenant_figures(in_routes_of(visit));
     read_head_figures(in_routes_of(visit));
     read_state_figures(in_routes_of(visit));
     qh_visit_metrics(visit, in_routes_of(visit)->metrics->registry);
@@ -198,12 +211,75 @@ static void handle_live(struct qh_visit *visit)
     qh_visit_text(visit, 200, "Promfabric is Healthy.\n");
 }
 
+/* --- readiness --- */
+
+/* One thing more that is missing, and how much of it. */
+static void add_reason(struct qf_strbuf *text, bool is, uint64_t count, const char *reason)
+{
+    if (!is)
+        return;
+    qf_strbuf_puts(text, text->len ? "; " : "");
+    if (count)
+        qf_strbuf_printf(text, "%" PRIu64 " ", count);
+    qf_strbuf_puts(text, reason);
+}
+
+/* Without these requests are refused. */
+static void add_needed(struct qf_strbuf *text, struct in_routes *routes)
+{
+    struct qn_figures *figures = qn_figures(routes->node);
+    uint64_t leaderless = atomic_load(&figures->leaderless), behind = atomic_load(&figures->behind),
+             queues = atomic_load(&figures->queues), partitions = qn_partitions(routes->node);
+    bool member = atomic_load(&figures->member);
+
+    add_reason(text, atomic_load(&routes->draining), 0, "this node is stopping");
+    add_reason(text, !member, 0, "ingest nodes: this node is in no cluster yet");
+    add_reason(text, leaderless, leaderless, "queues have no leader that this node hears of");
+    add_reason(text, behind, behind, "queues have entries that this node lacks");
+    add_reason(text, member && (!partitions || queues <= partitions), 0,
+               "meta: partitions are not all known yet");
+    add_reason(text, rg_tenants_age_ms(routes->settings, qf_clock_mono_ms()) < 0, 0,
+               "meta: its leader has not said yet how tenants are set");
+}
+
+/* Without these it serves, and something waits. */
+static void add_missed(struct qf_strbuf *text, struct in_routes *routes)
+{
+    struct in_driver_counts counts;
+
+    in_driver_figures(routes->driver, &counts);
+    add_reason(text, in_fresh_figures(routes->fresh).store_away, 0,
+               "the store: samples stay in the log until --data-bytes");
+    add_reason(text, counts.open, counts.open, "storage nodes do not answer");
+    add_reason(text, counts.unwritable, counts.unwritable,
+               "slots have too few storage nodes to be written");
+}
+
+bool in_routes_ready(struct in_routes *routes)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf text = QF_STRBUF_INIT;
+
+    add_needed(&text, routes);
+    return text.len == 0;
+}
+
 static void handle_ready(struct qh_visit *visit)
 {
-    if (atomic_load(&in_routes_of(visit)->ready))
-        qh_visit_text(visit, 200, "Promfabric is Ready.\n");
-    else
-        qh_visit_text(visit, 503, "Service Unavailable\n");
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf needed = QF_STRBUF_INIT, text = QF_STRBUF_INIT;
+    struct in_routes *routes = in_routes_of(visit);
+    bool ready = atomic_load(&routes->ready);
+
+    if (ready) {
+        qf_strbuf_puts(&text, "Promfabric is Ready.\n");
+        add_missed(&needed, routes);
+        if (needed.len)
+            qf_strbuf_printf(&text, "missing: %s\n", qf_strbuf_cstr(&needed));
+    } else {
+        add_needed(&needed, routes);
+        qf_strbuf_printf(&text, "Service Unavailable\nmissing: %s\n",
+                         needed.len ? qf_strbuf_cstr(&needed) : "nothing any more");
+    }
+    qh_visit_text(visit, ready ? 200 : 503, qf_strbuf_cstr(&text));
 }
 
 static const struct qh_route routes[] = {

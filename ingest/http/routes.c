@@ -16,7 +16,7 @@ static const struct qh_routes *const families[] = {
     &in_admin_routes,      &in_operate_routes,     &in_peer_routes,     &in_watch_routes,
     &in_ha_routes,         &in_node_routes,        &in_below_routes,    &in_ring_routes,
     &in_manifest_routes,   &in_whole_queue_routes, &in_state_routes,    &in_state_rule_routes,
-    &in_state_look_routes, &in_state_info_routes,  &in_document_routes,
+    &in_state_look_routes, &in_state_info_routes,  &in_document_routes, &in_tenant_routes,
 };
 
 /* A request whose ask is with the node. */

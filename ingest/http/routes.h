@@ -20,14 +20,16 @@ struct in_state;
 struct in_handoff;
 struct in_documents;
 struct rg_board;
+struct rg_tenants;
 
 struct in_routes {
     struct qn_node *node;
     struct in_accept *accept;
     struct in_fresh *fresh;
-    struct rg_board *ring;      /* as this node knows it */
-    struct in_driver *driver;   /* of migrations */
-    struct in_handoff *handoff; /* NULL: there is none */
+    struct rg_board *ring;       /* as this node knows it */
+    struct rg_tenants *settings; /* of tenants, likewise */
+    struct in_driver *driver;    /* of migrations */
+    struct in_handoff *handoff;  /* NULL: there is none */
     struct in_documents *documents;
     struct in_heads *heads;
     const char *name;    /* of this node */
@@ -51,6 +53,8 @@ struct in_routes {
 /* For struct qh_listener_options: @ctx is a struct in_routes. */
 bool in_routes_admit(void *ctx, struct qh_request *request, struct qh_stream *stream);
 void in_routes_handle(void *ctx, struct qh_request *request, struct qh_stream *stream);
+/* Can this node serve as far as others are concerned? */
+bool in_routes_ready(struct in_routes *routes);
 void in_routes_finished(void *ctx, struct qh_request *request, const struct qh_outcome *outcome);
 
 #endif

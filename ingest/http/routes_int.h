@@ -18,6 +18,7 @@ extern const struct qh_routes in_peer_routes;     /* for other nodes, and about 
 extern const struct qh_routes in_operate_routes;  /* metrics and probes */
 extern const struct qh_routes in_node_routes;     /* what this node says of itself */
 extern const struct qh_routes in_ring_routes;     /* storage nodes */
+extern const struct qh_routes in_tenant_routes;   /* what each may have */
 extern const struct qh_routes in_document_routes; /* small values */
 extern const struct qh_routes in_manifest_routes; /* which blobs are on our own nodes */
 extern const struct qh_routes in_whole_queue_routes; /* a queue itself */

@@ -105,6 +105,8 @@ static void handle_metadata(struct qh_visit *visit)
             return;
         }
     }
+    if (!qa_visit_settled(visit))
+        return;
     qf_strbuf_puts(&body, "{\"tenant\":");
     qf_strbuf_json(&body, visit->tenant);
     qf_strbuf_puts(&body, ",\"metric\":");
@@ -225,9 +227,12 @@ static void ask_exemplars(struct qh_visit *visit, struct qa_annex_ask *ask)
 
 static void handle_exemplars(struct qh_visit *visit)
 {
-    struct qa_annex_ask *ask = new_ask(visit, SG_ANNEX_EXEMPLARS);
+    struct qa_annex_ask *ask;
     struct qf_err err = { 0 };
 
+    if (!qa_visit_settled(visit))
+        return;
+    ask = new_ask(visit, SG_ANNEX_EXEMPLARS);
     if (read_exemplars(visit, ask, &err) != QF_OK) {
         if (err.rc == QF_ELIMIT && qf_purse_empty_ancestor(&ask->purse)) {
             err = (struct qf_err){ 0 };

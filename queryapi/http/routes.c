@@ -46,6 +46,21 @@ struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind
     return ask;
 }
 
+bool qa_visit_settled(struct qh_visit *visit)
+{
+    const struct qa_routes *routes = qa_routes_of(visit);
+    struct qf_err err = { 0 };
+
+    if (!routes->env->tenants || qa_tenants_known(routes->env->tenants))
+        return true;
+    (void)qf_err_set(&err, QF_EUNAVAILABLE,
+                     "what tenants may have is not known: no ingest node has answered since this "
+                     "API started");
+    qf_metric_inc(routes->metrics->settings_unknown);
+    visit->route->fail(visit, &err);
+    return false;
+}
+
 void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
                      const struct qf_err *err)
 {
@@ -57,6 +72,8 @@ void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
         visit->route->fail(visit, err);
         return;
     }
+    if (!qa_visit_settled(visit))
+        return;
     query = qa_query_new(routes->env, ask, visit->stream);
     if (visit->request->note)
         query->audit = qa_audit_hold(visit->request->note);

@@ -35,6 +35,8 @@ QF_MUST_CHECK qf_rc qa_check_short(size_t len, struct qf_err *err);
 
 /* The beginning of an ask: who asks for what kind of answer. Its strings are the request's. */
 struct qa_ask qa_visit_ask(const struct qh_visit *visit, enum qa_query_kind kind);
+/* False, and answered: nobody has said yet what tenants may have. */
+bool qa_visit_settled(struct qh_visit *visit);
 /* Have a copy of @ask answered; or say what is wrong with it, if @rc is not QF_OK. */
 void qa_visit_submit(struct qh_visit *visit, const struct qa_ask *ask, qf_rc rc,
                      const struct qf_err *err);

@@ -176,11 +176,20 @@ static enum outcome look(struct qa_retainer *r)
     return outcome;
 }
 
+/* Nobody knows, or knows any more, how long tenants keep their samples. */
+static bool is_stale(const struct qa_retainer *r, int64_t now)
+{
+    int64_t age_ms = qa_tenants_age_ms(r->options.tenants, now);
+
+    return age_ms < 0 || age_ms > r->options.settings_age_ms;
+}
+
 static void look_if_due(struct qa_retainer *r, int64_t now)
 {
     enum outcome outcome;
 
-    if (!r->retentions || now - r->since_ms < r->options.slack_ms || now < r->due_ms)
+    if (!r->retentions || now - r->since_ms < r->options.slack_ms || now < r->due_ms ||
+        is_stale(r, now))
         return;
     outcome = look(r);
     r->due_ms = qf_clock_mono_ms() + qa_retainer_interval_ms(r->options.slack_ms);

@@ -33,6 +33,8 @@ struct qa_retainer_options {
     struct qa_metrics *metrics;
     const char *api_id;
     int64_t slack_ms; /* at least as long as any query takes */
+    int64_t
+        settings_age_ms; /* nothing goes by settings of tenants that are older (qa_tenants_age_ms()) */
 };
 
 /* How long after @slack_ms begins the next look: a quarter of it, 1 s to 10 min. */

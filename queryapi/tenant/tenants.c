@@ -1,6 +1,7 @@
 /* tenants.c - tenants that have queries. */
 #include "queryapi/tenant/tenants.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/sys/thread.h"
 
 #define BUCKETS 256
+#define NEVER INT64_MIN
 
 struct qa_tenants {
     struct qa_tenants_options options;
@@ -17,6 +19,9 @@ struct qa_tenants {
     struct qf_lock *lock; /* guards all below */
     struct qa_tenant *buckets[BUCKETS];
     uint64_t ids;
+    atomic_bool awaits;               /* settings */
+    atomic_int_fast64_t confirmed_ms; /* NEVER: not heard of yet */
+    atomic_size_t settled;
 };
 
 struct qa_tenants *qa_tenants_new(const struct qa_tenants_options *options, struct qf_err *err)
@@ -25,6 +30,7 @@ struct qa_tenants *qa_tenants_new(const struct qa_tenants_options *options, stru
 
     tenants->options = *options;
     tenants->lock = qf_lock_new();
+    atomic_store(&tenants->confirmed_ms, NEVER);
     tenants->limits = qf_limits_file_new(options->file, &options->limits, err);
     return tenants->limits ? tenants : qa_tenants_free(tenants);
 }
@@ -65,6 +71,47 @@ qf_rc qa_tenants_refresh(struct qa_tenants *tenants, bool *ret_changed, struct q
     set_memory(tenants);
     qf_lock_drop(tenants->lock);
     return rc;
+}
+
+/* --- settings --- */
+
+void qa_tenants_await(struct qa_tenants *tenants)
+{
+    atomic_store(&tenants->awaits, true);
+}
+
+void qa_tenants_settle(struct qa_tenants *tenants, struct qf_limits_table *settings, size_t count)
+{
+    qf_limits_file_settle(tenants->limits, settings);
+    atomic_store(&tenants->settled, count);
+    qf_lock_take(tenants->lock);
+    set_memory(tenants);
+    qf_lock_drop(tenants->lock);
+}
+
+void qa_tenants_confirm(struct qa_tenants *tenants, int64_t mono_ms)
+{
+    if (mono_ms > atomic_load(&tenants->confirmed_ms)) /* one thread follows them */
+        atomic_store(&tenants->confirmed_ms, mono_ms);
+}
+
+bool qa_tenants_known(const struct qa_tenants *tenants)
+{
+    return !atomic_load(&tenants->awaits) || atomic_load(&tenants->confirmed_ms) != NEVER;
+}
+
+int64_t qa_tenants_age_ms(const struct qa_tenants *tenants, int64_t mono_ms)
+{
+    int64_t confirmed_ms = atomic_load(&tenants->confirmed_ms);
+
+    if (!atomic_load(&tenants->awaits))
+        return 0;
+    return confirmed_ms == NEVER ? -1 : QF_MAX(mono_ms - confirmed_ms, INT64_C(0));
+}
+
+size_t qa_tenants_settled(const struct qa_tenants *tenants)
+{
+    return atomic_load(&tenants->settled);
 }
 
 /* The place of the link to the tenant called @name, or of the end of its chain. Under the lock. */

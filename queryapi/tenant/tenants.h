@@ -1,5 +1,8 @@
 /* tenants.h - tenants that have queries: what each may have, and what it has.
  *
+ * Where ingest nodes have settings of tenants (queryapi/settings/follow.h) these come before the file; until they were
+ * heard of for the first time nobody knows what a tenant may have.
+ *
  * A tenant is known as long as something holds it, so there are no more of them than queries. Its
  * limits are those of the flags, or of the file of limits (base/pure/limits.h), which is read again when it has
  * changed; a query keeps those it began with, memory counts at once. */
@@ -8,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "base/pure/err.h"
 #include "base/pure/purse.h"
 #include "base/pure/tenant.h"
 #include "base/pure/limits.h"
@@ -29,6 +33,20 @@ struct qa_tenants *qa_tenants_free(struct qa_tenants *tenants);
  * now, the limits read before stay. Any thread, one at a time. */
 QF_MUST_CHECK qf_rc qa_tenants_refresh(struct qa_tenants *tenants, bool *ret_changed,
                                        struct qf_err *err);
+
+/* --- settings that were agreed on. Any thread --- */
+
+/* They are to be waited for. */
+void qa_tenants_await(struct qa_tenants *tenants);
+/* From now on these count, of @count tenants; @settings, which may be NULL, goes with @tenants. */
+void qa_tenants_settle(struct qa_tenants *tenants, struct qf_limits_table *settings, size_t count);
+/* They were all there were at @mono_ms. */
+void qa_tenants_confirm(struct qa_tenants *tenants, int64_t mono_ms);
+/* Is it known what tenants may have? */
+bool qa_tenants_known(const struct qa_tenants *tenants);
+/* How long ago settings were all there were; 0: none are waited for; -1: nobody knows. */
+int64_t qa_tenants_age_ms(const struct qa_tenants *tenants, int64_t mono_ms);
+size_t qa_tenants_settled(const struct qa_tenants *tenants);
 
 /* What the tenant called @name may have now. Any thread. */
 struct qf_limits qa_tenants_limits(struct qa_tenants *tenants, struct qf_str name);

@@ -6,13 +6,22 @@
 
 #include "base/pure/alloc.h"
 #include "base/pure/number.h"
+#include "base/sys/clock.h"
 #include "base/sys/log.h"
 #include "ring/coord/time.h"
+#include "ring/core/bytes.h"
 #include "ring/state/show.h"
+
+/* A snapshot with tenants; without, it is that of the ring alone, whose version is below. */
+#define WITH_TENANTS 2
+/* What a wish about a tenant begins with: those about the ring begin with the length of a name. */
+#define TENANT_WISH 'T'
+_Static_assert((int)TENANT_WISH > (int)RG_NAME_MAX, "no name of a node is that long");
 
 struct rg_coord {
     struct rg_coord_options options;
     struct rg_board *board;
+    struct rg_tenants *tenants;
     /* Of the node's thread. */
     struct rg_state *state;
     uint64_t index; /* of meta, so far */
@@ -21,26 +30,67 @@ struct rg_coord {
 
 /* --- records --- */
 
+static qf_rc refuse_snapshot(qf_rc rc, const char *what, struct qf_err *err)
+{
+    if (rc == QF_EUNSUPPORTED)
+        return qf_err_set(err, rc, "%s saved by a newer release: start that one", what);
+    return qf_err_set(err, rc, "%s in the snapshot of meta cannot be read: it is damaged", what);
+}
+
+/* The parts of a snapshot, borrowed. False: it is damaged. */
+static bool split(struct qf_str bytes, struct qf_str *ret_ring, struct qf_str *ret_tenants)
+{
+    struct rg_cursor c = { .rest = bytes };
+    size_t len;
+
+    *ret_ring = bytes;
+    *ret_tenants = QF_STR("");
+    if (!bytes.len || rg_get(&c, UINT64_MAX) != WITH_TENANTS)
+        return true;
+    len = rg_get(&c, SIZE_MAX);
+    if (c.bad || c.rest.len <= len)
+        return false;
+    *ret_ring = qf_str_sub(c.rest, 0, len);
+    *ret_tenants = qf_str_sub(c.rest, len, c.rest.len);
+    return true;
+}
+
+/* Older releases save less than they were told. */
+static qf_rc check_release(const struct rg_coord *coord, struct qf_str ring, struct qf_str tenants,
+                           struct qf_err *err)
+{
+    bool lost_ring = !ring.len && rg_state_ring(coord->state)->applied;
+    bool lost_tenants = !tenants.len && rg_tenants_version(coord->tenants);
+
+    if (!lost_ring && !lost_tenants)
+        return QF_OK;
+    return qf_err_set(err, QF_EUNSUPPORTED,
+                      "the leader of meta gave a snapshot without the %s: it is of an older "
+                      "release; let every ingest node run this one",
+                      lost_ring ? "ring of storage nodes" : "settings of tenants");
+}
+
 static qf_rc restore(void *ctx, uint64_t index, struct qf_str bytes, struct qf_err *err)
 {
     struct rg_coord *coord = ctx;
+    struct qf_str ring, tenants;
     qf_rc rc;
 
-    if (!bytes.len && rg_state_ring(coord->state)->applied)
-        return qf_err_set(
-            err, QF_EUNSUPPORTED,
-            "the leader of meta gave a snapshot without the ring of storage nodes: it "
-            "is of an older release; let every ingest node run this one");
-    rc = rg_state_restore(coord->state, bytes);
-    if (rc == QF_EUNSUPPORTED)
-        return qf_err_set(err, rc,
-                          "the ring of storage nodes was saved by a newer release: start "
-                          "that one");
+    if (!split(bytes, &ring, &tenants))
+        return refuse_snapshot(QF_ECORRUPT, "the settings of tenants", err);
+    rc = check_release(coord, ring, tenants, err);
+    if (rc != QF_OK)
+        return rc;
+    rc = rg_state_restore(coord->state, ring);
     if (rc == QF_OK && rg_state_ring(coord->state)->applied > index)
         rc = QF_ECORRUPT;
     if (rc != QF_OK)
-        return qf_err_set(err, rc, "the ring of storage nodes in the snapshot of meta is damaged");
+        return refuse_snapshot(rc, "the ring of storage nodes", err);
+    rc = rg_tenants_restore(coord->tenants, index, tenants);
+    if (rc != QF_OK)
+        return refuse_snapshot(rc, "the settings of tenants", err);
     coord->index = index;
+    rg_state_need(coord->state, rg_tenants_copies(coord->tenants));
     rg_board_post(coord->board, rg_state_ring(coord->state));
     return QF_OK;
 }
@@ -56,6 +106,21 @@ static void note(const struct rg_coord *coord, uint64_t index)
                  QF_KV_STR("verdict", rg_verdict_text(verdict)));
 }
 
+/* A record about a tenant, or about something else. */
+static qf_rc apply_tenant(struct rg_coord *coord, const struct qn_record *record)
+{
+    qf_rc rc =
+        rg_tenants_apply(coord->tenants, record->offset, record->data, rg_state_kept(coord->state));
+
+    if (rc == QF_OK)
+        rg_state_need(coord->state, rg_tenants_copies(coord->tenants));
+    if (rc == QF_EUNSUPPORTED)
+        coord->options.fatal(coord->options.ctx,
+                             "meta has a record about a tenant that this release cannot read: "
+                             "start the newer one that wrote it");
+    return rc;
+}
+
 static void apply(void *ctx, const struct qn_record *record, bool again)
 {
     struct rg_coord *coord = ctx;
@@ -64,6 +129,8 @@ static void apply(void *ctx, const struct qn_record *record, bool again)
     if (again)
         return;
     coord->index = record->offset;
+    if (apply_tenant(coord, record) != QF_ENOTFOUND)
+        return;
     rc = rg_state_apply(coord->state, record->offset, record->data);
     if (rc == QF_EUNSUPPORTED)
         coord->options.fatal(coord->options.ctx,
@@ -75,9 +142,21 @@ static void apply(void *ctx, const struct qn_record *record, bool again)
     rg_board_post(coord->board, rg_state_ring(coord->state));
 }
 
+/* As before as long as there are no tenants: older releases can read it. */
 static void save(void *ctx, struct qf_strbuf *buf)
 {
-    rg_state_save(buf, ((struct rg_coord *)ctx)->state);
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf ring = QF_STRBUF_INIT;
+    const struct rg_coord *coord = ctx;
+
+    if (!rg_tenants_version(coord->tenants)) {
+        rg_state_save(buf, coord->state);
+        return;
+    }
+    rg_state_save(&ring, coord->state);
+    rg_put(buf, WITH_TENANTS);
+    rg_put(buf, ring.len);
+    qf_strbuf_str(buf, qf_strbuf_view(&ring));
+    rg_tenants_save(buf, coord->tenants);
 }
 
 /* The state has all that was applied. */
@@ -120,31 +199,59 @@ static void tell(const struct rg_coord *coord, enum rg_verdict verdict, uint64_t
     qf_strbuf_putc(&answer->text, '}');
 }
 
-static bool all_know(struct rg_coord *coord, struct qn_ask *ask)
+/* Does everybody know records such as the first of its kind would be? */
+static bool all_know(const struct rg_coord *coord, struct qn_ask *ask,
+                     bool (*know)(void *ctx, const struct qn_ask *ask, char name[QC_NAME_SIZE]),
+                     const char *what)
 {
     char name[QC_NAME_SIZE];
 
-    if (rg_state_ring(coord->state)->applied || !coord->options.all_know ||
-        coord->options.all_know(coord->options.ctx, ask, name))
+    if (!know || know(coord->options.ctx, ask, name))
         return true;
     (void)qf_err_set(&ask->answer.err, QF_EUNAVAILABLE,
                      "node %s is of an older release, or was not seen since this node started: "
-                     "there can be storage nodes when every node runs this release",
-                     name);
+                     "there can be %s when every node runs this release",
+                     name, what);
     return false;
+}
+
+static enum qn_proposal propose_tenant(struct rg_coord *coord, struct qn_ask *ask,
+                                       struct qf_str bytes, struct qf_strbuf *record)
+{
+    struct rg_tenant_entry entry;
+    enum rg_tenant_verdict verdict;
+
+    if (rg_tenant_entry_decode(bytes, &entry) != QF_OK)
+        return refuse(ask, QF_EPROTO, "a wish that this release cannot read");
+    if (!rg_tenants_version(coord->tenants) &&
+        !all_know(coord, ask, coord->options.all_know_tenants, "settings of tenants"))
+        return QN_ANSWERED;
+    entry.time_ms = qf_clock_wall_ms();
+    verdict = rg_tenants_try(coord->tenants, &entry, rg_state_kept(coord->state));
+    if (verdict == RG_TENANT_APPLIED) {
+        rg_tenant_record_encode(record, &entry);
+        return QN_PROPOSED;
+    }
+    rg_tenants_tell(coord->tenants, verdict, entry.name, rg_state_ring(coord->state)->copies,
+                    &ask->answer);
+    return QN_ANSWERED;
 }
 
 static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf *record,
                                 void **ret_pending)
 {
     struct rg_coord *coord = ctx;
+    struct qf_str bytes = ask->records.count == 1 ? qn_ask_record(ask, 0) : QF_STR("");
     struct rg_wish wish;
     enum rg_verdict verdict;
 
     *ret_pending = NULL;
-    if (ask->records.count != 1 || rg_wish_decode(qn_ask_record(ask, 0), &wish) != QF_OK)
+    if (bytes.len && bytes.data[0] == TENANT_WISH)
+        return propose_tenant(coord, ask, qf_str_sub(bytes, 1, bytes.len), record);
+    if (rg_wish_decode(bytes, &wish) != QF_OK)
         return refuse(ask, QF_EPROTO, "a wish that this release cannot read");
-    if (!all_know(coord, ask))
+    if (!rg_state_ring(coord->state)->applied &&
+        !all_know(coord, ask, coord->options.all_know, "storage nodes"))
         return QN_ANSWERED;
     verdict =
         rg_state_try(coord->state, &wish, rg_time_now(&coord->time, rg_state_ring(coord->state)));
@@ -164,10 +271,11 @@ static enum qn_proposal propose(void *ctx, struct qn_ask *ask, struct qf_strbuf 
 static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_answer *answer)
 {
     const struct rg_coord *coord = ctx;
+    const struct rg_ring *ring = rg_state_ring(coord->state);
     enum rg_verdict verdict;
 
     (void)pending;
-    if (!answer || rc != QF_OK)
+    if (!answer || rc != QF_OK || rg_tenants_ended(coord->tenants, index, ring->copies, answer))
         return;
     if (rg_state_verdict(coord->state, index, &verdict)) {
         tell(coord, verdict, index, answer);
@@ -175,6 +283,18 @@ static void ended(void *ctx, void *pending, qf_rc rc, uint64_t index, struct qn_
         answer->unknown = true;
         (void)qf_err_set(&answer->err, QF_EUNAVAILABLE, "nobody remembers what came of it: look");
     }
+}
+
+struct qn_ask *rg_coord_tenant_wish(const struct rg_tenant_entry *entry)
+{
+    QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
+    struct qn_ask *ask = qn_ask_new(QN_WRITE, QF_STR(QN_META));
+
+    ask->operates = true;
+    qf_strbuf_putc(&bytes, TENANT_WISH);
+    rg_tenant_entry_encode(&bytes, entry);
+    qn_ask_add(ask, qf_strbuf_view(&bytes));
+    return ask;
 }
 
 struct qn_ask *rg_coord_wish(const struct rg_wish *wish)
@@ -241,6 +361,15 @@ static void answer(void *ctx, struct qn_ask *ask, uint64_t index)
     case RG_ASK_APPLIED:
         qf_strbuf_u64(&ask->answer.text, ring->applied);
         break;
+    case RG_ASK_TENANTS:
+        rg_tenants_show(coord->tenants, name, ring->copies, &ask->answer);
+        break;
+    case RG_ASK_TENANT:
+        rg_tenants_tell(coord->tenants, RG_TENANT_SAME, name, ring->copies, &ask->answer);
+        break;
+    case RG_ASK_VERSION:
+        qf_strbuf_u64(&ask->answer.text, rg_tenants_version(coord->tenants));
+        break;
     default: /* a character: no enum */
         (void)qf_err_set(&ask->answer.err, QF_EUNSUPPORTED,
                          "a question that this release does not know");
@@ -254,7 +383,7 @@ struct qn_ask *rg_coord_question(enum rg_question question, struct qf_str name)
 
     ask->operates = true;
     qf_strbuf_putc(&bytes, (char)question);
-    qf_strbuf_str(&bytes, qf_str_sub(name, 0, RG_NAME_MAX));
+    qf_strbuf_str(&bytes, qf_str_sub(name, 0, QF_TENANT_MAX));
     qn_ask_add(ask, qf_strbuf_view(&bytes));
     return ask;
 }
@@ -269,6 +398,7 @@ struct rg_coord *rg_coord_new(const struct rg_coord_options *options)
     if (!coord->options.dead_ms)
         coord->options.dead_ms = RG_DEAD_MS;
     coord->board = rg_board_new();
+    coord->tenants = rg_tenants_new();
     coord->state = rg_state_new();
     return coord;
 }
@@ -277,6 +407,7 @@ struct rg_coord *rg_coord_free(struct rg_coord *coord)
 {
     if (coord) {
         coord->board = rg_board_free(coord->board);
+        coord->tenants = rg_tenants_free(coord->tenants);
         coord->state = rg_state_free(coord->state);
         free(coord);
     }
@@ -286,6 +417,11 @@ struct rg_coord *rg_coord_free(struct rg_coord *coord)
 struct rg_board *rg_coord_board(struct rg_coord *coord)
 {
     return coord->board;
+}
+
+struct rg_tenants *rg_coord_tenants(struct rg_coord *coord)
+{
+    return coord->tenants;
 }
 
 struct qn_application rg_coord_application(struct rg_coord *coord)

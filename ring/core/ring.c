@@ -102,6 +102,7 @@ const char *rg_verdict_text(enum rg_verdict verdict)
         [RG_NOT_HELD] = "no quorum is known to hold everything",
         [RG_NO_REASON] = "a force needs a reason",
         [RG_BAD] = "a value that cannot be",
+        [RG_NEEDED] = "a tenant asks for more copies: PUT its replication-factor first",
     };
 
     return texts[verdict];

@@ -130,6 +130,7 @@ enum rg_verdict {
     RG_NOT_HELD,    /* no quorum is known to hold everything */
     RG_NO_REASON,   /* a force needs one */
     RG_BAD,         /* a value that cannot be */
+    RG_NEEDED,      /* tenants ask for more copies (ring/state/state.h) */
     RG_VERDICT__COUNT
 };
 

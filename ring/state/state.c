@@ -7,6 +7,7 @@
 #include "base/pure/alloc.h"
 #include "base/pure/base64.h"
 #include "ring/core/bytes.h"
+#include "ring/core/verdicts.h"
 
 #define RECORD_BEGIN "{\"ring\":\""
 #define RECORD_END "\"}"
@@ -14,11 +15,8 @@ enum { VERSION = 1 };
 
 struct rg_state {
     struct rg_ring *ring, *trial;
-    struct {
-        uint64_t index;
-        enum rg_verdict verdict;
-    } verdicts[RG_VERDICTS_KEPT];
-    size_t next;
+    struct rg_verdicts verdicts;
+    uint8_t needed; /* copies */
 };
 
 struct rg_state *rg_state_new(void)
@@ -45,6 +43,32 @@ const struct rg_ring *rg_state_ring(const struct rg_state *state)
     return state->ring;
 }
 
+void rg_state_need(struct rg_state *state, uint8_t copies)
+{
+    state->needed = copies;
+}
+
+uint8_t rg_state_kept(const struct rg_state *state)
+{
+    const struct rg_ring *ring = state->ring;
+    uint8_t kept = ring->founded ? ring->copies : 0;
+
+    for (size_t i = 0; i < RG_CHANGES_MAX; i++) {
+        const struct rg_change *change = &ring->changes[i];
+
+        if (change->kind != RG_CHANGE_FACTOR || !rg_change_runs(change))
+            continue;
+        kept = change->from < kept ? change->from : kept;
+        kept = change->to < kept ? change->to : kept;
+    }
+    return kept;
+}
+
+static bool is_too_few(const struct rg_state *state, const struct rg_entry *entry)
+{
+    return entry->kind == RG_FACTOR && entry->copies < state->needed;
+}
+
 void rg_record_encode(struct qf_strbuf *buf, const struct rg_entry *entry)
 {
     QF_CLEANUP(qf_strbuf_done) struct qf_strbuf bytes = QF_STRBUF_INIT;
@@ -68,21 +92,20 @@ qf_rc rg_state_apply(struct rg_state *state, uint64_t index, struct qf_str recor
         !qf_base64_decode(&bytes, qf_str_sub(text, 0, text.len - strlen(RECORD_END))) ||
         rg_entry_decode(qf_strbuf_view(&bytes), &entry) != QF_OK)
         return QF_EUNSUPPORTED;
-    state->verdicts[state->next].index = index;
-    state->verdicts[state->next].verdict = rg_ring_apply(state->ring, index, &entry);
-    state->next = (state->next + 1) % RG_VERDICTS_KEPT;
+    rg_verdicts_keep(&state->verdicts, index,
+                     is_too_few(state, &entry) ? RG_NEEDED
+                                               : rg_ring_apply(state->ring, index, &entry));
     return QF_OK;
 }
 
 bool rg_state_verdict(const struct rg_state *state, uint64_t index, enum rg_verdict *ret_verdict)
 {
-    for (size_t i = 0; index && i < RG_VERDICTS_KEPT; i++) {
-        if (state->verdicts[i].index != index)
-            continue;
-        *ret_verdict = state->verdicts[i].verdict;
-        return true;
-    }
-    return false;
+    unsigned verdict;
+
+    if (!rg_verdicts_find(&state->verdicts, index, &verdict))
+        return false;
+    *ret_verdict = (enum rg_verdict)verdict;
+    return true;
 }
 
 void rg_state_save(struct qf_strbuf *buf, const struct rg_state *state)
@@ -114,7 +137,7 @@ qf_rc rg_state_restore(struct rg_state *state, struct qf_str bytes)
     }
     (void)rg_ring_free(state->ring);
     state->ring = ring ? ring : rg_ring_new(RG_SLOTS);
-    memset(state->verdicts, 0, sizeof(state->verdicts));
+    state->verdicts = (struct rg_verdicts){ .next = 0 };
     return QF_OK;
 }
 
@@ -147,6 +170,8 @@ enum rg_verdict rg_state_try(struct rg_state *state, struct rg_wish *wish, int64
             return RG_NO_SUCH;
     }
     wish->entry.time_ms = now_ms;
+    if (is_too_few(state, &wish->entry))
+        return RG_NEEDED;
     rg_ring_copy(trial, state->ring);
     return rg_ring_apply(trial, state->ring->applied + 1, &wish->entry);
 }
@@ -174,6 +199,7 @@ qf_rc rg_verdict_rc(enum rg_verdict verdict)
     case RG_IS_OWNER:
     case RG_MOVING:
     case RG_NOT_HELD:
+    case RG_NEEDED:
         return QF_ECONFLICT;
     case RG_VERDICT__COUNT:
         break;

@@ -17,8 +17,7 @@
 #include "ring/core/ring.h"
 
 enum {
-    RG_VERDICTS_KEPT = 1024, /* of the last entries */
-    RG_RECORD_MAX = 8 << 10  /* bytes of a record; the longest entries name 1024 slots in turn */
+    RG_RECORD_MAX = 8 << 10 /* bytes of a record; the longest entries name 1024 slots in turn */
 };
 
 struct rg_state;
@@ -26,6 +25,12 @@ struct rg_state;
 struct rg_state *rg_state_new(void);
 struct rg_state *rg_state_free(struct rg_state *state); /* Accepts NULL, returns NULL. */
 const struct rg_ring *rg_state_ring(const struct rg_state *state);
+
+/* From now on tenants ask for @copies of their data (ring/tenant/tenant.h): FACTOR with fewer is RG_NEEDED. Every node says so
+ * at the same point of the log. */
+void rg_state_need(struct rg_state *state, uint8_t copies);
+/* The copies that the ring has of everything, whatever becomes of the changes that run; 0: it is not founded. */
+uint8_t rg_state_kept(const struct rg_state *state);
 
 /* The record of @entry. */
 void rg_record_encode(struct qf_strbuf *buf, const struct rg_entry *entry);

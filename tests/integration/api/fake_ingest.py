@@ -80,6 +80,9 @@ class FakeIngest:
                     head += f"Content-Length: {len(body)}\r\n"
                 self.wfile.write(head.encode() + b"\r\n" + body)
 
+            def do_GET(self):  # as a node that knows nothing of settings of tenants
+                self.reply(404)
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if not body:  # who asked has gone away

@@ -92,3 +92,47 @@ TEST(tenants_are_known_while_they_are_held)
     (void)qa_tenant_drop(b);
     (void)qa_tenants_free(tenants);
 }
+
+/* Settings that were agreed on count before the file, whole; before they are heard of nobody knows. */
+TEST(settings_count_before_the_file)
+{
+    char folder[] = "/tmp/pf-limits-XXXXXX", path[100];
+    struct qf_purse all = { .limit = 100000 };
+    struct qa_tenants_options options = { .limits = standard, .file = path, .purse = &all };
+    const struct qf_limits of_a = { .of = { [QF_LIMIT_MEMORY] = 500 } };
+    struct qf_limits_table *settings = qf_limits_table_new();
+    struct qa_tenants *tenants;
+    struct qa_tenant *a;
+    struct qf_limits limits;
+
+    CHECK(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/limits", folder);
+    write_file(path, "a memory=1000 queries=2 retention=1d\nb queries=3\n");
+    tenants = qa_tenants_new(&options, NULL);
+    CHECK(tenants && qa_tenants_known(tenants));
+    CHECK_EQ(qa_tenants_age_ms(tenants, 5000), 0);
+    qa_tenants_await(tenants);
+    CHECK(!qa_tenants_known(tenants));
+    CHECK_EQ(qa_tenants_age_ms(tenants, 5000), -1);
+    a = qa_tenants_take(tenants, QF_STR("a"), &limits);
+    CHECK_EQ(limits.of[QF_LIMIT_QUERIES], 2);
+    qf_limits_table_add(settings, "a", &of_a);
+    qf_limits_table_seal(settings);
+    qa_tenants_settle(tenants, settings, 1);
+    qa_tenants_confirm(tenants, 4000);
+    qa_tenants_confirm(tenants, 3000); /* a node that knows less */
+    CHECK(qa_tenants_known(tenants));
+    CHECK_EQ(qa_tenants_age_ms(tenants, 5000), 1000);
+    CHECK_EQ(qa_tenants_settled(tenants), 1);
+    CHECK(!qf_purse_take(&a->purse, 501)); /* at once */
+    limits = qa_tenants_limits(tenants, QF_STR("a"));
+    CHECK_EQ(limits.of[QF_LIMIT_QUERIES], standard.of[QF_LIMIT_QUERIES]);
+    CHECK_EQ(limits.of[QF_LIMIT_RETENTION], 0);
+    limits = qa_tenants_limits(tenants, QF_STR("b"));
+    CHECK_EQ(limits.of[QF_LIMIT_QUERIES], 3);
+    CHECK_EQ(qa_tenants_retentions(tenants), 0);
+    (void)qa_tenant_drop(a);
+    (void)qa_tenants_free(tenants);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}

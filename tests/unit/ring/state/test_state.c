@@ -2,6 +2,7 @@
 #include "ring/state/state.h"
 
 #include "base/pure/base64.h"
+#include "ring/core/verdicts.h"
 #include "tests/unit/ring/core/ring_help.h"
 
 #define STATE QF_CLEANUP(state_freep) struct rg_state *
@@ -129,6 +130,43 @@ TEST(what_would_count_for_nothing_is_not_worth_a_record)
     apply(state, 10, add.entry);
     CHECK_EQ(rg_state_try(state, &remove, 11), RG_APPLIED);
     CHECK_EQ(remove.entry.node, 1);
+}
+
+static bool says(const struct rg_state *state, uint64_t index, enum rg_verdict wanted)
+{
+    enum rg_verdict verdict;
+
+    return rg_state_verdict(state, index, &verdict) && verdict == wanted;
+}
+
+/* Tenants that ask for three copies keep the ring from having two; a change that may be undone promises the less. */
+TEST(copies_that_tenants_ask_for_are_kept)
+{
+    STATE state = founded();
+    struct rg_wish fewer = { .entry = { .kind = RG_FACTOR, .copies = 2 } };
+
+    CHECK_EQ(rg_state_kept(state), 3);
+    rg_state_need(state, 3);
+    CHECK_EQ(rg_state_try(state, &fewer, 10), RG_NEEDED);
+    apply(state, 10, fewer.entry);
+    CHECK(says(state, 10, RG_NEEDED));
+    CHECK_EQ(rg_state_kept(state), 3);
+    rg_state_need(state, 2);
+    apply(state, 11, fewer.entry);
+    CHECK(says(state, 11, RG_APPLIED));
+    CHECK_EQ(rg_state_kept(state), 2);
+    apply(state, 12,
+          (struct rg_entry){ .kind = RG_CANCEL, .change = 11, .reason = QF_STR("not yet") });
+    CHECK(says(state, 12, RG_APPLIED));
+    CHECK_EQ(rg_state_ring(state)->copies, 3);
+    CHECK_EQ(rg_state_kept(state), 3); /* nothing had moved yet */
+}
+
+TEST(a_ring_that_is_not_founded_keeps_no_copies)
+{
+    STATE state = rg_state_new();
+
+    CHECK_EQ(rg_state_kept(state), 0);
 }
 
 TEST(wishes_travel)
