@@ -495,7 +495,8 @@ static void tick(struct api *api)
     count_settings(api);
     qf_metric_set(api->metrics.memory_bytes, 0, (double)qf_purse_used(&api->purse));
     if (!atomic_load(&api->stopping))
-        atomic_store(&api->routes.ready, atomic_load(&api->listed));
+        atomic_store(&api->routes.ready,
+                     atomic_load(&api->listed) && qa_tenants_known(api->limits));
 }
 
 /* SIGHUP: look at all files now. Certificates are looked at with every connection anyway. */

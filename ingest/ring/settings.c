@@ -46,9 +46,12 @@ struct in_settings *in_settings_free(struct in_settings *settings)
 static void answered(void *ctx, struct qn_ask *ask)
 {
     struct in_settings *settings = ctx;
-    uint64_t version;
+    qf_rc rc = ask->answer.err.rc;
+    uint64_t version = 0;
 
-    if (ask->answer.err.rc == QF_OK && qf_parse_u64(qf_strbuf_view(&ask->answer.text), &version))
+    /* A leader of an older release does not know the question: there cannot be settings yet. */
+    if (rc == QF_EUNSUPPORTED || rc == QF_EINVAL ||
+        (rc == QF_OK && qf_parse_u64(qf_strbuf_view(&ask->answer.text), &version)))
         rg_tenants_confirm(settings->tenants, qn_cluster(settings->node), version,
                            atomic_load(&settings->asked_ms));
     (void)qn_ask_free(ask);

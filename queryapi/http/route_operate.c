@@ -18,10 +18,16 @@ static void handle_live(struct qh_visit *visit)
 
 static void handle_ready(struct qh_visit *visit)
 {
+    const struct qa_tenants *tenants = qa_routes_of(visit)->env->tenants;
+
     if (atomic_load(&qa_routes_of(visit)->ready))
         qh_visit_text(visit, 200, "Promfabric is Ready.\n");
     else
-        qh_visit_text(visit, 503, "Service Unavailable\n");
+        qh_visit_text(visit, 503,
+                      tenants && !qa_tenants_known(tenants)
+                          ? "Service Unavailable\nmissing: ingest nodes: none has said yet what "
+                            "tenants may have\n"
+                          : "Service Unavailable\n");
 }
 
 /* The tenant whose queries the request may see; empty: all of them. */

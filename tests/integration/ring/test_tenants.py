@@ -198,6 +198,7 @@ class Together(TenantTest):
         self.processes.append(other.start())
         code, body, _ = other.raw("GET", "/api/v1/query", {"query": "1"}, headers={"X-Scope-OrgID": "small"})
         self.assertEqual(code, 503, body)
+        self.assertIn(b"missing: ingest nodes", other.raw("GET", "/readyz")[1])
         self.assertIn(b"what tenants may have", body)
         self.assertEqual(other.metric("promfabric_api_tenant_settings_unknown_total"), 1)
         self.assertEqual(other.metric("promfabric_api_tenant_settings_age_seconds"), -1)
