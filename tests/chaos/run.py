@@ -71,7 +71,7 @@ class Cluster:
         self.spawner = Spawner()  # after the hosts: it is to see their disks
         self.store = self.open_store()
         self.store_busy = threading.Lock()
-        self.compacts = args.compact == "on" or (args.compact == "auto" and not args.ring)
+        self.compacts = args.compact == "on"
         program = args.promfabric
         # Relays in front of the first two workers, for delay; in front of all if there is nothing else.
         for i in range(workers):
@@ -509,7 +509,7 @@ def parse_args():
     parser.add_argument("--lanes", type=int, default=2, help="faults at the same time")
     parser.add_argument("--only", default="", metavar="KIND,...", help="only these kinds of faults")
     parser.add_argument("--ring", action="store_true", help="segments lie with the workers, and one more is spare")
-    parser.add_argument("--compact", choices=("auto", "on", "off"), default="auto", help="auto: not on the ring")
+    parser.add_argument("--compact", choices=("on", "off"), default="on", help="merge segments all the time")
     parser.add_argument("--store", choices=("auto", "s3", "local"), default="auto")
     parser.add_argument("--network", choices=("auto", "relay"), default="auto")
     parser.add_argument("--report", metavar="FILE", help="write the result there, as .md, .json or both")
