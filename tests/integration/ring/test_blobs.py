@@ -140,7 +140,9 @@ class Faults(BlobsTest):
         self.again(self.a, self.keepers[0])
         names = set(self.names())
         wait_for("the keeper to be complete", lambda: set(self.keepers[0].blobs()) >= names, 60)
-        wait_for("it to be told", lambda: self.keepers[0].metric("promfabric_keeper_mended_total") >= len(names), 20)
+        # By itself or from who put it, whichever is quicker.
+        wait_for("it to be told", lambda: self.keepers[0].metric("promfabric_keeper_mended_total") +
+                 self.a.metric("promfabric_ingest_handoff_delivered_total") >= len(names), 60)
         for name, path in self.keepers[0].blobs().items():
             self.assertEqual(path.read_bytes(), self.keepers[1].blobs()[name].read_bytes())
 
