@@ -219,8 +219,8 @@ struct qa_follow *qa_follow_new(const struct qa_follow_options *options, struct 
     struct qa_follow *follow = qf_xcalloc(1, sizeof(*follow));
 
     follow->tenants = options->tenants;
-    follow->wait_ms = QF_MIN(QF_MAX(options->age_ms / WAITS_PER_AGE, (int64_t)WAIT_LEAST_MS),
-                             (int64_t)RG_TENANT_WAIT_MS);
+    follow->wait_ms = QF_MAX(options->age_ms / WAITS_PER_AGE, (int64_t)WAIT_LEAST_MS);
+    follow->wait_ms = QF_MIN(follow->wait_ms, (int64_t)RG_TENANT_WAIT_MS);
     follow->scheme = options->ca_file ? "https" : "http";
     follow->lock = qf_lock_new();
     follow->table = rg_tenant_table_new();
