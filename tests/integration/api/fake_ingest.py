@@ -7,6 +7,7 @@ import glob
 import http.server
 import json
 import re
+import shutil
 import tempfile
 import threading
 
@@ -123,6 +124,7 @@ class FakeIngest:
         for node in self.nodes:
             node.shutdown()
             node.server_close()
+        shutil.rmtree(self.folder, True)
 
     def add(self, generation, lines, start, tenant="default", step=15, length=1):
         with self.lock:
