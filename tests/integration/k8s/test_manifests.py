@@ -526,7 +526,7 @@ class Alerts(unittest.TestCase):
                  'promfabric_api_compaction_behind_seconds{pod="a"}': "600x60",
                  'promfabric_api_compaction_behind_seconds{pod="b"}': "90000x30 600x30",
                  'promfabric_api_compaction_damaged_segments{pod="a"}': "0x60",
-                 'promfabric_api_tenant_settings_stale{pod="a"}': "0x60",
+                 'promfabric_api_tenant_settings_stale{pod="w"}': "0x60",
                  'promfabric_ingest_limited_samples_total{limit="series"}': "7x60",
                  'promfabric_worker_no_space_total{pod="w"}': "0x60",
                  'promfabric_ingest_queues_leaderless{pod="i"}': "0x60",
@@ -586,7 +586,7 @@ class Alerts(unittest.TestCase):
                      'promfabric_api_compaction_damaged_segments{pod="a"}': "0x30 1x30"},
                  "PromfabricClocksDiffer": {
                      'promfabric_api_retention_runs_total{outcome="clocks"}': "0x30 1x30"},
-                 "PromfabricTenantSettingsStale": {'promfabric_api_tenant_settings_stale{pod="a"}': "1x60"},
+                 "PromfabricTenantSettingsStale": {'promfabric_api_tenant_settings_stale{pod="w"}': "1x60"},
                  "PromfabricTenantLimited": {
                      'promfabric_ingest_limited_samples_total{limit="series"}': "0+60x60"},
                  "PromfabricDiskFull": {'promfabric_worker_no_space_total{pod="w"}': "0+5x60"},

@@ -40,7 +40,7 @@ class Shape(unittest.TestCase):
         kinds = {o["kind"] for o in objects(RING)}
         self.assertNotIn("ScaledObject", kinds)
         self.assertEqual(find(RING, "StatefulSet", "promfabric-worker")["spec"]["replicas"], COPIES)
-        self.assertNotIn("PROMFABRIC_COMPACT", environment(RING, "api"))  # refused on the ring
+        self.assertEqual(environment(RING, "api")["PROMFABRIC_COMPACT"], "true")
 
     def test_everybody_has_the_same_store_and_shows_a_certificate(self):
         hosts = ",".join(f"{pod}.{DOMAIN}:8083" for pod in pods_of(RING, "ingest"))
